@@ -1,0 +1,134 @@
+//! The records of the ring. A record starts with a [`Header`]; an exec record is followed by its file name
+//! and the first part of its arguments.
+
+/// The longest file name an exec record carries, in bytes.
+pub const EXE_MAX: usize = 256;
+/// The longest prefix of the arguments an exec record carries, in bytes.
+pub const ARGV_MAX: usize = 1024;
+/// The longest tail of an exec record.
+pub const TAIL_MAX: usize = EXE_MAX + ARGV_MAX;
+
+/// What a record tells; [`Header::kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// [`ForkRecord`].
+    Fork = 1,
+    /// [`ExecRecord`].
+    Exec = 2,
+    /// [`ExitRecord`].
+    Exit = 3,
+    /// [`SetsidRecord`].
+    Setsid = 4,
+}
+
+/// What every record starts with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Header {
+    /// A [`Kind`].
+    pub kind: u32,
+    /// The thread group the record is about: the child of a fork.
+    pub tgid: u32,
+    /// When, in nanoseconds of `CLOCK_BOOTTIME`.
+    pub at: u64,
+    /// `group_leader->start_boottime` of that thread group, in nanoseconds.
+    pub start: u64,
+}
+
+/// A thread group was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ForkRecord {
+    /// About the child.
+    pub header: Header,
+    /// The creator's birth in nanoseconds.
+    pub creator_start: u64,
+    /// The thread group that called clone(2).
+    pub creator: u32,
+    /// The child's real user id.
+    pub uid: u32,
+    /// The child's session id.
+    pub sid: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// A standard stream: what `struct file::f_inode` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct StreamRecord {
+    /// `i_ino`.
+    pub ino: u64,
+    /// `i_rdev`, in the kernel's own encoding: major << 20 | minor.
+    pub rdev: u32,
+    /// `i_mode`; zero if the descriptor is not open or could not be read.
+    pub mode: u32,
+}
+
+/// A thread group replaced its image. `exe_len` bytes of file name and `argv_len` bytes of NUL-terminated
+/// arguments follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ExecRecord {
+    /// About the thread group.
+    pub header: Header,
+    /// The parent's birth in nanoseconds.
+    pub parent_start: u64,
+    /// `real_parent->tgid`.
+    pub parent: u32,
+    /// Real user id.
+    pub uid: u32,
+    /// Session id.
+    pub sid: u32,
+    /// See [`flags`].
+    pub flags: u32,
+    /// Length of the file name, without a NUL.
+    pub exe_len: u32,
+    /// Length of the arguments as they stand in memory, NULs included.
+    pub argv_len: u32,
+    /// Descriptors 0, 1 and 2.
+    pub streams: [StreamRecord; 3],
+}
+
+/// The bits of [`ExecRecord::flags`].
+pub mod flags {
+    /// There are more arguments than the record carries, or none could be read.
+    pub const ARGV_TRUNCATED: u32 = 1;
+}
+
+/// The last thread of a thread group exited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ExitRecord {
+    /// About the thread group.
+    pub header: Header,
+    /// As wait(2) encodes it: signal in bits 0 to 6, core flag in bit 7, code in bits 8 to 15.
+    pub status: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// A thread group became the leader of a new session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SetsidRecord {
+    /// About the thread group.
+    pub header: Header,
+    /// The session id.
+    pub sid: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+// No implicit padding: the sizes are the sums of the fields'.
+const _: () = {
+    assert!(size_of::<Header>() == 4 + 4 + 8 + 8);
+    assert!(EXE_MAX.is_power_of_two());
+    assert!(size_of::<ForkRecord>() == 24 + 8 + 4 * 4);
+    assert!(size_of::<StreamRecord>() == 8 + 4 + 4);
+    assert!(size_of::<ExecRecord>() == 24 + 8 + 4 * 6 + 3 * 16);
+    assert!(size_of::<ExitRecord>() == 24 + 4 + 4);
+    assert!(size_of::<SetsidRecord>() == 24 + 4 + 4);
+    assert!(align_of::<ForkRecord>() == 8 && align_of::<ExecRecord>() == 8 && align_of::<ExitRecord>() == 8);
+};

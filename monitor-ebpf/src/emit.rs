@@ -1,0 +1,79 @@
+//! The only writer of the ring: counts what it makes and what it loses, and wakes the reader when it matters.
+
+use aya_ebpf::{
+    bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
+    helpers::generated::bpf_ringbuf_output,
+};
+use monitor_common::{Counter, Kind};
+
+use crate::maps::{self, READER_IDLE, RECORDS};
+
+/// Whether the reader has to know at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// It drains the ring by timer.
+    Ordinary,
+    /// An agent may have ended.
+    AtOnce,
+}
+
+/// Past each quarter of the ring, the records that begin in this many bytes wake the reader. More than one
+/// record's worth, so that CPUs that write at the same time cannot all miss the crossing; less than a quarter, so
+/// that a full ring is not a wake-up for every record.
+const WAKE_WINDOW: u64 = 4096;
+
+/// Writes `record`, whose type has no padding.
+#[inline(always)]
+pub fn emit<T>(kind: Kind, record: &T, urgency: Urgency) {
+    emit_bytes(kind, core::ptr::from_ref(record).cast(), size_of::<T>() as u64, urgency);
+}
+
+/// Writes `len` bytes.
+#[inline(always)]
+pub fn emit_bytes(kind: Kind, bytes: *const u8, len: u64, urgency: Urgency) {
+    let (produced, dropped) = counters(kind);
+    maps::count(produced);
+    let flags = if wakes(urgency) { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
+    let ring = core::ptr::from_ref(&RECORDS).cast_mut().cast();
+    // SAFETY: `bytes` is valid for `len` bytes.
+    if unsafe { bpf_ringbuf_output(ring, bytes.cast_mut().cast(), len, u64::from(flags)) } != 0 {
+        maps::count(dropped);
+    }
+}
+
+/// A record that could not even be made: it is lost like one that found the ring full.
+#[inline(always)]
+pub fn lost(kind: Kind) {
+    let (produced, dropped) = counters(kind);
+    maps::count(produced);
+    maps::count(dropped);
+}
+
+#[inline(always)]
+const fn counters(kind: Kind) -> (Counter, Counter) {
+    match kind {
+        Kind::Fork => (Counter::ForkProduced, Counter::ForkDropped),
+        Kind::Exec => (Counter::ExecProduced, Counter::ExecDropped),
+        Kind::Exit => (Counter::ExitProduced, Counter::ExitDropped),
+        Kind::Setsid => (Counter::SetsidProduced, Counter::SetsidDropped),
+    }
+}
+
+#[inline(always)]
+fn wakes(urgency: Urgency) -> bool {
+    if let Some(idle) = READER_IDLE.get_ptr_mut(0) {
+        // SAFETY: the pointer came from the map; two CPUs that both see 1 wake the reader twice, no harm.
+        if unsafe { *idle } != 0 {
+            // SAFETY: as above. One wake-up is enough; the reader sets it again before it sleeps.
+            unsafe { *idle = 0 };
+            return true;
+        }
+    }
+    if urgency == Urgency::AtOnce {
+        return true;
+    }
+    let quarter = maps::ring_quarter();
+    let waiting = RECORDS.query(u64::from(BPF_RB_AVAIL_DATA));
+    // `quarter` is a power of two.
+    waiting >= quarter && (waiting & (quarter - 1)) < WAKE_WINDOW
+}

@@ -1,0 +1,96 @@
+//! orphand's eBPF programs: they report how processes are born, what they become and how they end.
+//!
+//! | file | does |
+//! |---|---|
+//! | `main` | entry points, and counting what fails |
+//! | `hooks` | each event: filter, fill, emit |
+//! | `members` | whom the events are reported for |
+//! | `task` | the only reader of the kernel's structures |
+//! | `emit` | the only writer of the ring |
+//! | `maps` | maps and globals |
+// On the host there is nothing to run: that build is for clippy.
+#![cfg_attr(target_arch = "bpf", no_std, no_main)]
+#![expect(
+    clippy::inline_always,
+    reason = "a call costs, and subprograms are a newer kernel's: one function a hook"
+)]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "a checked conversion is a panic that the verifier has to prove away"
+)]
+#![expect(clippy::needless_pass_by_value, reason = "the macros of the entry points want it")]
+#![expect(missing_docs, reason = "the macros of the entry points drop their docs")]
+
+mod emit;
+mod hooks;
+mod maps;
+mod members;
+mod task;
+
+use aya_ebpf::{
+    macros::{fexit, raw_tracepoint, tracepoint},
+    programs::{FExitContext, RawTracePointContext, TracePointContext},
+};
+use monitor_common::{Counter, Kind};
+
+/// Counts a record that could not be made, and why. Returns what the kernel expects of a tracing program.
+#[inline(always)]
+fn settle(kind: Kind, outcome: Result<(), Counter>) -> i32 {
+    if let Err(why) = outcome {
+        maps::count(why);
+        emit::lost(kind);
+    }
+    0
+}
+
+/// `TP_PROTO(struct task_struct *parent, struct task_struct *child)`, include/trace/events/sched.h.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub fn sched_process_fork(ctx: RawTracePointContext) -> i32 {
+    settle(Kind::Fork, hooks::fork(&ctx))
+}
+
+/// `TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`.
+#[raw_tracepoint(tracepoint = "sched_process_exec")]
+pub fn sched_process_exec(ctx: RawTracePointContext) -> i32 {
+    settle(Kind::Exec, hooks::exec(&ctx))
+}
+
+/// `TP_PROTO(struct task_struct *p)`, since 6.17 or so `TP_PROTO(struct task_struct *p, bool group_dead)`.
+#[raw_tracepoint(tracepoint = "sched_process_exit")]
+pub fn sched_process_exit(ctx: RawTracePointContext) -> i32 {
+    settle(Kind::Exit, hooks::exit(&ctx))
+}
+
+/// `int ksys_setsid(void)`, kernel/sys.c. At its exit the result is known: it refuses a group leader with
+/// EPERM. A function without arguments has its result in slot 0 of the context.
+#[fexit(function = "ksys_setsid")]
+pub fn ksys_setsid(ctx: FExitContext) -> i32 {
+    settle(Kind::Setsid, hooks::setsid(i64::from(ctx.arg::<i32>(0))))
+}
+
+/// Offset of `ret` in the format file of the tracepoint in tracefs; the same for all
+/// `syscalls:sys_exit_*` (`struct syscall_trace_exit`, kernel/trace/trace.h).
+const SYS_EXIT_RET: usize = 16;
+
+/// `syscalls:sys_exit_setsid`: where fexit does not load.
+#[tracepoint(category = "syscalls", name = "sys_exit_setsid")]
+pub fn sys_exit_setsid(ctx: TracePointContext) -> i32 {
+    // SAFETY: a read of the context, which is longer than that.
+    let ret = unsafe { ctx.read_at::<i64>(SYS_EXIT_RET) };
+    settle(Kind::Setsid, ret.map_err(|_| Counter::Unreadable).and_then(hooks::setsid))
+}
+
+#[cfg(target_arch = "bpf")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // The programs have no path that panics; the verifier would refuse this loop.
+    loop {}
+}
+
+/// `bpf_probe_read_kernel()` and others are for programs under a licence compatible with the GPL only.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
+#[cfg(not(target_arch = "bpf"))]
+fn main() {}

@@ -1,0 +1,110 @@
+//! Maps and globals, and the counters' one writer.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
+};
+use monitor_common::{COMM_LEN, Counter, Counters, ExecRecord, Member, Offsets, TAIL_MAX, Tuning};
+
+/// The records, in causal order. User space sets the size.
+#[map]
+pub static RECORDS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
+
+/// tgid -> how it is followed. User space sets the size.
+#[map]
+pub static MEMBERS: HashMap<u32, Member> = HashMap::with_max_entries(1 << 15, 0);
+
+/// tgid of a candidate -> `Anchor`. Least recently used ones go first: an anchor that is forgotten while
+/// something is pending below it starts again with its full budget.
+#[map]
+pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12, 0);
+
+/// comm padded with NULs -> `Candidate`.
+#[map]
+pub static CANDIDATES: HashMap<[u8; COMM_LEN], u32> = HashMap::with_max_entries(1 << 10, 0);
+
+/// One entry: 1 while the reader sleeps without a timer and wants to be woken by the next record.
+#[map]
+pub static READER_IDLE: Array<u32> = Array::with_max_entries(1, 0);
+
+/// One entry: see `Counter`.
+#[map]
+pub static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(1, 0);
+
+/// An exec record in the making: too big for the 512 bytes of stack.
+#[repr(C)]
+pub struct Scratch {
+    /// The fixed part.
+    pub record: ExecRecord,
+    /// File name and arguments.
+    pub tail: [u8; TAIL_MAX],
+}
+
+/// One entry. The kernel does not run a program on a CPU where it is already running (`prog->active`), so
+/// the exec hook has it for itself.
+#[map]
+pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// Set by user space from BTF.
+#[unsafe(no_mangle)]
+static OFFSETS: Offsets = OFFSETS_UNSET;
+const OFFSETS_UNSET: Offsets = {
+    // SAFETY: zeroes are valid for a structure of integers.
+    unsafe { core::mem::zeroed() }
+};
+
+/// Set by user space.
+#[unsafe(no_mangle)]
+static TUNING: Tuning = Tuning { ring_quarter: 1 << 18, pending_budget: 256, mcp_names: 1 };
+
+/// One field of a global. Volatile, because the value in the object is not the one at run time.
+macro_rules! global {
+    ($name:ident . $field:ident) => {
+        // SAFETY: a reference to a static is valid for reads.
+        unsafe { core::ptr::read_volatile(&$name.$field) }
+    };
+}
+
+/// The offsets of the running kernel.
+macro_rules! offset {
+    ($field:ident) => {
+        $crate::maps::offsets(|o| &o.$field)
+    };
+}
+pub(crate) use offset;
+
+/// One offset of the running kernel.
+#[inline(always)]
+pub fn offsets(field: impl FnOnce(&'static Offsets) -> &'static u32) -> u32 {
+    // SAFETY: a reference to a static is valid for reads.
+    unsafe { core::ptr::read_volatile(field(&OFFSETS)) }
+}
+
+/// A quarter of the ring in bytes.
+#[inline(always)]
+pub fn ring_quarter() -> u64 {
+    u64::from(global!(TUNING.ring_quarter))
+}
+
+/// Forks reported below one pending candidate.
+#[inline(always)]
+pub fn pending_budget() -> u32 {
+    global!(TUNING.pending_budget)
+}
+
+/// Whether names that contain `mcp` are candidates.
+#[inline(always)]
+pub fn mcp_names() -> bool {
+    global!(TUNING.mcp_names) == 1
+}
+
+/// Adds one on this CPU.
+#[inline(always)]
+pub fn count(what: Counter) {
+    if let Some(counters) = COUNTERS.get_ptr_mut(0) {
+        // SAFETY: the index is below Counter::COUNT by construction, the pointer came from the map.
+        let counter = unsafe { counters.cast::<u64>().add(what as usize) };
+        // SAFETY: as above; only this CPU writes here.
+        unsafe { *counter += 1 };
+    }
+}

@@ -1,0 +1,105 @@
+//! Whom events are reported for: the maps MEMBERS and ANCHORS.
+//!
+//! Invariant: a process that is not in MEMBERS costs one look-up; nothing below a candidate can take more than its
+//! budget until user space has judged it.
+
+use aya_ebpf::bindings::{BPF_ANY, BPF_EXIST, BPF_NOEXIST};
+use monitor_common::{Anchor, Counter, Member, State};
+
+use crate::maps::{self, ANCHORS, MEMBERS};
+
+/// EEXIST, include/uapi/asm-generic/errno-base.h.
+const EEXIST: i32 = 17;
+
+/// How `tgid` is followed now: what is pending below a confirmed candidate is a member, what is pending below a
+/// refused one is forgotten here.
+#[inline(always)]
+pub fn standing(tgid: u32) -> Option<Member> {
+    let entry = MEMBERS.get_ptr(tgid)?;
+    // SAFETY: the pointer came from the map. One load of the aligned eight bytes: never half of two values.
+    let bits = unsafe { core::ptr::read_volatile(entry.cast::<u64>()) };
+    let mut member = Member { anchor: bits as u32, state: (bits >> 32) as u32 };
+    if member.state == State::Pending as u32 {
+        match judged(member.anchor) {
+            Some(Anchor::CONFIRMED) => {
+                // For good: the anchor's entry may be forgotten, or its number be another candidate's one day. Should user
+                // space make it an agent at this very moment, its exit wakes the reader a timer's tick later.
+                member.state = State::Member as u32;
+                let _ = MEMBERS.insert(tgid, member, u64::from(BPF_EXIST));
+            }
+            Some(Anchor::REFUSED) => {
+                let _ = MEMBERS.remove(tgid);
+                return None;
+            }
+            _ => {}
+        }
+    }
+    Some(member)
+}
+
+#[inline(always)]
+fn judged(anchor: u32) -> Option<Anchor> {
+    // SAFETY: the pointer came from the map; a single aligned load.
+    ANCHORS.get_ptr(anchor).map(|at| Anchor(unsafe { core::ptr::read_volatile(at) }))
+}
+
+/// Enters the child of a process of this standing. False: over the budget, and the child is not followed.
+#[inline(always)]
+pub fn inherit(standing: Member, child: u32) -> bool {
+    let mut member = Member { anchor: standing.anchor, state: State::Member as u32 };
+    if standing.state == State::Pending as u32 {
+        member.state = State::Pending as u32;
+        if !spend(standing.anchor) {
+            maps::count(Counter::BudgetUsedUp);
+            return false;
+        }
+    }
+    enter(child, member);
+    true
+}
+
+/// Takes one fork from an anchor's budget.
+#[inline(always)]
+fn spend(anchor: u32) -> bool {
+    let Some(used) = ANCHORS.get_ptr_mut(anchor) else {
+        let _ = ANCHORS.insert(anchor, 1, u64::from(BPF_ANY));
+        return true;
+    };
+    // SAFETY: the pointer came from the map. Two CPUs may count two forks as one: the budget is a bound on
+    // crowding, not an account.
+    let n = unsafe { core::ptr::read_volatile(used) };
+    if n >= maps::pending_budget() {
+        return false;
+    }
+    // SAFETY: as above. A verdict written by user space in between is replaced in the map as a whole (a new element), so
+    // this store cannot undo it.
+    unsafe { core::ptr::write_volatile(used, n + 1) };
+    true
+}
+
+/// A candidate's exec: it becomes pending with a fresh budget, and its parent is watched unless it is followed
+/// already.
+#[inline(always)]
+pub fn enter_candidate(tgid: u32, parent: u32) {
+    let _ = ANCHORS.insert(tgid, 0, u64::from(BPF_ANY));
+    enter(tgid, Member { anchor: tgid, state: State::Pending as u32 });
+    if parent > 1 {
+        let watched = Member { anchor: parent, state: State::Watched as u32 };
+        if MEMBERS.insert(parent, watched, u64::from(BPF_NOEXIST)).is_err_and(|e| e != -EEXIST) {
+            maps::count(Counter::MembersFull);
+        }
+    }
+}
+
+#[inline(always)]
+fn enter(tgid: u32, member: Member) {
+    if MEMBERS.insert(tgid, member, u64::from(BPF_ANY)).is_err() {
+        maps::count(Counter::MembersFull);
+    }
+}
+
+/// Forgets a process that ended. True for one of its threads only, whichever comes first.
+#[inline(always)]
+pub fn leave(tgid: u32) -> bool {
+    MEMBERS.remove(tgid).is_ok()
+}

@@ -1,0 +1,161 @@
+//! The only reader of `task_struct` and of what hangs on it. Every offset comes from the running kernel's BTF.
+//!
+//! The tracepoints run inside an RCU read-side section and mostly on behalf of the task they tell about, so what is
+//! reached from it stays allocated meanwhile. `bpf_probe_read_kernel()` answers EFAULT otherwise: counted,
+//! never followed.
+
+use core::hint::black_box;
+
+use aya_ebpf::helpers::{
+    bpf_get_current_task, bpf_probe_read_kernel,
+    generated::{bpf_probe_read_kernel_str, bpf_probe_read_user},
+};
+use monitor_common::{ARGV_MAX, Counter, EXE_MAX, StreamRecord};
+
+use crate::maps::offset;
+
+/// `SIGNAL_GROUP_EXIT`, include/linux/sched/signal.h: the group is ending by `exit_group(2)` or a fatal signal.
+const SIGNAL_GROUP_EXIT: u32 = 4;
+
+/// A `struct task_struct`.
+#[derive(Clone, Copy)]
+pub struct Task(*const u8);
+
+#[inline(always)]
+fn read<T: Copy>(base: *const u8, offset: u32) -> Result<T, Counter> {
+    let at = base.wrapping_add(offset as usize).cast::<T>();
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_kernel(at) }.map_err(|_| Counter::Unreadable)
+}
+
+#[inline(always)]
+fn pointer(base: *const u8, offset: u32) -> Result<*const u8, Counter> {
+    read(base, offset)
+}
+
+impl Task {
+    /// From a tracepoint's argument.
+    #[inline(always)]
+    pub const fn new(task: *const u8) -> Self {
+        Self(task)
+    }
+
+    /// The task that runs this program.
+    #[inline(always)]
+    pub fn current() -> Self {
+        // SAFETY: no precondition.
+        Self(unsafe { bpf_get_current_task() } as *const u8)
+    }
+
+    /// Its thread group.
+    #[inline(always)]
+    pub fn tgid(self) -> Result<u32, Counter> {
+        read(self.0, offset!(task_tgid))
+    }
+
+    /// Its own birth, `CLOCK_BOOTTIME` in nanoseconds: that of the group if it is the leader.
+    #[inline(always)]
+    pub fn birth(self) -> Result<u64, Counter> {
+        read(self.0, offset!(task_start_boottime))
+    }
+
+    /// The birth of its thread group: what `/proc/PID/stat` shows in clock ticks (`do_task_stat()`,
+    /// fs/proc/array.c). A thread that execs takes over the leader's (`de_thread()`, fs/exec.c).
+    #[inline(always)]
+    pub fn group_birth(self) -> Result<u64, Counter> {
+        Self(pointer(self.0, offset!(task_group_leader))?).birth()
+    }
+
+    /// Its parent: its creator, or who adopted it.
+    #[inline(always)]
+    pub fn parent(self) -> Result<Self, Counter> {
+        Ok(Self(pointer(self.0, offset!(task_real_parent))?))
+    }
+
+    /// Its real user id in the initial user namespace.
+    #[inline(always)]
+    pub fn uid(self) -> Result<u32, Counter> {
+        read(pointer(self.0, offset!(task_real_cred))?, offset!(cred_uid))
+    }
+
+    #[inline(always)]
+    fn signal(self) -> Result<*const u8, Counter> {
+        pointer(self.0, offset!(task_signal))
+    }
+
+    /// Its session id in the initial PID namespace: `task_session_nr_ns()`, include/linux/pid.h.
+    #[inline(always)]
+    pub fn sid(self) -> Result<u32, Counter> {
+        read(pointer(self.signal()?, offset!(signal_sid))?, offset!(pid_nr))
+    }
+
+    /// Whether no thread of the group lives: `do_exit()` (kernel/exit.c) counts `signal->live` down before it calls the
+    /// tracepoint.
+    #[inline(always)]
+    pub fn group_dead(self) -> Result<bool, Counter> {
+        let live: i32 = read(self.signal()?, offset!(signal_live))?;
+        Ok(live == 0)
+    }
+
+    /// The status the parent will be told: `wait_task_zombie()`, kernel/exit.c.
+    #[inline(always)]
+    pub fn group_status(self) -> Result<u32, Counter> {
+        let signal = self.signal()?;
+        let flags: u32 = read(signal, offset!(signal_flags))?;
+        if flags & SIGNAL_GROUP_EXIT != 0 {
+            return read(signal, offset!(signal_group_exit_code));
+        }
+        read(pointer(self.0, offset!(task_group_leader))?, offset!(task_exit_code))
+    }
+
+    /// Descriptor `fd`, 0 to 2. The table has room for these at least (`NR_OPEN_DEFAULT`), and in an exec hook it is the
+    /// task's own (`unshare_files()` in `begin_new_exec()`).
+    #[inline(always)]
+    pub fn stream(self, fd: u32) -> Result<StreamRecord, Counter> {
+        let files = pointer(self.0, offset!(task_files))?;
+        let table = pointer(files, offset!(files_fdt))?;
+        let array = pointer(table, offset!(fdtable_fd))?;
+        let file = pointer(array, fd * size_of::<*const u8>() as u32)?;
+        if file.is_null() {
+            return Ok(StreamRecord { ino: 0, rdev: 0, mode: 0 });
+        }
+        let inode = pointer(file, offset!(file_inode))?;
+        Ok(StreamRecord {
+            ino: read(inode, offset!(inode_ino))?,
+            rdev: read(inode, offset!(inode_rdev))?,
+            mode: u32::from(read::<u16>(inode, offset!(inode_mode))?),
+        })
+    }
+
+    /// Copies the beginning of the arguments to `to`, which has room for `ARGV_MAX` bytes. Returns how much was copied
+    /// and whether there is more. For the current task only: it is its memory that is read.
+    #[inline(always)]
+    pub fn argv(self, to: *mut u8) -> Result<(u64, bool), Counter> {
+        let mm = pointer(self.0, offset!(task_mm))?;
+        let start: u64 = read(mm, offset!(mm_arg_start))?;
+        let end: u64 = read(mm, offset!(mm_arg_end))?;
+        let total = end.wrapping_sub(start);
+        let len = if total > ARGV_MAX as u64 { ARGV_MAX as u64 } else { total };
+        // SAFETY: `to` has the room; the helper checks the source.
+        if unsafe { bpf_probe_read_user(to.cast(), len as u32, start as *const _) } != 0 {
+            return Err(Counter::ArgvFault);
+        }
+        Ok((len, total > len))
+    }
+}
+
+/// Copies `linux_binprm::interp`, the file that is run in the end (a script's interpreter), to `to`, which has
+/// room for `EXE_MAX` bytes. Returns its length without the NUL.
+#[inline(always)]
+pub fn executed_file(bprm: *const u8, to: *mut u8) -> Result<u64, Counter> {
+    let name = pointer(bprm, offset!(bprm_interp)).map_err(|_| Counter::ExeFault)?;
+    // SAFETY: `to` has the room; the helper checks the source.
+    let len = unsafe { bpf_probe_read_kernel_str(to.cast(), EXE_MAX as u32, name.cast()) }.cast_unsigned();
+    // Negative errors are huge now. The NUL counts: success is never 0.
+    if len == 0 || len > EXE_MAX as u64 {
+        return Err(Counter::ExeFault);
+    }
+    // The verifier before 5.13 does not conclude from `len != 0` that `len - 1` is not negative, and the compiler, which
+    // does, would drop the mask that tells it.
+    Ok(black_box(len - 1) & (EXE_MAX as u64 - 1))
+}

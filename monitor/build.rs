@@ -1,0 +1,107 @@
+//! Builds the eBPF programs and leaves the object in `OUT_DIR`, for the library to embed.
+//!
+//! How to build for BPF is found out once by `cargo xtask setup`, which writes `.toolchain/bpf.toml`.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+const TARGET: &str = "bpfel-unknown-none";
+const OBJECT: &str = "orphand-ebpf";
+
+fn main() -> Result<()> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    for source in ["monitor-ebpf", "monitor-common", "Cargo.lock", ".toolchain/bpf.toml"] {
+        println!("cargo:rerun-if-changed={}", root.join(source).display());
+    }
+
+    let way = Way::read(&root.join(".toolchain/bpf.toml"))?;
+    let target_dir = out.join("bpf");
+    let mut cargo = way.command()?;
+    cargo
+        .args(["build", "--quiet", "--release", "--locked", "--target", TARGET])
+        .arg("--target-dir")
+        .arg(&target_dir)
+        .current_dir(root.join("monitor-ebpf"));
+    let status = cargo.status().with_context(|| format!("cannot run {}", cargo.get_program().display()))?;
+    if !status.success() {
+        bail!("the eBPF programs do not build (above); if the toolchain is at fault, run: cargo xtask setup");
+    }
+    let built = target_dir.join(TARGET).join("release").join(OBJECT);
+    std::fs::copy(&built, out.join(OBJECT)).with_context(|| format!("cannot copy {}", built.display()))?;
+    Ok(())
+}
+
+/// The way to build for BPF on this machine.
+struct Way {
+    rustc: Option<String>,
+    linker_dir: Option<String>,
+    build_std: bool,
+    bootstrap: bool,
+    toolchain: Option<String>,
+}
+
+impl Way {
+    fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("no {}: run `cargo xtask setup` once", path.display()))?;
+        let table: toml::Table = text.parse().with_context(|| format!("cannot read {}", path.display()))?;
+        let string = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+        let flag = |key: &str| table.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
+        Ok(Self {
+            rustc: string("rustc"),
+            linker_dir: string("linker_dir"),
+            build_std: flag("build_std"),
+            bootstrap: flag("bootstrap"),
+            toolchain: string("toolchain"),
+        })
+    }
+
+    fn command(&self) -> Result<Command> {
+        let mut cargo = match &self.toolchain {
+            Some(toolchain) => {
+                let mut rustup = Command::new("rustup");
+                rustup.args(["run", toolchain, "cargo"]);
+                rustup
+            }
+            None => Command::new(env::var("CARGO")?),
+        };
+        // What the outer build set up for itself (clippy's driver, its flags, its compiler, its profile) is not for this
+        // one.
+        for (name, _) in env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            let outer = name.starts_with("CARGO_PROFILE_")
+                || name.starts_with("CARGO_TARGET_")
+                || name.starts_with("CARGO_CFG_")
+                || name.starts_with("CARGO_FEATURE_")
+                || name.starts_with("CARGO_BUILD_")
+                || name.starts_with("RUSTC")
+                || ["CARGO_ENCODED_RUSTFLAGS", "CARGO_MAKEFLAGS", "CLIPPY_ARGS", "CLIPPY_CONF_DIR"]
+                    .contains(&&*name);
+            if outer {
+                cargo.env_remove(name);
+            }
+        }
+        cargo.env("RUSTFLAGS", "-Cdebuginfo=2 -Clink-arg=--btf");
+        if let Some(rustc) = &self.rustc {
+            cargo.env("RUSTC", rustc);
+        }
+        if self.bootstrap {
+            cargo.env("RUSTC_BOOTSTRAP", "1");
+        }
+        if self.build_std {
+            cargo.arg("-Zbuild-std=core");
+        }
+        if let Some(dir) = &self.linker_dir {
+            let path = env::var_os("PATH").unwrap_or_default();
+            let dirs = std::iter::once(PathBuf::from(dir)).chain(env::split_paths(&path));
+            cargo.env("PATH", env::join_paths(dirs)?);
+        }
+        Ok(cargo)
+    }
+}

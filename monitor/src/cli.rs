@@ -1,0 +1,250 @@
+//! The command line: verbs, flags, help. Nothing is carried out here.
+//!
+//! Every verb that is listed works. Flags are optional where the configuration file can say the same: flags
+//! beat the file, the file beats the defaults.
+
+pub mod pages;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValue};
+use clap_complete::Shell;
+
+use crate::{
+    config::DEFAULT_PATH as CONFIG,
+    duration::parse_duration,
+    model::{RingSize, SetsidHook},
+};
+
+/// Where the lock against a second daemon is.
+pub const LOCK: &str = "/run/orphand/lock";
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo orphand run --observe     watch and judge, end nothing
+  orphand scan                   one look at what is there now";
+
+const LONG_HELP: &str = "\
+Examples:
+  sudo orphand run --observe     watch and judge, end nothing
+  orphand scan                   one look at what is there now
+
+Environment:
+  ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; beats `log` in the
+               configuration (default: info)
+  NO_COLOR     no colours, if set to anything
+
+Exit status:
+  0  done
+  1  failed; one line on standard error says what, why, and what to do
+  2  wrong usage
+  3  scan --exit-code found an orphan";
+
+const LONG_RUN: &str = "Watch this host: stream events, end orphans
+
+Needs root, or the capabilities CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_KILL and CAP_DAC_READ_SEARCH. \
+Events go to standard output, logs to standard error. SIGTERM and SIGINT stop it; what it watches goes on.";
+
+const LONG_SCAN: &str = "Look through /proc once: servers and orphans, with evidence
+
+Needs no daemon and no eBPF; without root it sees your own processes well and those of others in part, and \
+says what it could not see. It ends nothing.";
+
+const LONG_REPLAY: &str = "Run a recorded trace through the same engine
+
+Prints the events the daemon told when the trace was recorded. Needs no privilege and touches no process.";
+
+/// Finds MCP stdio servers that outlived the agent that started them, proves it from the kernel's own
+/// process events, and ends them safely.
+#[derive(Debug, Parser)]
+#[command(name = "orphand", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Watch this host: stream events, end orphans
+    #[command(long_about = LONG_RUN)]
+    Run(Run),
+    /// Look through /proc once: servers and orphans, with evidence
+    #[command(long_about = LONG_SCAN)]
+    Scan(Scan),
+    /// Show agents, their servers and processes as a tree
+    Tree(Tree),
+    /// Run a recorded trace through the same engine
+    #[command(long_about = LONG_REPLAY)]
+    Replay(Replay),
+    /// Check or show the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// Print completions for a shell
+    #[command(after_help = "Example:
+  orphand completions bash > /etc/bash_completion.d/orphand")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page
+    #[command(after_help = "Examples:
+  orphand man | man -l -
+  orphand man --dir /usr/local/share/man/man1     one page a verb")]
+    Man {
+        /// Write the pages of all verbs into this directory instead
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// The flags of `orphand run`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand run                                   text on a terminal, JSON into a pipe
+  sudo orphand run --observe | jq .event             judge, never signal
+  sudo orphand run --grace 30s --record bug.orphtrace")]
+pub struct Run {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Judge, but never signal a process
+    #[arg(long)]
+    pub observe: bool,
+    /// How events are written [default: text on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Time from the exit of an owner to the verdict on its servers [default: 10s]
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub grace: Option<Duration>,
+    /// Time from SIGTERM to SIGKILL [default: 5s]
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub term_timeout: Option<Duration>,
+    /// Record all inputs to FILE, for `orphand replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// How setsid(2) is seen [default: auto]
+    #[arg(long, value_name = "HOOK")]
+    pub setsid: Option<SetsidHook>,
+    /// Size of the ring between kernel and daemon, a power of two such as 256K [default: 2M]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    pub ring_size: Option<RingSize>,
+    /// The lock against a second daemon
+    #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
+    pub lock: PathBuf,
+    /// Log what the programs in the kernel say
+    #[arg(long, hide_short_help = true)]
+    pub debug_bpf: bool,
+}
+
+/// The flags of `orphand scan`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand scan
+  orphand scan --json | jq '.unowned[].server.name'
+  orphand scan --exit-code > /dev/null || echo 'orphans, or a failure'")]
+pub struct Scan {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// End with status 3 where an orphan is found
+    #[arg(long)]
+    pub exit_code: bool,
+}
+
+/// The flags of `orphand tree`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand tree
+  orphand tree --json")]
+pub struct Tree {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand replay`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  orphand replay bug.orphtrace
+  orphand replay --format json bug.orphtrace | jq 'select(.event == \"orphan_detected\")'")]
+pub struct Replay {
+    /// The trace, of `orphand run --record`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How events are written [default: text on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+}
+
+/// The verbs of `orphand config`.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Check a configuration file; an error names file, line and key
+    #[command(after_help = "Example:
+  orphand config check ./config.toml")]
+    Check {
+        /// The file.
+        #[arg(value_name = "FILE", default_value = CONFIG)]
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the configuration in effect, defaults included
+    #[command(after_help = "Example:
+  orphand config show --json")]
+    Show {
+        /// The configuration [default: /etc/orphand/config.toml, if it is there]
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Print JSON instead of TOML
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line
+    Json,
+    /// One readable line each
+    Text,
+}
+
+impl Format {
+    /// What was asked for; else text on a terminal, JSON to a program.
+    pub fn or_default(asked: Option<Self>, terminal: bool) -> Self {
+        asked.unwrap_or(if terminal { Self::Text } else { Self::Json })
+    }
+}
+
+impl ValueEnum for SetsidHook {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Auto, Self::Fentry, Self::Tracepoint, Self::None]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Auto => ("auto", "By fentry where it loads, else by the tracepoint"),
+            Self::Fentry => ("fentry", "By fentry: it costs nothing"),
+            Self::Tracepoint => {
+                ("tracepoint", "By a tracepoint, which makes every system call of the host some 30 ns slower")
+            }
+            Self::None => ("none", "Not at all: sessions are known from forks, execs and /proc"),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! The command line as users meet it.
+
+use clap::{CommandFactory, error::ErrorKind};
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split_whitespace())
+}
+
+#[test]
+fn the_description_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn run_takes_the_flags_of_the_contract() {
+    let Verb::Run(run) = parse(
+        "orphand run --config c.toml --observe --format json --grace 500ms --term-timeout 5m --record t \
+         --setsid none --ring-size 64K --lock /tmp/l --debug-bpf",
+    )
+    .unwrap()
+    .verb
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (run.grace, run.term_timeout),
+        (Some(Duration::from_millis(500)), Some(Duration::from_secs(300)))
+    );
+    assert_eq!(
+        (run.format, run.setsid, run.ring_size),
+        (Some(Format::Json), Some(SetsidHook::None), Some(RingSize::try_from(65_536).unwrap()))
+    );
+    assert!(run.observe && run.debug_bpf);
+    let Verb::Run(run) = parse("orphand run").unwrap().verb else { panic!() };
+    assert_eq!((run.grace, run.format, run.config), (None, None, None));
+    assert_eq!(run.lock, PathBuf::from("/run/orphand/lock"));
+}
+
+#[test]
+fn every_verb_is_there_and_no_other() {
+    for line in [
+        "scan --json --exit-code",
+        "tree --json",
+        "replay t --format text",
+        "config check",
+        "config check f --json",
+        "config show --json",
+        "completions bash",
+        "man",
+        "man --dir d",
+    ] {
+        parse(&format!("orphand {line}")).unwrap();
+    }
+    for line in ["status", "reap", "history", "doctor", "run --listen none", "run --hook x", "replay"] {
+        let error = parse(&format!("orphand {line}")).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn wrong_values_say_what_is_accepted() {
+    let error = parse("orphand run --grace 10").unwrap_err().to_string();
+    assert!(error.contains("\"10\" is no duration: write it like \"500ms\", \"10s\", \"5m\""), "{error}");
+    let error = parse("orphand run --ring-size 5000").unwrap_err().to_string();
+    assert!(error.contains("give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)"), "{error}");
+}
+
+/// The file knows the same words as the flag.
+#[test]
+fn setsid_hooks_have_one_name_each() {
+    for hook in SetsidHook::value_variants() {
+        let name = hook.to_possible_value().unwrap().get_name().to_owned();
+        assert_eq!(serde_json::to_value(hook).unwrap(), name);
+    }
+}
+
+/// Each verb explains itself and shows how it is used.
+#[test]
+fn every_verb_has_help_with_an_example() {
+    fn check(command: &mut clap::Command, path: &str) {
+        let help = command.render_long_help().to_string();
+        assert!(help.contains("Example") || command.has_subcommands(), "{path}");
+        assert!(command.get_about().is_some(), "{path}");
+        for verb in command.get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
+            let path = format!("{path} {}", verb.get_name());
+            check(verb, &path);
+        }
+    }
+    let mut command = Cli::command();
+    command.build();
+    check(&mut command, "orphand");
+}
+
+#[test]
+fn help() {
+    let help = |line: &str| {
+        // Whatever the width of the terminal the tests run on.
+        let error = Cli::command().term_width(100).try_get_matches_from(line.split_whitespace()).unwrap_err();
+        assert_eq!((error.kind(), error.exit_code()), (ErrorKind::DisplayHelp, 0));
+        error.to_string()
+    };
+    let pages = [
+        "orphand --help",
+        "orphand -h",
+        "orphand run --help",
+        "orphand scan --help",
+        "orphand config --help",
+    ];
+    insta::assert_snapshot!(pages.map(|page| format!("$ {page}\n{}", help(page))).join("\n"));
+}
+
+#[test]
+fn format_follows_the_terminal() {
+    assert_eq!(Format::or_default(None, true), Format::Text);
+    assert_eq!(Format::or_default(None, false), Format::Json);
+    assert_eq!(Format::or_default(Some(Format::Json), true), Format::Json);
+}
+
+#[test]
+fn the_manual_page() {
+    let mut page = Vec::new();
+    pages::man(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    assert!(page.contains(".SH \"EXIT STATUS\""));
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn a_page_for_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    let number = pages::man_pages(dir.path()).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names.len(), number);
+    let expected = [
+        "orphand-completions.1",
+        "orphand-config-check.1",
+        "orphand-config-show.1",
+        "orphand-config.1",
+        "orphand-man.1",
+        "orphand-replay.1",
+        "orphand-run.1",
+        "orphand-scan.1",
+        "orphand-tree.1",
+        "orphand.1",
+    ];
+    assert_eq!(names, expected);
+    let error = pages::man_pages(std::path::Path::new("/nonexistent")).unwrap_err().to_string();
+    assert_eq!(error, "cannot write /nonexistent/orphand.1: No such file or directory (os error 2)");
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in Shell::value_variants() {
+        let mut script = Vec::new();
+        pages::completions(*shell, &mut script).unwrap();
+        assert!(String::from_utf8(script).unwrap().contains("orphand"), "{shell}");
+    }
+}

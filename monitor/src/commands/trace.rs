@@ -1,0 +1,58 @@
+//! `orphand replay`.
+
+use std::{io::Write, ops::ControlFlow};
+
+use anyhow::Context;
+
+use super::run::format_of;
+use crate::{
+    cli,
+    config::LogLevel,
+    engine::{Engine, Settings},
+    exit_code::ExitCode,
+    logging,
+    recognise::Rules,
+    replay,
+    sink::{Format, wall::Wall},
+    source::trace::TraceReader,
+};
+
+/// Tells what the daemon told when the trace was recorded.
+pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
+    logging::start(LogLevel::default());
+    let trace = TraceReader::open(&flags.file)?;
+    let header = trace.header().clone();
+    let rules = Rules::from_source(&header.config)
+        .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
+    let wall = Wall { offset_ns: header.realtime_offset_ns };
+    let mut format = format_of(flags.format, wall, header.grace);
+    let mut engine = Engine::new(Settings {
+        mode: header.mode,
+        grace: header.grace,
+        term_timeout: header.term_timeout,
+        other_uids: header.other_uids,
+        rules,
+        ourselves: header.ourselves,
+    });
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut line = String::new();
+    let mut failed = None;
+    let replayed = replay::replay(trace, &mut engine, |at, notice| {
+        line.clear();
+        format.write(at, &notice, &mut line);
+        match out.write_all(line.as_bytes()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                failed = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    let flushed = failed.map_or_else(|| out.flush(), Err);
+    match flushed {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::Done),
+        written => written.context("cannot write to standard output")?,
+    }
+    replayed?;
+    Ok(ExitCode::Done)
+}

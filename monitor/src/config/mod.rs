@@ -1,0 +1,180 @@
+//! The configuration file: TOML, every key optional, an unknown or impossible one an error that names file,
+//! line, column and key. Flags beat the file, the file beats the defaults; the commands apply the flags.
+//!
+//! ```
+//! # let text = r#"
+//! grace = "30s"
+//! observe = false
+//!
+//! [[server]]                        # python3 /srv/tools/server.py, however it is started
+//! name = "tools"
+//! script = "/srv/tools/server.py"
+//!
+//! [[agent]]                         # node /usr/bin/mybot run
+//! name = "mybot"
+//! program = "mybot"
+//! args = ["run"]
+//!
+//! [[exempt]]                        # never touched, nor what it starts
+//! name = "shared broker"
+//! package = "@me/broker-mcp"
+//! # "#;
+//! # monitor::config::Config::parse(text, "config.toml".as_ref()).unwrap();
+//! ```
+
+mod error;
+
+use std::{fs, io, path::Path, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::error::ConfigError;
+use crate::{
+    duration,
+    model::{Mode, RingSize, SetsidHook},
+    recognise::{Rule, RuleBook, Rules},
+};
+
+/// Where the configuration is read from if nothing else is said. It need not exist.
+pub const DEFAULT_PATH: &str = "/etc/orphand/config.toml";
+
+/// The effective configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Judge, never signal.
+    pub observe: bool,
+    /// From the owner's exit to the verdict: at most a day.
+    #[serde(with = "duration")]
+    pub grace: Duration,
+    /// From SIGTERM to SIGKILL: at most a day.
+    #[serde(with = "duration")]
+    pub term_timeout: Duration,
+    /// Whether servers that run as another user than their owner may be ended.
+    pub other_uids: bool,
+    /// How setsid(2) is seen.
+    pub setsid: SetsidHook,
+    /// Size of the ring between kernel and daemon.
+    pub ring_size: RingSize,
+    /// What is logged on standard error, unless the variable `ORPHAND_LOG` says otherwise.
+    pub log: LogLevel,
+    /// Left alone, with all below.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exempt: Vec<Rule>,
+    /// Terminal multiplexers and the like.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub multiplexer: Vec<Rule>,
+    /// MCP servers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<Rule>,
+    /// Agents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agent: Vec<Rule>,
+    /// Never an agent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steward: Vec<Rule>,
+    /// Run other programs on their own standard streams.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub launcher: Vec<Rule>,
+}
+
+/// The top-level keys.
+#[rustfmt::skip]
+const KEYS: &[&str] = &[
+    "observe", "grace", "term_timeout", "other_uids", "setsid", "ring_size", "log",
+    "exempt", "multiplexer", "server", "agent", "steward", "launcher",
+];
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// What failed.
+    Error,
+    /// What is odd.
+    Warn,
+    /// What happens.
+    #[default]
+    Info,
+    /// What was decided and why.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// The word for it, as `tracing` reads it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            observe: false,
+            grace: Duration::from_secs(10),
+            term_timeout: Duration::from_secs(5),
+            other_uids: false,
+            setsid: SetsidHook::default(),
+            ring_size: RingSize::default(),
+            log: LogLevel::default(),
+            exempt: Vec::new(),
+            multiplexer: Vec::new(),
+            server: Vec::new(),
+            agent: Vec::new(),
+            steward: Vec::new(),
+            launcher: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads `path`, or the default path. A missing file is an error only if it was asked for.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let asked = path.unwrap_or(Path::new(DEFAULT_PATH));
+        match fs::read_to_string(asked) {
+            Ok(text) => Self::parse(&text, asked),
+            Err(error) if path.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(ConfigError::Encoding { path: asked.into() })
+            }
+            Err(error) => Err(ConfigError::Read { path: asked.into(), error }),
+        }
+    }
+
+    /// Reads `text`, which came from `path`.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        error::unknown_key(text, path)?;
+        toml::from_str(text).map_err(|e| error::content(&e, text, path))
+    }
+
+    /// The effective configuration as TOML; reading it gives the same configuration.
+    pub fn render(&self) -> String {
+        // it cannot fail: every key is a string and every value one that TOML has
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// The rules, those built in included.
+    pub fn rules(&self) -> Rules {
+        let Self { exempt, multiplexer, server, agent, steward, launcher, .. } = self.clone();
+        Rules::new(RuleBook { exempt, multiplexer, server, agent, steward, launcher })
+    }
+
+    /// Whether to act.
+    pub const fn mode(&self) -> Mode {
+        if self.observe { Mode::Observe } else { Mode::Reap }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{model::Image, recognise::Role};
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, Path::new("/etc/orphand/config.toml"))
+}
+
+/// The one line that a user sees.
+fn told(text: &str) -> String {
+    let line = parse(text).expect_err("an error").to_string();
+    assert!(!line.contains('\n'), "{line:?} is one line");
+    line.strip_prefix("/etc/orphand/config.toml:").map(str::to_owned).unwrap_or(line)
+}
+
+#[test]
+fn nothing_is_the_defaults() {
+    assert_eq!(parse("").unwrap(), Config::default());
+    assert_eq!(parse("# nothing\n").unwrap(), Config::default());
+    let config = Config::default();
+    assert_eq!((config.grace, config.term_timeout), (Duration::from_secs(10), Duration::from_secs(5)));
+    assert_eq!(config.mode(), Mode::Reap);
+}
+
+#[test]
+fn everything_is_read() {
+    let config = parse(
+        r#"
+        observe = true
+        grace = "500ms"
+        term_timeout = "5m"
+        other_uids = true
+        setsid = "tracepoint"
+        ring_size = 65536
+        log = "debug"
+        [[agent]]
+        name = "bot"
+        program = "my*bot"
+        args = ["run", "--*"]
+        [[server]]
+        name = "tools"
+        script = "/srv/tools/server.py"
+        [[exempt]]
+        name = "mine"
+        package = "@me/keep"
+        [[steward]]
+        name = "boss"
+        exe = "/opt/boss/*"
+        [[launcher]]
+        name = "go"
+        program = "golaunch"
+        [[multiplexer]]
+        name = "mux"
+        program = "mux"
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.mode(), Mode::Observe);
+    assert_eq!(config.grace, Duration::from_millis(500));
+    assert_eq!(config.term_timeout, Duration::from_secs(300));
+    assert_eq!(
+        (config.setsid, config.ring_size, config.log),
+        (SetsidHook::Tracepoint, RingSize::try_from(65_536).unwrap(), LogLevel::Debug)
+    );
+    assert_eq!(parse(&config.render()).unwrap(), config);
+    let role = |line: &[&str]| {
+        let argv: Vec<String> = line.iter().map(ToString::to_string).collect();
+        config.rules().role(&Image { exe: argv[0].clone(), argv, argv_truncated: false })
+    };
+    assert_eq!(role(&["myxbot", "run", "--x"]), Role::Agent { name: "bot".into(), rule: "bot".into() });
+    assert_eq!(role(&["myxbot", "stop", "--x"]), Role::Other { name: "myxbot".into() });
+    assert_eq!(
+        role(&["python3", "/srv/tools/server.py"]),
+        Role::Server { name: "tools".into(), rule: "tools".into() }
+    );
+    // the rules come back from what a trace stores
+    let again = Rules::from_source(&config.rules().source()).unwrap();
+    assert_eq!(again.source(), config.rules().source());
+    assert_eq!(Rules::builtin().source(), "");
+}
+
+#[test]
+fn errors_say_where_and_what_to_do() {
+    for (text, line) in [
+        ("graec = \"1s\"", "1:1: unknown key \"graec\": did you mean \"grace\"?"),
+        ("\n  term-timeout = \"1s\"", "2:3: unknown key \"term-timeout\": did you mean \"term_timeout\"?"),
+        ("obs = true", "1:1: unknown key \"obs\": did you mean \"observe\"?"),
+        ("[[agents]]\nname = \"x\"", "1:3: unknown key \"agents\": did you mean \"agent\"?"),
+        (
+            "zzz = 1",
+            "1:1: unknown key \"zzz\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
+             exempt, multiplexer, server, agent, steward, launcher",
+        ),
+        (
+            "[[server]]\nname = \"x\"\nprogramm = \"y\"",
+            "3:1: unknown key \"programm\" in [[server]]: did you mean \"program\"?",
+        ),
+        (
+            "grace = \"10 parsecs\"",
+            "1:9: grace: \"10 parsecs\" is no duration: write it like \"500ms\", \"10s\", \"5m\"",
+        ),
+        ("grace = 10", "1:9: grace: invalid type: integer `10`, expected a string"),
+        ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
+        (
+            "a = 1\nlog = \"loud\"\n",
+            "1:1: unknown key \"a\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
+             exempt, multiplexer, server, agent, steward, launcher",
+        ),
+        (
+            "ring_size = 5000",
+            "1:13: ring_size: no size for a ring: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)",
+        ),
+        (
+            "setsid = \"kprobe\"",
+            "1:10: setsid: unknown variant `kprobe`, expected one of `auto`, `fentry`, `tracepoint`, `none`",
+        ),
+        (
+            "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
+            "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe",
+        ),
+        ("[[agent]]\nprogram = \"x\"\n", "1:1: agent: missing field `name`"),
+        (
+            "[[agent]]\nname = \"\"\nprogram = \"x\"\n",
+            "1:1: agent: a rule needs a name of 1 to 64 printable characters",
+        ),
+        (
+            "[[server]]\nname = \"x\"\nprogram = \"python3\"",
+            "1:1: server: rule \"x\": \"python3\" runs other programs: name what it runs with script, module or package",
+        ),
+        (
+            "[[server]]\nname = \"x\"\nprogram = \"/a/b\"",
+            "1:1: server: rule \"x\": program is a name without folders: use exe for the path of a binary, script for one of a script",
+        ),
+        ("[[server]]\nname = \"x\"\nexe = \"\"", "1:1: server: rule \"x\": exe is empty"),
+        (
+            "[[server]]\nname = \"x\"\nexe = 1",
+            "3:7: server.exe: invalid type: integer `1`, expected a string",
+        ),
+        ("agent = 1", "1:9: agent: invalid type: integer `1`, expected a sequence"),
+        ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
+        ("grace = ", "1:9: string values must be quoted, expected literal string"),
+        ("log = \"info\" # ä\n= 2", "2:1: "),
+        (
+            "other_uids = true # ö\nlog = \"é\"",
+            "2:7: log: unknown variant `é`, expected one of `off`, `error`, `warn`, `info`, `debug`, `trace`",
+        ),
+        ("log = [\"ä\"] + 1", "1:13: "),
+    ] {
+        let found = told(text);
+        if line.ends_with(": ") {
+            assert!(found.starts_with(line), "{found}");
+        } else {
+            assert_eq!(found, line, "for {text:?}");
+        }
+    }
+}
+
+#[test]
+fn files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let error = Config::load(Some(&path)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("cannot read the configuration {}: No such file or directory (os error 2)", path.display())
+    );
+    fs::write(&path, "grace = \"3s\"\n").unwrap();
+    assert_eq!(Config::load(Some(&path)).unwrap().grace, Duration::from_secs(3));
+    fs::write(&path, b"grace = \"\xff\"\n").unwrap();
+    let error = Config::load(Some(&path)).unwrap_err().to_string();
+    assert_eq!(error, format!("cannot read the configuration {}: it is not UTF-8 text", path.display()));
+    let error = Config::load(Some(folder.path())).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("cannot read the configuration {}: Is a directory (os error 21)", folder.path().display())
+    );
+}
+
+#[test]
+fn keys_are_those_of_the_structure() {
+    let all = parse(
+        "[[exempt]]\nname='a'\nprogram='a'\n[[multiplexer]]\nname='a'\nprogram='a'\n[[server]]\nname='a'\nprogram='a'\n\
+         [[agent]]\nname='a'\nprogram='a'\n[[steward]]\nname='a'\nprogram='a'\n[[launcher]]\nname='a'\nprogram='a'\n",
+    )
+    .unwrap();
+    let table: toml::Table = toml::from_str(&all.render()).unwrap();
+    let mut keys: Vec<_> = table.keys().map(String::as_str).collect();
+    let mut known = KEYS.to_vec();
+    keys.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(keys, known);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_in_one_line(text in "[ -~\n\"=\\[\\]äß]{0,80}") {
+        if let Err(error) = parse(&text) {
+            prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The daemon's loop: waits for the ring, the timer, signals and pidfds; hands what happened to the engine
+//! and carries out its effects.
+//!
+//! One task, no lock, no channel before the engine: the ring is the queue. Every question of the engine is
+//! answered before anything else is handed in. Whatever stalls behind the engine (a reader of stdout, a full
+//! disk) never delays it.
+
+use std::{os::fd::AsFd, time::Duration};
+
+use anyhow::Context;
+use rustix::system::uname;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{
+    clock::{self, Timer},
+    engine::Engine,
+    model::{Answer, BootTime, Effect, Input, Losses, ProcessEvent, ProcessId, SignalError, Snapshot},
+    probe::Probe,
+    readable::readable,
+    recognise::{Role, Rules},
+    sink::{outlet::Outlet, reaper::Reaper},
+    source::{kernel::KernelSource, procfs::Procfs, trace::TraceWriter},
+};
+
+/// Between two drains while records flow. A record that matters at once wakes the daemon at once.
+const DRAIN: Duration = Duration::from_millis(20);
+
+/// All parts of a running daemon.
+pub struct Daemon {
+    /// The core.
+    pub engine: Engine,
+    /// The rules, to know whose standard streams a look at /proc must read.
+    pub rules: Rules,
+    /// The kernel side, attached and self-tested.
+    pub kernel: KernelSource,
+    /// /proc.
+    pub procfs: Procfs,
+    /// Answers the engine's questions.
+    pub probe: Probe,
+    /// Sends signals.
+    pub reaper: Reaper,
+    /// Tells the world.
+    pub stream: Outlet,
+    /// Records the inputs.
+    pub trace: Option<TraceWriter>,
+    /// Everything that was reported before this moment has been handed in.
+    pub seen_until: BootTime,
+    /// Processes that turned out to have ended: told after the next drain.
+    pub gone: Vec<ProcessId>,
+}
+
+impl Daemon {
+    /// Reconciles with /proc, says `ready`, and runs until it is told to stop. `early` is what was reported
+    /// during the self-test.
+    pub async fn run(mut self, early: Vec<ProcessEvent>) -> anyhow::Result<()> {
+        let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+        let ring =
+            self.kernel.as_fd().try_clone_to_owned().context("cannot duplicate the ring's descriptor")?;
+        let ring = readable(ring).context("cannot wait for the kernel's records")?;
+        let timer = Timer::new()?;
+
+        // Attached already: what happens from now on is reported. The first look enters who matters, the second
+        // finds what they forked before the kernel side followed them.
+        for event in early {
+            self.hand_in(Input::Process { event })?;
+        }
+        self.look_at_proc()?;
+        self.look_at_proc()?;
+        let kernel = uname().release().to_string_lossy().into_owned();
+        let hooks = self.kernel.hooks();
+        self.hand_in(Input::Ready { kernel, hooks })?;
+
+        loop {
+            let gone = std::mem::take(&mut self.gone);
+            let busy = self.drain()?;
+            // What they did before they ended has been handed in.
+            for process in gone {
+                self.hand_in(Input::Gone { process })?;
+            }
+            self.pass_time();
+            self.carry_out()?;
+            // Before it sleeps for good the daemon asks for a wake-up and drains once more.
+            let idle = !busy && self.gone.is_empty() && {
+                self.kernel.set_idle(true)?;
+                !self.drain()?
+            };
+            if idle && let Some(trace) = &mut self.trace {
+                trace.flush();
+            }
+            let drain = (!idle).then(|| clock::now() + DRAIN);
+            timer.set([drain, self.engine.poll_timeout()].into_iter().flatten().min())?;
+            tokio::select! {
+                biased;
+                () = told(&mut terminate) => break,
+                () = told(&mut interrupt) => break,
+                ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
+                process = self.reaper.wait_any() => self.gone.push(process?),
+                expired = timer.expired() => expired?,
+            }
+        }
+        self.drain()?;
+        self.hand_in(Input::Stop)?;
+        if let Some(trace) = &mut self.trace {
+            trace.flush();
+        }
+        self.stream.finish(Duration::from_secs(1));
+        Ok(())
+    }
+
+    /// Hands what the kernel side reported to the engine. Whether there was anything.
+    fn drain(&mut self) -> anyhow::Result<bool> {
+        let mut any = false;
+        // The engine's effects on the kernel side follow each record: taken out first, since both need it.
+        let mut events = Vec::new();
+        self.seen_until = clock::now();
+        self.kernel.drain(|event| events.push(event));
+        for event in events {
+            any = true;
+            self.hand_in(Input::Process { event })?;
+        }
+        let losses = self.kernel.losses()?;
+        if losses != Losses::default() {
+            any = true;
+            self.hand_in(Input::Lost { losses })?;
+        }
+        Ok(any)
+    }
+
+    fn hand_in(&mut self, input: Input) -> anyhow::Result<()> {
+        self.tell_engine(input);
+        self.carry_out()
+    }
+
+    fn tell_engine(&mut self, input: Input) {
+        self.tell_engine_at(clock::now(), input);
+    }
+
+    fn tell_engine_at(&mut self, now: BootTime, input: Input) {
+        if let Some(trace) = &mut self.trace {
+            trace.record(now, &input);
+        }
+        self.engine.handle(now, input);
+    }
+
+    /// Tells the engine that a time it waited for has come, if one has: only up to the last look into the
+    /// ring, so that no verdict runs ahead of records that are still in it.
+    fn pass_time(&mut self) {
+        if self.engine.poll_timeout().is_some_and(|due| due <= self.seen_until) {
+            self.tell_engine_at(self.seen_until, Input::Timeout);
+        }
+    }
+
+    fn carry_out(&mut self) -> anyhow::Result<()> {
+        while let Some(effect) = self.engine.poll_effect() {
+            match effect {
+                Effect::Emit { at, notice } => self.stream.push(at, notice),
+                Effect::Ask { token, about } => {
+                    let answer: Answer = self.probe.answer(&about);
+                    self.tell_engine(Input::Answered { token, answer });
+                }
+                Effect::Signal { process, signal } => {
+                    let error = self.reaper.signal(process, signal).err();
+                    if error == Some(SignalError::Gone) {
+                        self.gone.push(process);
+                    }
+                    self.tell_engine(Input::Signalled { process, signal, error });
+                }
+                Effect::Track { process, tracking } => {
+                    if !self.kernel.track(process, tracking)? {
+                        self.gone.push(process);
+                    }
+                }
+                Effect::Untrack { process } => self.kernel.untrack(process.pid)?,
+                Effect::Resync => self.resync()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The repair after a loss.
+    fn resync(&mut self) -> anyhow::Result<()> {
+        let mut events = Vec::new();
+        self.kernel.drain(|event| events.push(event));
+        for event in events {
+            self.tell_engine(Input::Process { event });
+        }
+        let snapshot = self.snapshot()?;
+        self.tell_engine(Input::Snapshot { snapshot });
+        Ok(())
+    }
+
+    fn look_at_proc(&mut self) -> anyhow::Result<()> {
+        self.drain()?;
+        let snapshot = self.snapshot()?;
+        self.hand_in(Input::Snapshot { snapshot })
+    }
+
+    fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let rules = &self.rules;
+        let horizon: BootTime = clock::now();
+        let matters = |image: &_| matters(&rules.role(image));
+        self.procfs.snapshot(horizon, matters).context("cannot reconcile with /proc")
+    }
+}
+
+/// Whose standard streams matter: servers, and what may launch one.
+pub fn matters(role: &Role) -> bool {
+    matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell)
+}
+
+async fn told(signal: &mut Signal) {
+    if signal.recv().await.is_none() {
+        // The runtime is going down; there is nothing to wait for any more.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// This process and its living ancestors: never to be signalled.
+pub fn ourselves(snapshot: &Snapshot) -> Vec<ProcessId> {
+    let own = std::process::id();
+    let mut found = Vec::new();
+    let mut at = snapshot.processes.iter().find(|p| p.id.pid == own);
+    while let Some(process) = at {
+        if found.contains(&process.id) {
+            break;
+        }
+        found.push(process.id);
+        at = process.parent.and_then(|parent| snapshot.processes.iter().find(|p| p.id == parent));
+    }
+    found
+}

@@ -1,0 +1,82 @@
+//! Durations as people write them: `500ms`, `10s`, `5m`, `1h 30m`. For the configuration file and the flags.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+/// The longest that makes sense for a grace or a timeout.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// It cannot be read.
+    #[error("\"{0}\" is no duration: write it like \"500ms\", \"10s\", \"5m\"")]
+    Syntax(String),
+    /// It is longer than a day.
+    #[error("\"{0}\" is longer than a day (24h)")]
+    TooLong(String),
+}
+
+/// Reads a duration, zero to one day.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let syntax = || DurationError::Syntax(text.to_owned());
+    // ISO 8601, signs and "ago" are jiff's, not ours
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("ago") {
+        return Err(syntax());
+    }
+    let signed: SignedDuration = text.parse().map_err(|_| syntax())?;
+    let duration = Duration::try_from(signed).map_err(|_| syntax())?;
+    if duration > LONGEST { Err(DurationError::TooLong(text.to_owned())) } else { Ok(duration) }
+}
+
+/// Writes a duration so that [`parse_duration`] reads it back.
+pub fn format_duration(duration: Duration) -> String {
+    SignedDuration::try_from(duration)
+        .map_or_else(|_| format!("{}s", duration.as_secs()), |d| format!("{d:#}"))
+}
+
+/// For `#[serde(with)]`: as [`format_duration`] writes it.
+pub fn serialize<S: Serializer>(duration: &Duration, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&format_duration(*duration))
+}
+
+/// For `#[serde(with)]`: as [`parse_duration`] reads it.
+pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+    parse_duration(&String::deserialize(d)?).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes() {
+        for (text, millis, written) in [
+            ("500ms", 500, "500ms"),
+            ("10s", 10_000, "10s"),
+            ("5m", 300_000, "5m"),
+            ("0s", 0, "0s"),
+            ("1h 30m", 5_400_000, "1h 30m"),
+            ("1h30m", 5_400_000, "1h 30m"),
+            ("90s", 90_000, "1m 30s"),
+            ("24h", 86_400_000, "24h"),
+        ] {
+            let duration = parse_duration(text).unwrap();
+            assert_eq!(duration, Duration::from_millis(millis), "{text}");
+            assert_eq!(format_duration(duration), written);
+            assert_eq!(parse_duration(written), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn refuses() {
+        for text in
+            ["", "10", "s", "-1s", "+1s", "PT10S", "10 parsecs", "1s ago", "5mo", "99999999999999999999s"]
+        {
+            assert_eq!(parse_duration(text), Err(DurationError::Syntax(text.into())), "{text}");
+        }
+        assert_eq!(parse_duration("25h"), Err(DurationError::TooLong("25h".into())));
+    }
+}

@@ -1,0 +1,215 @@
+//! Agents: recognised, implied, taken over, ended.
+
+use super::{Engine, Purpose};
+use crate::{
+    lineage::{AgentKey, Node},
+    model::{About, BootTime, Effect, ExitStatus, Notice, ProcessId, Tracking},
+    recognise::Role,
+    verdict::{Newcomer, State, agent_view, program_name, server_view},
+};
+
+impl Engine {
+    /// A process turned out to be an agent: by rule, or because it started a server.
+    pub(super) fn agent_recognised(&mut self, at: BootTime, id: ProcessId, name: String, implied: bool) {
+        let Some(node) = self.graph.get(id) else { return };
+        let above = node.agent;
+        let new =
+            Newcomer { name, implied, main: id, origin: node.origin, uid: node.uid, sid: node.sid, above };
+        let key = self.agents.start(new);
+        // What it created before it was known as an agent is its own, too.
+        let mut subtree = vec![id];
+        if implied {
+            subtree.extend(self.graph.descendants(id));
+        }
+        for process in subtree {
+            if let Some(node) = self.graph.get_mut(process).filter(|n| n.agent == above && !n.protected) {
+                node.agent = Some(key);
+            }
+        }
+        self.leave_server(id);
+        self.claim_made(key, id);
+        self.confirm(id);
+        self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Agent });
+        self.tell_agent_started(at, key, None);
+    }
+
+    /// An agent is no part of the server that it was started by, nor is what it starts.
+    fn leave_server(&mut self, id: ProcessId) {
+        let Some(key) = self.graph.get(id).and_then(|n| n.server) else { return };
+        for process in [id].into_iter().chain(self.graph.descendants(id)) {
+            let Some(node) = self.graph.get_mut(process).filter(|n| n.server == Some(key)) else { continue };
+            node.server = None;
+            if let Some(server) = self.servers.get_mut(key) {
+                server.processes.remove(&process);
+                server.recognised.remove(&process);
+            }
+        }
+    }
+
+    fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
+        if let Some(agent) = self.agents.get(key) {
+            let notice = Notice::AgentStarted { agent: agent_view(agent), continues };
+            self.emit(at, notice);
+        }
+    }
+
+    /// An agent's process ran another program. The agent goes on: a new version of itself, or a wrapper that
+    /// ends in the real program. Only a copy that took over was not recognised by its program: if it runs
+    /// something else, it was a child on its way to its own exec, and never took over.
+    pub(super) fn agent_ran(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        key: AgentKey,
+        id: ProcessId,
+        role: &Role,
+    ) {
+        let node = self.graph.get(id);
+        let origin = node.map(|n| n.origin);
+        let has_wire = node.is_some_and(|n| n.stdin.is_wire());
+        let program = node.and_then(|n| n.image.as_deref()).map(|i| program_name(&self.settings.rules, i));
+        let Some(agent) = self.agents.get_mut(key) else { return };
+        let itself = program.is_some_and(|p| p == agent.name);
+        // Nor was one found in /proc between its fork and its exec.
+        let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers.is_empty();
+        if a_server || (agent.took_over && !itself && !matches!(role, Role::Agent { .. })) {
+            self.agent_ended(now, at, key, None);
+            return;
+        }
+        if let Some(origin) = origin {
+            agent.origin = origin;
+        }
+    }
+
+    /// The main process of an agent ended, or stopped being it.
+    pub(super) fn agent_ended(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        key: AgentKey,
+        status: Option<ExitStatus>,
+    ) {
+        if let Some(heir) = self.heir(key, status) {
+            self.hand_over(at, key, heir, status);
+            return;
+        }
+        self.agents.end(key, at, matches!(status, Some(ExitStatus::Signal(_))));
+        let servers: Vec<_> =
+            self.agents.get(key).map(|a| a.servers.iter().copied().collect()).unwrap_or_default();
+        let deadline = at + self.settings.grace;
+        let mut processes = Vec::new();
+        for server in &servers {
+            if let Some(s) = self.servers.get_mut(*server) {
+                s.state = State::Suspect { since: at, deadline };
+                processes.extend(s.processes.iter().copied());
+            }
+            self.servers.set_timer(*server, Some(deadline));
+        }
+        if servers.is_empty() {
+            self.tell_agent_exit(key, at, status, &servers);
+        } else {
+            let purpose = Purpose::AgentExit { agent: key, at, status, servers };
+            self.ask(About::Memory(processes), purpose);
+        }
+        self.look_again_at_spared(now);
+    }
+
+    /// What a process started that turns out to be an agent is its own, and no longer that of the agent whose
+    /// copy it seemed to be.
+    fn claim_made(&mut self, key: AgentKey, id: ProcessId) {
+        for server in self.servers.keys() {
+            let head = self.servers.get(server).and_then(|s| self.graph.get(s.id));
+            let Some(owner) = self.servers.get(server).and_then(|s| s.owner).filter(|o| *o != key) else {
+                continue;
+            };
+            if !head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
+                continue;
+            }
+            if let Some(agent) = self.agents.get_mut(owner) {
+                agent.servers.remove(&server);
+            }
+            if let Some(agent) = self.agents.get_mut(key) {
+                agent.servers.insert(server);
+            }
+            if let Some(server) = self.servers.get_mut(server) {
+                server.owner = Some(key);
+            }
+        }
+    }
+
+    /// A copy of the agent that goes on with its work: one in a session of its own (it went into the
+    /// background), or any if the agent left on its own accord. A pool worker whose host was killed is none.
+    fn heir(&self, key: AgentKey, status: Option<ExitStatus>) -> Option<ProcessId> {
+        let agent = self.agents.get(key)?;
+        let killed = matches!(status, Some(ExitStatus::Signal(_)));
+        let copies: Vec<&Node> = self
+            .graph
+            .descendants(agent.main)
+            .into_iter()
+            .filter_map(|id| self.graph.get(id))
+            .filter(|n| n.origin == agent.origin && n.server.is_none())
+            .collect();
+        let background = copies.iter().find(|n| n.sid == n.id.pid || n.sid != agent.sid);
+        background.or_else(|| copies.first().filter(|_| !killed)).map(|n| n.id)
+    }
+
+    fn hand_over(&mut self, at: BootTime, key: AgentKey, heir: ProcessId, status: Option<ExitStatus>) {
+        let Some(agent) = self.agents.get(key) else { return };
+        let before = agent.main;
+        let mut view = agent_view(agent);
+        view.alive = false;
+        let servers_left = agent.servers.len() as u64;
+        let rss_bytes = self.sum_rss(key);
+        let sid = self.graph.get(heir).map(|n| n.sid);
+        self.agents.hand_over(key, heir);
+        if let Some((agent, sid)) = self.agents.get_mut(key).zip(sid) {
+            agent.sid = sid;
+        }
+        self.effects.push_back(Effect::Track { process: heir, tracking: Tracking::Agent });
+        let (exit_code, signal) = split(status);
+        self.emit(at, Notice::AgentExited { agent: view, exit_code, signal, servers_left, rss_bytes });
+        self.tell_agent_started(at, key, Some(before));
+    }
+
+    fn sum_rss(&self, key: AgentKey) -> u64 {
+        let servers = self.agents.get(key).into_iter().flat_map(|a| &a.servers);
+        servers.filter_map(|s| self.servers.get(*s)?.rss_bytes).sum()
+    }
+
+    pub(super) fn tell_agent_exit(
+        &mut self,
+        key: AgentKey,
+        at: BootTime,
+        status: Option<ExitStatus>,
+        servers: &[crate::lineage::ServerKey],
+    ) {
+        let rss_bytes = self.sum_rss(key);
+        let Some(agent) = self.agents.get(key) else { return };
+        let view = agent_view(agent);
+        let (exit_code, signal) = split(status);
+        let notice = Notice::AgentExited {
+            agent: view.clone(),
+            exit_code,
+            signal,
+            servers_left: servers.len() as u64,
+            rss_bytes,
+        };
+        self.emit(at, notice);
+        for key in servers {
+            let Some(server) = self.servers.get_mut(*key) else { continue };
+            let State::Suspect { deadline, .. } = server.state else { continue };
+            let shown = server_view(server, &self.graph);
+            server.last_view = Some(shown.clone());
+            self.emit(at, Notice::OrphanSuspected { server: shown, owner: Some(view.clone()), deadline });
+        }
+        self.forget_dead_agents();
+    }
+}
+
+const fn split(status: Option<ExitStatus>) -> (Option<u8>, Option<u8>) {
+    match status {
+        Some(ExitStatus::Code(code)) => (Some(code), None),
+        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    }
+}

@@ -1,0 +1,200 @@
+//! Fork, exec, setsid: processes enter the graph and become what they are.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::{
+    lineage::{Node, Origin, ServerKey},
+    model::{BootTime, Effect, Notice, ProcessId, SnapshotProcess, Tracking},
+    recognise::Role,
+    verdict::server_view,
+};
+
+impl Engine {
+    pub(super) fn fork(&mut self, at: BootTime, creator: ProcessId, child: ProcessId, uid: u32, sid: u32) {
+        if self.graph.get(child).is_some() {
+            return;
+        }
+        let Some(parent) = self.graph.get(creator) else {
+            // Nobody we know: the kernel side followed a process that was dismissed meanwhile.
+            self.effects.push_back(Effect::Untrack { process: child });
+            self.effects.push_back(Effect::Untrack { process: creator });
+            return;
+        };
+        let node = parent.fork(child, uid, sid);
+        let (server, pending) = (node.server, node.pending);
+        self.make_room(at, child);
+        self.graph.insert(node, Some(creator));
+        debug_assert!(!(pending && server.is_some()), "a server's processes are known to matter");
+        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+            server.processes.insert(child);
+        }
+        self.pursue(at, child);
+    }
+
+    /// The older holder of a number has ended, even if its exit was not told.
+    pub(super) fn make_room(&mut self, at: BootTime, newcomer: ProcessId) {
+        if let Some(old) = self.graph.holder(newcomer.pid).filter(|old| *old != newcomer) {
+            self.exit(at, at, old, None);
+        }
+    }
+
+    pub(super) fn exec(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess) {
+        if self.graph.get(seen.id).is_none() {
+            self.enter(at, seen);
+        }
+        self.run(seen);
+        self.become_what_it_is(now, at, seen.id);
+    }
+
+    /// A candidate that was not tracked: it and its parent enter the graph until it is known what it is.
+    fn enter(&mut self, at: BootTime, seen: &SnapshotProcess) {
+        let id = seen.id;
+        self.make_room(at, id);
+        let parent = seen.parent.filter(|p| p.pid != id.pid);
+        if let Some(parent) = parent.filter(|p| self.graph.get(*p).is_none()) {
+            self.make_room(at, parent);
+            self.graph.insert(Node::bare(parent), None);
+        }
+        let mut node = Node::bare(id);
+        if let Some(creator) = parent.and_then(|p| self.graph.get(p)).filter(|p| !p.protected) {
+            // A creator that is tracked reports its forks; this one was missed, so it is inferred.
+            node = creator.fork(id, seen.uid, seen.sid);
+            node.witnessed = false;
+        }
+        node.creator = parent;
+        let server = node.server;
+        self.graph.insert(node, parent);
+        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+            server.processes.insert(id);
+        }
+    }
+
+    /// The image changes.
+    pub(super) fn run(&mut self, seen: &SnapshotProcess) {
+        if let Some(node) = self.graph.get_mut(seen.id) {
+            node.origin = Origin { process: seen.id, execs: node.origin.execs.saturating_add(1) };
+            node.image = Some(Arc::new(seen.image.clone()));
+            let [stdin, stdout, _] = seen.stdio;
+            (node.stdin, node.stdout, node.uid, node.sid) = (stdin, stdout, seen.uid, seen.sid);
+        }
+    }
+
+    /// A process runs a new program: agent, server, or nothing in particular?
+    pub(super) fn become_what_it_is(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
+        let Some(node) = self.graph.get(id) else { return };
+        let Some(image) = node.image.clone() else { return };
+        let role = self.settings.rules.role(&image);
+        let has_wire = node.stdin.is_wire();
+        if let (Role::Exempt { .. }, true) = (&role, has_wire)
+            && let Role::Server { name, rule } = self.settings.rules.role_but_for_exemption(&image)
+        {
+            self.server_recognised(now, at, id, name, rule);
+            return;
+        }
+        if let Some(agent) = self.agents.of(id) {
+            self.agent_ran(now, at, agent, id, &role);
+            if self.agents.of(id).is_some() {
+                return;
+            }
+        }
+        let escapes = !matches!(role, Role::Multiplexer | Role::Exempt { .. });
+        if let Some(node) = self.graph.get_mut(id).filter(|n| n.protected && escapes) {
+            // A child of a multiplexer runs a program of its own: it is looked at like any stranger.
+            (node.protected, node.pending) = (false, true);
+        }
+        match role {
+            Role::Multiplexer | Role::Exempt { .. } => self.protect(id),
+            Role::Agent { name, .. } => self.agent_recognised(at, id, name, false),
+            Role::Server { name, rule } if has_wire => self.server_recognised(now, at, id, name, rule),
+            Role::Launcher | Role::Shell if has_wire => {}
+            _ => self.dismiss_if_pending(id),
+        }
+    }
+
+    /// What multiplexers and exempt programs start is nobody's: they leave whatever they were part of.
+    fn protect(&mut self, id: ProcessId) {
+        let Some(node) = self.graph.get_mut(id) else { return };
+        if node.pending {
+            self.dismiss_if_pending(id);
+            return;
+        }
+        node.protected = true;
+        node.agent = None;
+        let server = node.server.take();
+        if let Some(part_of) = server.and_then(|key| self.servers.get_mut(key)) {
+            part_of.processes.remove(&id);
+            part_of.recognised.remove(&id);
+        }
+        if self.finding {
+            // Its exec was lost: what it started since seemed to be part of the server.
+            self.release_below(id, server);
+        }
+    }
+
+    fn release_below(&mut self, id: ProcessId, server: Option<ServerKey>) {
+        for process in self.graph.descendants(id) {
+            if self.agents.of(process).is_some() {
+                continue;
+            }
+            let Some(node) = self.graph.get_mut(process).filter(|n| n.server == server) else { continue };
+            (node.server, node.agent) = (None, None);
+            if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+                server.processes.remove(&process);
+                server.recognised.remove(&process);
+            }
+        }
+    }
+
+    /// Nothing that matters: it leaves the graph and the kernel's map, and so does a parent that was only
+    /// kept for its sake.
+    pub(super) fn dismiss_if_pending(&mut self, id: ProcessId) {
+        if self.graph.get(id).is_none_or(|n| !n.pending) {
+            return;
+        }
+        let up = self.graph.up(id).map(|n| n.id);
+        for process in self.graph.descendants(id).into_iter().rev().chain([id]) {
+            if self.graph.get(process).is_some_and(|n| n.pending) {
+                self.graph.remove(process);
+                self.effects.push_back(Effect::Untrack { process });
+            }
+        }
+        if let Some(up) = up {
+            self.dismiss_if_idle(up);
+        }
+    }
+
+    /// A bare parent without children has nothing to be watched for.
+    pub(super) fn dismiss_if_idle(&mut self, id: ProcessId) {
+        let idle = self.graph.get(id).is_some_and(|n| n.pending && n.origin.execs == 0);
+        if idle && self.graph.children(id).next().is_none() {
+            self.graph.remove(id);
+            self.effects.push_back(Effect::Untrack { process: id });
+        }
+    }
+
+    /// It matters: the kernel side keeps following it and all that it created.
+    pub(super) fn confirm(&mut self, id: ProcessId) {
+        for process in [id].into_iter().chain(self.graph.descendants(id)) {
+            let Some(node) = self.graph.get_mut(process).filter(|n| n.pending) else { continue };
+            node.pending = false;
+            self.effects.push_back(Effect::Track { process, tracking: Tracking::Member });
+        }
+    }
+
+    pub(super) fn setsid(&mut self, at: BootTime, process: ProcessId, sid: u32) {
+        let Some(node) = self.graph.get_mut(process) else { return };
+        if node.sid == sid {
+            return;
+        }
+        node.sid = sid;
+        let server = node.server;
+        if let Some(agent) = self.agents.of(process).and_then(|key| self.agents.get_mut(key)) {
+            agent.sid = sid;
+        }
+        let Some(server) = server.and_then(|key| self.servers.get_mut(key)) else { return };
+        let view = server_view(server, &self.graph);
+        server.last_view = Some(view.clone());
+        self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
+    }
+}

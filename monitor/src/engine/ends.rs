@@ -1,0 +1,114 @@
+//! Exits: of processes, and with the last one of servers.
+
+use super::Engine;
+use crate::{
+    lineage::ServerKey,
+    model::{BootTime, ExitStatus, Notice, ProcessId},
+    verdict::{Stage, State, agent_view},
+};
+
+impl Engine {
+    /// A process ended. `status` is absent where nobody witnessed it.
+    pub(super) fn exit(&mut self, now: BootTime, at: BootTime, id: ProcessId, status: Option<ExitStatus>) {
+        let Some(node) = self.graph.get(id) else { return };
+        let (server, wraps, protected) = (node.server, node.wraps, node.protected);
+        let up = self.graph.up(id).map(|n| n.id);
+        if let Some(agent) = self.agents.of(id) {
+            self.agent_ended(now, at, agent, status);
+        }
+        self.graph.remove(id);
+        if let Some(key) = server {
+            self.server_lost(at, key, id);
+        }
+        if let Some(key) = wraps {
+            self.wrapper_lost(at, key, id);
+        }
+        if let Some(up) = up {
+            self.dismiss_if_idle(up);
+        }
+        if protected {
+            self.look_again_at_spared(now);
+        }
+    }
+
+    fn server_lost(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.processes.remove(&id);
+        server.recognised.remove(&id);
+        if server.proper == id
+            && let Some(next) = server.recognised.iter().max_by_key(|p| self.graph.get(**p).map(|n| n.order))
+        {
+            server.proper = *next;
+        }
+        self.end_if_done(at, key);
+    }
+
+    fn wrapper_lost(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
+        if let Some(server) = self.servers.get_mut(key) {
+            server.wrappers.retain(|w| *w != id);
+            self.end_if_done(at, key);
+        }
+    }
+
+    /// A server has ended when its processes have; one that is being ended, when its wrappers have, too.
+    pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
+        let Some(server) = self.servers.get(key) else { return };
+        if !server.processes.is_empty() {
+            return;
+        }
+        let ending =
+            server.case().is_some_and(|c| matches!(c.stage, Stage::Leaf | Stage::Rest | Stage::Kill));
+        if ending && server.wrappers.iter().any(|w| self.may_signal(key, *w)) {
+            return;
+        }
+        let Some(server) = self.servers.remove(key) else { return };
+        for wrapper in &server.wrappers {
+            if let Some(node) = self.graph.get_mut(*wrapper) {
+                node.wraps = None;
+            }
+        }
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let strongest = server.strongest_signal();
+        if let Some(agent) = server.owner.and_then(|a| self.agents.get_mut(a)) {
+            agent.servers.remove(&key);
+        }
+        let Some(mut view) = server.last_view else { return };
+        view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
+        let notice = match server.state {
+            State::Suspect { since, .. } if server.owner.is_some() => Notice::OrphanCleared {
+                server: view,
+                after_ms: millis(at, since),
+                reason: "exited".to_owned(),
+                owner: None,
+            },
+            State::Live | State::Suspect { .. } => Notice::ServerExited { server: view, owner },
+            State::Orphan(case) => match strongest {
+                Some(signal) => Notice::OrphanReaped {
+                    server: view,
+                    owner,
+                    signal,
+                    took_ms: millis(at, case.first_signal.unwrap_or(at)),
+                    freed_bytes: case.rss_bytes,
+                },
+                None => Notice::OrphanExited { server: view, owner },
+            },
+        };
+        self.emit(at, notice);
+        self.forget_dead_agents();
+    }
+
+    /// Dead agents are remembered as long as a server or a process of theirs is alive: a child on its way to
+    /// its exec may still turn out to be a server.
+    pub(super) fn forget_dead_agents(&mut self) {
+        if self.agents.len() == self.agents.alive() {
+            return;
+        }
+        let referenced = self.graph.agents();
+        self.agents.forget_dead(|key| referenced.contains(&key));
+    }
+}
+
+/// Milliseconds between two moments, rounded down.
+pub(super) fn millis(later: BootTime, earlier: BootTime) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}

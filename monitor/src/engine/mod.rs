@@ -1,0 +1,218 @@
+//! The engine: inputs in, effects out. Total, synchronous, deterministic; no I/O, no clock.
+//!
+//! It owns all state of the daemon that matters: the lineage graph, agents, servers, cases. The shell hands
+//! in what happened ([`Engine::handle`]), calls [`Engine::handle_timeout`] when [`Engine::poll_timeout`]
+//! says so, and carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give
+//! the same effects, byte for byte: a recorded trace is a bug report.
+
+mod agents;
+mod births;
+mod ends;
+mod reap;
+mod repair;
+mod report;
+mod servers;
+mod settings;
+mod targets;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+pub use self::settings::Settings;
+use crate::{
+    lineage::{AgentKey, Graph, ServerKey},
+    model::{
+        About, Answer, BootTime, Effect, ExitStatus, Input, Memory, Notice, ProcessEvent, ProcessId,
+        SnapshotProcess,
+    },
+    verdict::{Agents, Servers},
+};
+
+/// The engine.
+#[derive(Debug, Default)]
+pub struct Engine {
+    settings: Settings,
+    graph: Graph,
+    agents: Agents,
+    servers: Servers,
+    questions: FxHashMap<u64, Purpose>,
+    next_token: u64,
+    effects: VecDeque<Effect>,
+    /// Records were lost and the graph is not repaired yet: nothing is judged.
+    doubtful: bool,
+    /// Execs were among them: who looks like a copy of its creator may run the program anew.
+    execs_lost: bool,
+    /// When to ask for a repair, if one is owed and another one was just made.
+    repair_at: Option<BootTime>,
+    last_repair: Option<BootTime>,
+    /// What is being recognised was found in /proc: its parent may be an adopter.
+    finding: bool,
+}
+
+/// Why something was asked.
+#[derive(Debug)]
+enum Purpose {
+    /// An agent exited: how much memory do its servers hold?
+    AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
+    /// How much memory do these servers hold?
+    Measure { servers: Vec<ServerKey> },
+    /// What is this creator of a server-to-be?
+    Creator { creator: ProcessId, server: ProcessId },
+    /// Time to look at a server whose owner is gone or not known.
+    Look { server: ServerKey },
+}
+
+impl Engine {
+    /// An engine that knows nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Something happened; `now` is the time of handing it in.
+    pub fn handle(&mut self, now: BootTime, input: Input) {
+        match input {
+            Input::Answered { token, answer } => {
+                if let Some(purpose) = self.questions.remove(&token) {
+                    self.answered(now, purpose, answer);
+                }
+                return;
+            }
+            _ => self.tell_unanswered_exits(),
+        }
+        match input {
+            Input::Process { event } => self.process(now, event),
+            Input::Lost { losses } => self.lost(now, losses),
+            Input::Snapshot { snapshot } => self.reconcile(now, snapshot),
+            Input::Signalled { process, signal, error } => self.signalled(now, process, signal, error),
+            // As a rule its exit record has come before: then there is nothing left to do.
+            Input::Gone { process } => self.exit(now, now, process, None),
+            Input::Answered { .. } => {}
+            Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
+            Input::Timeout => self.handle_timeout(now),
+            Input::Stop => self.stop(now),
+        }
+    }
+
+    /// The time told by [`Engine::poll_timeout`] has come; the same as [`Input::Timeout`].
+    pub fn handle_timeout(&mut self, now: BootTime) {
+        if self.repair_at.is_some_and(|at| at <= now) {
+            self.ask_for_repair(now);
+        }
+        while let Some(server) = self.servers.due(now) {
+            self.due(now, server);
+        }
+    }
+
+    /// The next thing to do, oldest first.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When [`Engine::handle_timeout`] wants to be called, if nothing else happens.
+    pub fn poll_timeout(&self) -> Option<BootTime> {
+        [self.servers.next_timer(), self.repair_at].into_iter().flatten().min()
+    }
+
+    /// The number of processes in the lineage graph.
+    pub fn processes(&self) -> usize {
+        self.graph.len()
+    }
+
+    fn process(&mut self, now: BootTime, event: ProcessEvent) {
+        match event {
+            ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
+            ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
+                let seen = SnapshotProcess { id: process, parent: Some(parent), uid, sid, image, stdio };
+                self.exec(now, at, &seen);
+            }
+            ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
+            ProcessEvent::Setsid { at, process, sid } => self.setsid(at, process, sid),
+        }
+    }
+
+    fn answered(&mut self, now: BootTime, purpose: Purpose, answer: Answer) {
+        match (purpose, answer) {
+            (Purpose::AgentExit { agent, at, status, servers }, Answer::Memory { processes }) => {
+                self.remember_memory(&servers, &processes);
+                self.tell_agent_exit(agent, at, status, &servers);
+            }
+            (Purpose::Measure { servers }, Answer::Memory { processes }) => {
+                self.remember_memory(&servers, &processes);
+            }
+            (Purpose::Creator { creator, server }, Answer::Process { process }) => {
+                self.creator_known(now, creator, server, process);
+            }
+            (Purpose::Look { server }, Answer::Server { facts }) => self.looked(now, server, &facts),
+            // An answer to another question than was asked tells nothing.
+            (Purpose::AgentExit { agent, at, status, servers }, _) => {
+                self.tell_agent_exit(agent, at, status, &servers);
+            }
+            _ => {}
+        }
+    }
+
+    /// An exit is told before anything that comes after it, with or without an answer about memory.
+    fn tell_unanswered_exits(&mut self) {
+        if self.questions.is_empty() {
+            return;
+        }
+        let mut waiting: Vec<u64> = self
+            .questions
+            .iter()
+            .filter(|(_, p)| matches!(p, Purpose::AgentExit { .. }))
+            .map(|(token, _)| *token)
+            .collect();
+        waiting.sort_unstable();
+        for token in waiting {
+            if let Some(Purpose::AgentExit { agent, at, status, servers }) = self.questions.remove(&token) {
+                self.tell_agent_exit(agent, at, status, &servers);
+            }
+        }
+    }
+
+    fn remember_memory(&mut self, servers: &[ServerKey], memory: &[Memory]) {
+        let by_process: FxHashMap<ProcessId, u64> = memory.iter().map(|m| (m.process, m.rss_bytes)).collect();
+        for key in servers {
+            if let Some(server) = self.servers.get_mut(*key) {
+                server.rss_bytes = Some(server.processes.iter().filter_map(|p| by_process.get(p)).sum());
+            }
+        }
+    }
+
+    fn ask(&mut self, about: About, purpose: Purpose) {
+        self.next_token += 1;
+        self.questions.insert(self.next_token, purpose);
+        self.effects.push_back(Effect::Ask { token: self.next_token, about });
+    }
+
+    fn emit(&mut self, at: BootTime, notice: Notice) {
+        self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
+    }
+
+    fn stop(&mut self, now: BootTime) {
+        let is_orphan = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.case().is_some());
+        let orphans = self.servers.keys().into_iter().filter(is_orphan).count() as u64;
+        let notice = Notice::Stopping {
+            agents: self.agents.alive() as u64,
+            servers: self.servers.len() as u64,
+            orphans,
+        };
+        self.emit(now, notice);
+    }
+
+    fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {
+        let notice = Notice::Ready {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            mode: self.settings.mode,
+            kernel,
+            hooks,
+            processes: self.graph.len() as u64,
+            agents: self.agents.alive() as u64,
+            servers: self.servers.len() as u64,
+        };
+        self.emit(now, notice);
+    }
+}

@@ -1,0 +1,270 @@
+//! Bootstrap and repair: making the graph agree with /proc.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use rustc_hash::FxHashMap;
+
+use super::Engine;
+use crate::{
+    lineage::{Difference, Node, Origin, ServerKey, compare},
+    model::{
+        BootTime, Effect, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
+        WireState,
+    },
+    recognise::Role,
+    verdict::{State, program_name},
+};
+
+/// Repairs are this far apart: under a lasting overload the daemon must not do nothing but read /proc.
+const BETWEEN_REPAIRS: Duration = Duration::from_secs(1);
+/// How often a server without a known owner is looked at.
+const LOOK_FOR_OWNER: Duration = Duration::from_secs(30);
+
+impl Engine {
+    /// Records were lost.
+    pub(super) fn lost(&mut self, now: BootTime, losses: Losses) {
+        if losses == Losses::default() {
+            return;
+        }
+        self.emit(now, Notice::Lost { records: losses, sink: BTreeMap::new() });
+        self.doubtful = true;
+        self.execs_lost |= losses.exec > 0;
+        match self.last_repair.map(|at| at + BETWEEN_REPAIRS) {
+            Some(earliest) if earliest > now => self.repair_at = Some(earliest),
+            _ => self.ask_for_repair(now),
+        }
+    }
+
+    pub(super) fn ask_for_repair(&mut self, now: BootTime) {
+        self.repair_at = None;
+        self.last_repair = Some(now);
+        self.effects.push_back(Effect::Resync);
+    }
+
+    /// /proc was read.
+    pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
+        let repair = std::mem::take(&mut self.doubtful) && self.repair_at.is_none();
+        self.doubtful = self.repair_at.is_some();
+        let Difference { gone, unknown, known } = compare(&self.graph, snapshot);
+        let before = self.graph.len();
+        let removed = gone.len() as u64;
+        for id in gone {
+            self.exit(now, now, id, None);
+            // Many may be gone: each exit is told before the next thing follows from it.
+            self.tell_unanswered_exits();
+        }
+        for process in known {
+            self.refresh(now, &process);
+        }
+        self.execs_lost &= self.doubtful;
+        let after_removal = self.graph.len().min(before);
+        let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
+        for process in &unknown {
+            self.found(now, process, &by_id);
+        }
+        if repair {
+            let added = self.graph.len().saturating_sub(after_removal) as u64;
+            self.emit(now, Notice::Resynced { added, removed });
+        }
+    }
+
+    /// A process that is known: an exec or a setsid of it may have been lost.
+    fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
+        let Some(node) = self.graph.get_mut(seen.id) else { return };
+        node.sid = seen.sid;
+        if self.execs_lost && node.origin.process != seen.id {
+            // An agent that starts its own program again (gemini, qwen) is no copy of its launcher, and /proc
+            // cannot tell the two apart.
+            node.origin = Origin { process: seen.id, execs: 0 };
+            node.witnessed = false;
+            if let Some(agent) = self.agents.of(seen.id).and_then(|key| self.agents.get_mut(key)) {
+                agent.origin = node.origin;
+            }
+        }
+        let old = node.image.as_deref();
+        let same = old.is_some_and(|i| base(&i.exe) == base(&seen.image.exe));
+        let rules = &self.settings.rules;
+        let matters = matches!(rules.role(&seen.image), Role::Agent { .. } | Role::Server { .. });
+        let was = old.is_some_and(|i| matches!(rules.role(i), Role::Agent { .. } | Role::Server { .. }));
+        // A title written over argv is no exec; another program is, and so is one that matters now.
+        if !same || (matters && !was) {
+            let id = seen.id;
+            self.run(seen);
+            self.become_found(now, id);
+        }
+    }
+
+    /// A process that is not known.
+    fn found(
+        &mut self,
+        now: BootTime,
+        seen: &SnapshotProcess,
+        others: &FxHashMap<ProcessId, &SnapshotProcess>,
+    ) {
+        if self.graph.get(seen.id).is_some() {
+            return;
+        }
+        let parent_matters =
+            seen.parent.and_then(|p| self.graph.get(p)).is_some_and(|p| !p.pending && !p.protected);
+        if parent_matters {
+            self.place(seen, seen.parent);
+            self.become_found(now, seen.id);
+            return;
+        }
+        match self.settings.rules.role(&seen.image) {
+            Role::Agent { .. } => {
+                self.place(seen, None);
+                self.become_found(now, seen.id);
+            }
+            Role::Server { .. } if seen.stdio.first().is_some_and(|s| s.is_wire()) => {
+                let chain = self.launch_chain(seen, others);
+                for link in chain.iter().rev() {
+                    self.place(link, link.parent);
+                }
+                self.place(seen, seen.parent);
+                self.become_found(now, seen.id);
+            }
+            _ => {}
+        }
+    }
+
+    /// The shells and launchers above a server that share its wire, nearest first.
+    fn launch_chain<'a>(
+        &self,
+        seen: &SnapshotProcess,
+        others: &FxHashMap<ProcessId, &'a SnapshotProcess>,
+    ) -> Vec<&'a SnapshotProcess> {
+        let [wire, ..] = seen.stdio;
+        let mut chain: Vec<&SnapshotProcess> = Vec::new();
+        let mut at = seen.parent;
+        while let Some(link) = at.and_then(|p| others.get(&p).copied()) {
+            let [stdin, ..] = link.stdio;
+            let launches = matches!(self.settings.rules.role(&link.image), Role::Launcher | Role::Shell);
+            if stdin != wire
+                || !launches
+                || chain.iter().any(|c| c.id == link.id)
+                || self.graph.get(link.id).is_some()
+            {
+                break;
+            }
+            chain.push(link);
+            at = link.parent;
+        }
+        chain
+    }
+
+    /// Enters a process with an inferred creator.
+    fn place(&mut self, seen: &SnapshotProcess, up: Option<ProcessId>) {
+        if self.graph.get(seen.id).is_some() {
+            return;
+        }
+        let inherited = up.and_then(|u| self.graph.get(u)).filter(|u| !u.protected);
+        let mut node = match inherited {
+            Some(up) => up.fork(seen.id, seen.uid, seen.sid),
+            None => Node::bare(seen.id),
+        };
+        node.witnessed = false;
+        node.creator = seen.parent;
+        let server = node.server;
+        let confirmed = !node.pending;
+        self.graph.insert(node, up);
+        self.run(seen);
+        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+            server.processes.insert(seen.id);
+        }
+        if confirmed {
+            let tracking = crate::model::Tracking::Member;
+            self.effects.push_back(Effect::Track { process: seen.id, tracking });
+        }
+    }
+
+    fn become_found(&mut self, now: BootTime, id: ProcessId) {
+        self.finding = true;
+        self.become_what_it_is(now, now, id);
+        self.finding = false;
+    }
+
+    /// The first look at a server that was there before us: who holds the other end of its wire?
+    pub(super) fn found_looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
+        let Some(server) = self.servers.get(key) else { return };
+        let outside = |h: &&Holder| !server.contains(h.process);
+        let host = match &facts.wire {
+            WireState::Held(holders) => {
+                // Another server may have inherited a descriptor; it is nobody's host.
+                let hosts = |h: &&Holder| {
+                    !matches!(self.settings.rules.role(&h.image), Role::Launcher)
+                        && self.graph.get(h.process).is_none_or(|n| n.server.is_none())
+                        && !self.graph.ancestors(h.process).any(|n| server.contains(n.id))
+                };
+                let older = |h: &&Holder| h.process.start <= server.id.start;
+                holders.iter().filter(outside).filter(hosts).find(older).cloned()
+            }
+            _ => None,
+        };
+        let proven = matches!(&facts.wire, WireState::HungUp)
+            || matches!(&facts.wire, WireState::Held(holders) if !holders.is_empty());
+        let first = server.last_view.is_none();
+        if let Some(host) = host {
+            self.adopt_host(now, key, &host);
+            self.servers.set_timer(key, None);
+        } else if proven {
+            let deadline = now + self.settings.grace;
+            if let Some(server) = self.servers.get_mut(key) {
+                server.state = State::Suspect { since: now, deadline };
+            }
+            self.servers.set_timer(key, Some(deadline));
+        } else {
+            self.servers.set_timer(key, Some(now + LOOK_FOR_OWNER));
+        }
+        if first {
+            self.tell_server_started(now, key);
+        }
+    }
+
+    /// `host` holds the other end of the server's wire: it is the owner from now on.
+    pub(super) fn adopt_host(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
+        let id = host.process;
+        if self.graph.get(id).is_none() {
+            self.make_room(now, id);
+            let mut node = Node::bare(id);
+            (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
+            self.graph.insert(node, None);
+        }
+        if let Some(node) = self.graph.get_mut(id)
+            && node.image.is_none()
+        {
+            node.image = Some(Arc::new(host.image.clone()));
+        }
+        let agent = self.agents.of(id).or_else(|| {
+            let node = self.graph.get(id)?;
+            node.agent
+                .filter(|a| self.agents.get(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin))
+        });
+        let agent = agent.or_else(|| {
+            let (name, implied) = match self.settings.rules.role(&host.image) {
+                Role::Agent { name, .. } => (name, false),
+                // Whoever adopts or launches by trade is nobody's agent: the server stays without an owner.
+                Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. } => {
+                    return None;
+                }
+                _ => (program_name(&self.settings.rules, &host.image), true),
+            };
+            self.agent_recognised(now, id, name, implied);
+            self.agents.of(id)
+        });
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let before = std::mem::replace(&mut server.owner, agent);
+        server.found = false;
+        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
+            before.servers.remove(&key);
+        }
+        if let Some(agent) = agent.and_then(|a| self.agents.get_mut(a)) {
+            agent.servers.insert(key);
+        }
+        self.forget_dead_agents();
+    }
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

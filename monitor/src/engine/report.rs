@@ -1,0 +1,57 @@
+//! What the engine knows now, for `scan` and `tree`.
+
+use super::{Engine, Purpose};
+use crate::{
+    lineage::ServerKey,
+    model::{About, AgentReport, Report, ServerReport},
+    verdict::{Stage, State, agent_view, server_view},
+};
+
+impl Engine {
+    /// Asks for the memory of all servers; the answer goes into the next report.
+    pub fn measure(&mut self) {
+        let servers = self.servers.keys();
+        let members = servers.iter().filter_map(|key| self.servers.get(*key)).flat_map(|s| &s.processes);
+        let about = About::Memory(members.copied().collect());
+        self.ask(about, Purpose::Measure { servers });
+    }
+
+    /// Agents with their servers, and servers that nobody owns.
+    pub fn report(&self) -> Report {
+        let agents = self.agents.all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
+        let agents = agents.map(|(_, agent)| AgentReport {
+            agent: agent_view(agent),
+            servers: agent.servers.iter().filter_map(|key| self.server_report(*key)).collect(),
+        });
+        let unowned = self
+            .servers
+            .keys()
+            .into_iter()
+            .filter(|key| self.servers.get(*key).is_some_and(|s| s.owner.is_none()));
+        Report {
+            agents: agents.collect(),
+            unowned: unowned.filter_map(|key| self.server_report(key)).collect(),
+            blind: Vec::new(),
+        }
+    }
+
+    fn server_report(&self, key: ServerKey) -> Option<ServerReport> {
+        let server = self.servers.get(key)?;
+        let state = match &server.state {
+            State::Live => "live",
+            State::Suspect { .. } => "suspect",
+            State::Orphan(case) => match case.stage {
+                Stage::Spared => "spared",
+                Stage::Leaf | Stage::Rest | Stage::Kill => "terminating",
+                Stage::Failed => "orphan",
+            },
+        };
+        let case = server.case();
+        Some(ServerReport {
+            server: server_view(server, &self.graph),
+            evidence: case.map(|c| c.evidence.clone()).unwrap_or_default(),
+            guards: case.map(|c| c.guards.clone()).unwrap_or_default(),
+            state: state.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! Servers: recognised, owned.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Engine, Purpose};
+use crate::{
+    lineage::{AgentKey, Node, ServerKey},
+    model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
+    recognise::Role,
+    verdict::{Agent, Claim, Ownership, Server, State, agent_view, program_name, server_view, trace},
+};
+
+impl Engine {
+    /// A process with a wire runs what a rule calls a server.
+    pub(super) fn server_recognised(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        id: ProcessId,
+        name: String,
+        rule: String,
+    ) {
+        let Some(node) = self.graph.get(id) else { return };
+        if node.protected {
+            return;
+        }
+        if let Some(key) = node.server {
+            self.recognised_again(key, id);
+            return;
+        }
+        if let Some(key) = node.wraps {
+            // The exec that made this wrapper a part of the server was lost.
+            if let Some(server) = self.servers.get_mut(key) {
+                server.wrappers.retain(|w| *w != id);
+            }
+            self.join(key, id);
+            return;
+        }
+        let Ownership { claim, wrappers } = trace(&self.graph, &self.settings.rules, &self.agents, node);
+        let owner = match claim {
+            Claim::Ask(creator) => {
+                self.ask(About::Process(creator), Purpose::Creator { creator, server: id });
+                return;
+            }
+            Claim::Joins(key) => {
+                self.join(key, id);
+                return;
+            }
+            Claim::Agent(agent) => Some(agent),
+            Claim::Implied(_) | Claim::Nobody if self.finding => {
+                // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
+                // an agent further up the owner of what a host below it started.
+                let known = node
+                    .agent
+                    .filter(|a| claim == Claim::Nobody && self.agents.get(*a).is_some_and(Agent::is_alive));
+                if known.is_none() {
+                    self.server_found(now, id, name, rule, wrappers);
+                    return;
+                }
+                known
+            }
+            Claim::Implied(maker) => {
+                let image = self.graph.get(maker).and_then(|n| n.image.clone()).unwrap_or_default();
+                let name = program_name(&self.settings.rules, &image);
+                // A rule may know it all the same: its exec was not reported.
+                let implied = !matches!(self.settings.rules.role(&image), Role::Agent { .. });
+                self.agent_recognised(at, maker, name, implied);
+                self.agents.of(maker)
+            }
+            Claim::Nobody => None,
+        };
+        // Without an owner the chain has no upper end: somebody's own shell would be part of it.
+        let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
+        let key = self.enter_server(id, name, rule, owner, wrappers);
+        self.confirm_server(key);
+        self.tell_server_started(at, key);
+        self.after_birth(now, key);
+    }
+
+    /// A server that was there before us and whose owner is not known: the wire has to tell.
+    fn server_found(
+        &mut self,
+        now: BootTime,
+        id: ProcessId,
+        name: String,
+        rule: String,
+        wrappers: Vec<ProcessId>,
+    ) {
+        let key = self.enter_server(id, name, rule, None, wrappers);
+        if let Some(server) = self.servers.get_mut(key) {
+            server.found = true;
+        }
+        self.confirm_server(key);
+        self.look(now, key);
+    }
+
+    fn confirm_server(&mut self, key: ServerKey) {
+        if let Some(head) = self.servers.get(key).map(|s| s.id) {
+            self.confirm(head);
+        }
+    }
+
+    /// The answer to what a creator is. A creator that is gone already stays nameless: its exit is still to
+    /// be told.
+    pub(super) fn creator_known(
+        &mut self,
+        now: BootTime,
+        creator: ProcessId,
+        server: ProcessId,
+        answer: Option<SnapshotProcess>,
+    ) {
+        if let Some(node) = self.graph.get_mut(creator)
+            && node.image.is_none()
+        {
+            let seen = answer.filter(|p| p.id == creator).unwrap_or_default();
+            node.image = Some(Arc::new(seen.image));
+            let [stdin, stdout, _] = seen.stdio;
+            (node.stdin, node.stdout, node.uid, node.sid) = (stdin, stdout, seen.uid, seen.sid);
+        }
+        self.become_what_it_is(now, now, server);
+    }
+
+    fn recognised_again(&mut self, key: ServerKey, id: ProcessId) {
+        let Some(wire) = self.graph.get(id).map(|n| n.stdin) else { return };
+        if let Some(server) = self.servers.get_mut(key) {
+            server.recognised.insert(id);
+            if server.wire == wire {
+                server.proper = id;
+            }
+        }
+    }
+
+    fn join(&mut self, key: ServerKey, id: ProcessId) {
+        self.claim_subtree(key, id);
+        self.confirm(id);
+        self.recognised_again(key, id);
+    }
+
+    /// `id` and what it created belong to the server.
+    fn claim_subtree(&mut self, key: ServerKey, id: ProcessId) {
+        let mut claimed = Vec::new();
+        for process in [id].into_iter().chain(self.graph.descendants(id)) {
+            let agents = &self.agents;
+            if let Some(node) = self.graph.get_mut(process)
+                && node.server.is_none()
+                && !node.protected
+                && agents.of(process).is_none()
+            {
+                node.server = Some(key);
+                claimed.push(process);
+            }
+        }
+        if let Some(server) = self.servers.get_mut(key) {
+            server.processes.extend(claimed);
+        }
+    }
+
+    fn enter_server(
+        &mut self,
+        id: ProcessId,
+        name: String,
+        rule: String,
+        owner: Option<AgentKey>,
+        wrappers: Vec<ProcessId>,
+    ) -> ServerKey {
+        let wire = self.graph.get(id).map(|n| n.stdin).unwrap_or_default();
+        let key = self.servers.start(Server {
+            id: wrappers.last().copied().unwrap_or(id),
+            proper: id,
+            name,
+            rule,
+            wire,
+            owner,
+            processes: BTreeSet::new(),
+            recognised: BTreeSet::from([id]),
+            wrappers: wrappers.clone(),
+            rss_bytes: None,
+            last_view: None,
+            found: false,
+            blind_looks: 0,
+            state: State::Live,
+            timer: None,
+        });
+        for wrapper in wrappers {
+            if let Some(node) = self.graph.get_mut(wrapper) {
+                node.wraps = Some(key);
+            }
+        }
+        self.claim_subtree(key, id);
+        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
+            agent.servers.insert(key);
+        }
+        key
+    }
+
+    pub(super) fn tell_server_started(&mut self, at: BootTime, key: ServerKey) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let view = server_view(server, &self.graph);
+        server.last_view = Some(view.clone());
+        let proper = server.proper;
+        let owner = server.owner.and_then(|a| self.agents.get(a));
+        let owner_sid = owner.map(|a| a.sid);
+        let owner = owner.map(agent_view);
+        let sid = self.graph.get(proper).map(|n: &Node| n.sid);
+        self.emit(at, Notice::ServerStarted { server: view.clone(), owner });
+        if let (Some(sid), Some(owner_sid)) = (sid, owner_sid)
+            && sid != owner_sid
+        {
+            // It left its owner's session before it was recognised: between fork and exec.
+            self.emit(at, Notice::ServerDetached { server: view, pid: proper.pid, sid });
+        }
+    }
+
+    /// An owner that exited between the server's fork and its exec leaves a suspect from birth.
+    fn after_birth(&mut self, now: BootTime, key: ServerKey) {
+        let Some(server) = self.servers.get(key) else { return };
+        let Some(since) = server.owner.and_then(|a| self.agents.get(a)).and_then(|a| a.exited) else {
+            return;
+        };
+        let deadline = now + self.settings.grace;
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let view = server_view(server, &self.graph);
+        if let Some(server) = self.servers.get_mut(key) {
+            server.state = State::Suspect { since, deadline };
+        }
+        self.servers.set_timer(key, Some(deadline));
+        self.emit(now, Notice::OrphanSuspected { server: view, owner, deadline });
+    }
+}

@@ -1,0 +1,119 @@
+//! Who made the wire, where no record tells.
+
+use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
+use crate::{
+    engine::Settings,
+    model::{AgentView, Holder, Notice, Signal, Stdio, WireState},
+};
+
+const HOST: &[&str] = &["python3", "/srv/app/host.py"];
+const NOTHING: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
+
+/// The agent of the first server that was told.
+fn owner(story: &Story) -> Option<AgentView> {
+    story.notices.iter().find_map(|notice| match notice {
+        Notice::ServerStarted { owner, .. } => owner.clone(),
+        _ => None,
+    })
+}
+
+/// Server 30 is the first word about anybody; its parent 20 turns out to be `argv`.
+fn started_by(argv: &[&str], stdio: [Stdio; 3]) -> Story {
+    let mut story = Story::new(Settings::default());
+    story.creator = Some(seen(20, 10, argv, stdio));
+    story.exec(30, 20, SERVER, WIRE);
+    story
+}
+
+#[test]
+fn a_home_made_host_is_an_agent_because_it_made_the_wire() {
+    let mut story = started_by(HOST, TERMINAL);
+    let owner = owner(&story).unwrap();
+    assert_eq!((owner.pid, owner.implied), (20, true));
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn an_agent_that_a_rule_knows_is_not_implied() {
+    let story = started_by(CLAUDE, TERMINAL);
+    let owner = owner(&story).unwrap();
+    assert_eq!((owner.name.as_str(), owner.implied), ("claude", false));
+}
+
+#[test]
+fn a_shell_owns_nothing() {
+    let mut story = started_by(&["bash"], TERMINAL);
+    assert_eq!(owner(&story), None);
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.told(), ["server_started"]);
+    assert_eq!(story.sent(), []);
+}
+
+#[test]
+fn a_bridge_without_a_wire_is_no_server_and_owns_what_it_talks_to() {
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, BRIDGE, NOTHING);
+    assert_eq!(story.engine.processes(), 0, "dismissed");
+    story.creator = Some(seen(20, 10, BRIDGE, NOTHING));
+    story.exec(30, 20, SERVER, WIRE);
+    let owner = owner(&story).unwrap();
+    assert_eq!((owner.name.as_str(), owner.pid, owner.implied), ("supergateway", 20, true));
+    story.told();
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn a_bridge_below_an_agent_owns_what_it_talks_to() {
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    story.fork(20, 25);
+    story.exec(25, 20, BRIDGE, NOTHING);
+    story.fork(25, 30);
+    story.exec(30, 25, SERVER, WIRE);
+    assert_eq!(owner(&story).unwrap().pid, 25);
+    assert_eq!(story.told(), ["agent_started", "agent_started", "server_started"]);
+    // The agent's end is not the bridge's.
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.told(), ["agent_exited"]);
+}
+
+#[test]
+fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
+    let mut story = Story::new(Settings::default());
+    let bridge = Holder { process: id(20), image: image(BRIDGE), ..Holder::default() };
+    story.facts.wire = WireState::Held(vec![bridge]);
+    story.snapshot(vec![seen(20, 1, BRIDGE, NOTHING), seen(30, 20, SERVER, WIRE)]);
+    story.pass_secs(100);
+    assert_eq!(owner(&story).map(|o| o.pid), Some(20));
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+    story.end(20);
+    story.facts.wire = WireState::HungUp;
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+}
+
+#[test]
+fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
+    let mut story = Story::agent_with_server(Settings::default());
+    // Launched by the agent for a host that was there before: the host talks to it.
+    let host = Holder { process: id(5), image: image(HOST), ..Holder::default() };
+    story.facts.wire = WireState::Held(vec![host]);
+    story.end(20);
+    story.pass_secs(100);
+    let told = ["agent_exited", "orphan_suspected", "agent_started", "orphan_cleared owner_found"];
+    assert_eq!(story.told(), told);
+    assert_eq!(story.sent(), []);
+    story.end(5);
+    story.facts.wire = WireState::HungUp;
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+}

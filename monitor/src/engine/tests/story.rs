@@ -1,0 +1,185 @@
+//! A host made by hand: what is to be answered is set before it is asked.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    engine::{Engine, Settings},
+    model::{
+        About, Answer, BootTime, Effect, ExitStatus, Image, Input, Notice, ProcessEvent, ProcessFacts,
+        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, WireState,
+    },
+};
+
+pub const CLAUDE: &[&str] = &["claude", "--resume"];
+pub const SERVER: &[&str] = &["node", "/srv/node_modules/.bin/mcp-server-filesystem", "/srv"];
+pub const BRIDGE: &[&str] = &["node", "/srv/node_modules/.bin/supergateway", "--stdio", "x"];
+pub const WIRE: [Stdio; 3] = [Stdio::Pipe(1), Stdio::Pipe(2), Stdio::Null];
+pub const TERMINAL: [Stdio; 3] = [Stdio::Terminal; 3];
+
+/// Every process is born in the tick of its number.
+pub fn id(pid: u32) -> ProcessId {
+    ProcessId::new(pid, u64::from(pid))
+}
+
+pub fn image(argv: &[&str]) -> Image {
+    let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+    Image { exe: argv[0].clone(), argv, argv_truncated: false }
+}
+
+pub fn seen(pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) -> SnapshotProcess {
+    SnapshotProcess {
+        id: id(pid),
+        parent: Some(id(parent)),
+        image: image(argv),
+        stdio,
+        ..SnapshotProcess::default()
+    }
+}
+
+pub struct Story {
+    pub engine: Engine,
+    pub now: BootTime,
+    /// What a look at a server finds; its processes are filled in.
+    pub facts: ServerFacts,
+    /// Whom the servers run as.
+    pub uid: u32,
+    /// What /proc says about a creator.
+    pub creator: Option<SnapshotProcess>,
+    /// What every signal is refused with.
+    pub errno: Option<i32>,
+    /// What ends by SIGTERM; SIGKILL ends nothing here, an exit must be told.
+    pub polite: BTreeSet<u32>,
+    /// Looks at servers that were asked for.
+    pub looks: Vec<BootTime>,
+    pub signals: Vec<(u32, Signal, BootTime)>,
+    pub resyncs: u32,
+    pub notices: Vec<Notice>,
+}
+
+impl Story {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            engine: Engine::new(settings),
+            now: BootTime::default() + Duration::from_secs(1000),
+            facts: ServerFacts { wire: WireState::HungUp, ..ServerFacts::default() },
+            uid: 0,
+            creator: None,
+            errno: None,
+            polite: BTreeSet::new(),
+            looks: Vec::new(),
+            signals: Vec::new(),
+            resyncs: 0,
+            notices: Vec::new(),
+        }
+    }
+
+    /// Agent 20 has a server, 30, whose other end nobody holds.
+    pub fn agent_with_server(settings: Settings) -> Self {
+        let mut story = Self::new(settings);
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.fork(20, 30);
+        story.exec(30, 20, SERVER, WIRE);
+        assert_eq!(story.told(), ["agent_started", "server_started"]);
+        story
+    }
+
+    pub fn hand_in(&mut self, input: Input) {
+        self.engine.handle(self.now, input);
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(effect) = self.engine.poll_effect() {
+            match effect {
+                Effect::Emit { notice, .. } => self.notices.push(*notice),
+                Effect::Ask { token, about } => {
+                    let answer = self.answer(about);
+                    self.engine.handle(self.now, Input::Answered { token, answer });
+                }
+                Effect::Signal { process, signal } => {
+                    self.signals.push((process.pid, signal, self.now));
+                    let refusal = |errno| SignalError::System { errno, message: "refused".to_owned() };
+                    let error = self.errno.map(refusal);
+                    self.engine.handle(self.now, Input::Signalled { process, signal, error });
+                    if self.errno.is_none() && self.polite.contains(&process.pid) {
+                        self.end(process.pid);
+                    }
+                }
+                Effect::Resync => self.resyncs += 1,
+                Effect::Track { .. } | Effect::Untrack { .. } => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, about: About) -> Answer {
+        match about {
+            About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::Process(_) => Answer::Process { process: self.creator.clone() },
+            About::Server { processes, .. } => {
+                self.looks.push(self.now);
+                let facts = |process| ProcessFacts { process, uid: self.uid, ..ProcessFacts::default() };
+                let processes = processes.into_iter().map(facts).collect();
+                Answer::Server { facts: ServerFacts { processes, ..self.facts.clone() } }
+            }
+        }
+    }
+
+    pub fn fork(&mut self, creator: u32, child: u32) {
+        let (creator, child) = (id(creator), id(child));
+        self.hand_in(Input::Process {
+            event: ProcessEvent::Fork { at: self.now, creator, child, uid: 0, sid: 0 },
+        });
+    }
+
+    pub fn exec(&mut self, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {
+        let (process, parent, image) = (id(pid), id(parent), image(argv));
+        self.hand_in(Input::Process {
+            event: ProcessEvent::Exec { at: self.now, process, parent, uid: 0, sid: 0, image, stdio },
+        });
+    }
+
+    /// A process ends.
+    pub fn end(&mut self, pid: u32) {
+        let status = ExitStatus::Signal(9);
+        self.hand_in(Input::Process { event: ProcessEvent::Exit { at: self.now, process: id(pid), status } });
+    }
+
+    pub fn snapshot(&mut self, processes: Vec<SnapshotProcess>) {
+        self.hand_in(Input::Snapshot { snapshot: Snapshot { horizon: self.now, processes } });
+    }
+
+    /// Time passes; the engine's timers go off when they are due.
+    pub fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(due) = self.engine.poll_timeout().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            self.hand_in(Input::Timeout);
+        }
+        self.now = until;
+    }
+
+    pub fn pass_secs(&mut self, seconds: u64) {
+        self.pass(Duration::from_secs(seconds));
+    }
+
+    /// What was told since the last call: the event, and the guards or what else tells it apart.
+    pub fn told(&mut self) -> Vec<String> {
+        self.notices.drain(..).map(|notice| line(&notice)).collect()
+    }
+
+    /// The signals since the last call.
+    pub fn sent(&mut self) -> Vec<(u32, Signal)> {
+        self.signals.drain(..).map(|(pid, signal, _)| (pid, signal)).collect()
+    }
+}
+
+fn line(notice: &Notice) -> String {
+    let json = serde_json::to_value(notice).unwrap();
+    let mut line = json["event"].as_str().unwrap().to_owned();
+    let guards = json["guards"].as_array().into_iter().flatten().filter_map(|g| g.as_str());
+    let rest = [&json["reason"], &json["signal"]].into_iter().filter_map(|v| v.as_str());
+    for word in guards.chain(rest) {
+        line = format!("{line} {word}");
+    }
+    line
+}

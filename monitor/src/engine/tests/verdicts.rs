@@ -1,0 +1,125 @@
+//! What a look at the host means, and what makes a verdict wait.
+
+use std::time::Duration;
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use crate::{
+    engine::Settings,
+    model::{Input, Losses, Signal, WireState},
+    recognise::Rules,
+};
+
+const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
+
+/// The owner ends and the grace passes; what is told is that the orphan stays because of `guard`.
+fn spared(mut story: Story, guard: &str) -> Story {
+    story.end(20);
+    story.pass_secs(10);
+    let [exited, suspected, detected] = JUDGED;
+    let told = [exited, suspected, &format!("{detected} {guard}"), &format!("orphan_spared {guard}")];
+    assert_eq!(story.told(), told);
+    story
+}
+
+#[test]
+fn a_wire_that_could_not_be_seen_is_weak_evidence() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.facts.wire = WireState::Unknown;
+    let mut story = spared(story, "weak_evidence");
+    // It is looked at again in growing intervals, silently.
+    story.looks.clear();
+    story.pass_secs(3600);
+    let gaps: Vec<u64> = story.looks.windows(2).map(|w| w[1].since(w[0]).as_secs()).collect();
+    assert!(gaps.is_sorted() && gaps.last() == Some(&600), "{gaps:?}");
+    assert_eq!((story.told().len(), story.sent().len()), (0, 0));
+    // Once it is seen, it is ended.
+    story.facts.wire = WireState::HungUp;
+    story.pass_secs(600);
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+#[test]
+fn no_verdict_rests_on_a_look_that_failed() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.facts.blind = Some("no /proc".to_owned());
+    story.end(20);
+    story.pass_secs(60);
+    // Looked at again: every second at first, then further apart.
+    assert_eq!(story.told(), JUDGED[..2]);
+    assert!((5..=9).contains(&story.looks.len()), "{}", story.looks.len());
+    assert_eq!(story.sent(), []);
+    story.facts.blind = None;
+    story.pass_secs(30);
+    assert_eq!(story.told().first().map(String::as_str), Some(JUDGED[2]));
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+#[test]
+fn an_exempt_server_is_judged_and_spared() {
+    let rules = "[[exempt]]\nname = 'mine'\nscript = '/srv/node_modules/.bin/mcp-server-filesystem'";
+    let rules = Rules::from_source(rules).unwrap();
+    let story = Story::agent_with_server(Settings { rules, ..Settings::default() });
+    let mut story = spared(story, "exempt_rule");
+    story.pass_secs(3600);
+    assert_eq!((story.told().len(), story.sent().len()), (0, 0));
+}
+
+#[test]
+fn another_users_server_is_spared_unless_that_is_allowed() {
+    for allowed in [false, true] {
+        let mut story = Story::agent_with_server(Settings { other_uids: allowed, ..Settings::default() });
+        story.uid = 1000;
+        if allowed {
+            story.end(20);
+            story.pass_secs(10);
+            assert_eq!(story.told(), JUDGED);
+            assert_eq!(story.sent(), [(30, Signal::Term)]);
+        } else {
+            assert_eq!(spared(story, "other_uid").sent(), []);
+        }
+    }
+}
+
+#[test]
+fn after_a_loss_verdicts_wait_for_one_repair() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.end(20);
+    story.told();
+    story.pass_secs(9);
+    let losses = Losses { fork: 3, ..Losses::default() };
+    story.hand_in(Input::Lost { losses });
+    story.hand_in(Input::Lost { losses });
+    story.hand_in(Input::Lost { losses: Losses::default() });
+    assert_eq!(story.resyncs, 1, "repairs are a second apart");
+    story.pass(Duration::from_millis(999));
+    assert_eq!((story.resyncs, story.told()), (1, vec!["lost".to_owned(), "lost".to_owned()]));
+    story.pass_secs(5);
+    assert_eq!(story.resyncs, 2, "the second loss came after the first repair was asked for");
+    assert_eq!((story.told().len(), story.looks.len()), (0, 0), "nothing is judged");
+    story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
+    story.pass_secs(1);
+    assert_eq!(story.told(), ["resynced", "orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn what_a_repair_finds_gone_is_told_in_order() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.hand_in(Input::Lost { losses: Losses { exit: 2, ..Losses::default() } });
+    story.snapshot(Vec::new());
+    let told = ["lost", "agent_exited", "orphan_suspected", "orphan_cleared exited", "resynced"];
+    assert_eq!(story.told(), told);
+}
+
+#[test]
+fn an_agent_that_a_repair_finds_gone_leaves_suspects() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.hand_in(Input::Lost { losses: Losses { exit: 1, ..Losses::default() } });
+    story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
+    assert_eq!(story.told(), ["lost", "agent_exited", "orphan_suspected", "resynced"]);
+    // Its twin is alive: nothing is suspected.
+    let mut story = Story::agent_with_server(Settings::default());
+    story.hand_in(Input::Lost { losses: Losses { exit: 1, ..Losses::default() } });
+    story.snapshot(vec![seen(20, 1, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)]);
+    assert_eq!(story.told(), ["lost", "resynced"]);
+}

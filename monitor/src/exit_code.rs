@@ -1,0 +1,45 @@
+//! What the exit code of `orphand` says. A contract with scripts.
+
+use std::process::{ExitCode as Code, Termination};
+
+/// How a run of `orphand` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitCode {
+    /// 0: done.
+    Done,
+    /// 1: failed; one line on standard error says what, why, and what to do.
+    Failed,
+    /// 2: wrong usage. The command line parser ends with it by itself.
+    Usage,
+    /// 3: `scan --exit-code` found an orphan.
+    Found,
+}
+
+impl ExitCode {
+    /// The number.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Found => 3,
+        }
+    }
+}
+
+impl Termination for ExitCode {
+    fn report(self) -> Code {
+        Code::from(self.number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_contract() {
+        let all = [ExitCode::Done, ExitCode::Failed, ExitCode::Usage, ExitCode::Found];
+        assert_eq!(all.map(ExitCode::number), [0, 1, 2, 3]);
+    }
+}

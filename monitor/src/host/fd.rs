@@ -1,0 +1,238 @@
+//! The open files of a process, as `/proc/PID/fd` tells them.
+
+use std::{
+    cell::OnceCell,
+    fs::File,
+    io::Read,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, openat, statat, statx},
+    io::Errno,
+};
+
+use super::{DIRECTORY, Name, each_number, link, mounts::may_hang};
+use crate::model::Stdio;
+
+/// What a descriptor is open on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An anonymous pipe, by inode number.
+    Pipe(u64),
+    /// A socket, by inode number.
+    Socket(u64),
+    /// A file with a path (devices and FIFOs too), or an anonymous inode such as `anon_inode:[eventpoll]`.
+    Path(Vec<u8>),
+}
+
+impl Target {
+    /// Reads a link of `/proc/PID/fd`.
+    pub fn parse(link: &[u8]) -> Self {
+        let number = |prefix: &[u8]| -> Option<u64> {
+            std::str::from_utf8(link.strip_prefix(prefix)?.strip_suffix(b"]")?).ok()?.parse().ok()
+        };
+        if let Some(inode) = number(b"pipe:[") {
+            Self::Pipe(inode)
+        } else if let Some(inode) = number(b"socket:[") {
+            Self::Socket(inode)
+        } else {
+            Self::Path(link.to_vec())
+        }
+    }
+}
+
+/// A descriptor's access mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// It can be read.
+    pub read: bool,
+    /// It can be written.
+    pub write: bool,
+}
+
+/// An open descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fd {
+    /// Its number.
+    pub number: u32,
+    /// What it is open on.
+    pub target: Target,
+}
+
+/// The open descriptors of a process at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FdTable {
+    /// In ascending order.
+    pub fds: Vec<Fd>,
+    /// Whether there are more than orphand looks at (`FDS_MAX`).
+    pub cut: bool,
+}
+
+/// Descriptors looked at in one process. A process that opens half a million files must not hold up verdicts
+/// about others for half a second.
+const FDS_MAX: usize = 32 * 1024;
+
+impl FdTable {
+    pub(super) fn read(dir: impl AsFd, path: &str) -> Result<Self, Errno> {
+        let dir = openat(dir, path, DIRECTORY, Mode::empty())?;
+        let mut numbers = Vec::with_capacity(32);
+        let mut cut = false;
+        each_number(&dir, |n| if numbers.len() < FDS_MAX { numbers.push(n) } else { cut = true })?;
+        numbers.sort_unstable();
+        let mut fds = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            match link(&dir, Name::of(number).as_str()) {
+                Ok(target) => fds.push(Fd { number, target: Target::parse(&target) }),
+                // Closed since, or a path longer than a page.
+                Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(Self { fds, cut })
+    }
+
+    /// What descriptor `number` is open on.
+    pub fn target(&self, number: u32) -> Option<&Target> {
+        self.fds.iter().find(|fd| fd.number == number).map(|fd| &fd.target)
+    }
+
+    /// The inode numbers of its sockets.
+    pub fn sockets(&self) -> impl Iterator<Item = u64> {
+        self.fds.iter().filter_map(|fd| match fd.target {
+            Target::Socket(inode) => Some(inode),
+            _ => None,
+        })
+    }
+}
+
+/// The directory `/proc/PID/fd` of a process.
+#[derive(Debug)]
+pub struct FdDir {
+    dir: OwnedFd,
+    mountinfo: OnceCell<Vec<u8>>,
+}
+
+/// Bytes of `mountinfo` read.
+const MOUNTINFO_MAX: u64 = 1024 * 1024;
+
+impl FdDir {
+    pub(super) const fn new(dir: OwnedFd) -> Self {
+        Self { dir, mountinfo: OnceCell::new() }
+    }
+
+    /// What is mounted where for this process.
+    fn mountinfo(&self) -> &[u8] {
+        self.mountinfo.get_or_init(|| {
+            let mut lines = Vec::new();
+            let file = openat(&self.dir, "../mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            // What could not be read is not there: then nothing is remote.
+            file.map(|file| File::from(file).take(MOUNTINFO_MAX).read_to_end(&mut lines).ok()).ok();
+            lines
+        })
+    }
+
+    /// What descriptor `number` is open on now.
+    pub fn target(&self, number: u32) -> Option<Target> {
+        link(&self.dir, Name::of(number).as_str()).ok().map(|target| Target::parse(&target))
+    }
+
+    /// How descriptor `number` was opened: the permissions of the link are the file's `FMODE_READ` and
+    /// `FMODE_WRITE`, refreshed at each look-up (`tid_fd_update_inode()` in fs/proc/fd.c). One system call where
+    /// fdinfo takes three.
+    pub fn access(&self, number: u32) -> Option<Access> {
+        let stat = statat(&self.dir, Name::of(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let mode = Mode::from_raw_mode(stat.st_mode);
+        Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
+    }
+
+    /// What descriptor `number` is as a standard stream.
+    pub fn stdio(&self, number: u32) -> Stdio {
+        match link(&self.dir, Name::of(number).as_str()).map(|l| Target::parse(&l)) {
+            Ok(Target::Pipe(inode)) => Stdio::Pipe(inode),
+            Ok(Target::Socket(inode)) => Stdio::Socket(inode),
+            Ok(Target::Path(path)) => self.kind(number, &path),
+            Err(Errno::NAMETOOLONG) => Stdio::File,
+            Err(_) => Stdio::Closed,
+        }
+    }
+
+    /// A hold on the file of descriptor `number` that neither opens it nor counts as a reader or writer.
+    pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {
+        openat(&self.dir, Name::of(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// The kind of the file behind the link: the usual names without a look; else by type and device number, for a
+    /// FIFO may have any name. A dead network file system must not hang the daemon: `DONT_SYNC` asks no server, but
+    /// the walk there may.
+    fn kind(&self, number: u32, path: &[u8]) -> Stdio {
+        match path {
+            b"/dev/null" => return Stdio::Null,
+            b"/dev/tty" | b"/dev/console" => return Stdio::Terminal,
+            path if path.starts_with(b"/dev/pts/") => return Stdio::Terminal,
+            path if !path.starts_with(b"/") => return Stdio::Other,
+            path if may_hang(self.mountinfo(), path) => return Stdio::File,
+            _ => {}
+        }
+        let name = Name::of(number);
+        let Ok(file) =
+            statx(&self.dir, name.as_str(), AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO)
+        else {
+            return Stdio::Other;
+        };
+        match (FileType::from_raw_mode(file.stx_mode.into()), file.stx_rdev_major, file.stx_rdev_minor) {
+            (FileType::Fifo, ..) => Stdio::Pipe(file.stx_ino),
+            (FileType::Socket, ..) => Stdio::Socket(file.stx_ino),
+            (FileType::RegularFile, ..) => Stdio::File,
+            (FileType::CharacterDevice, 1, 3) => Stdio::Null,
+            // Documentation/admin-guide/devices.txt: 4 and 5 are ttys and consoles, 136 to 143 pseudo terminals.
+            (FileType::CharacterDevice, 4 | 5 | 136..=143, _) => Stdio::Terminal,
+            _ => Stdio::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Proc;
+
+    #[test]
+    fn links_are_told_apart() {
+        assert_eq!(Target::parse(b"pipe:[4026531839]"), Target::Pipe(4_026_531_839));
+        assert_eq!(Target::parse(b"socket:[7]"), Target::Socket(7));
+        for path in [&b"/tmp/pipe:[7]"[..], b"pipe:[x]", b"pipe:[7", b"anon_inode:[eventpoll]"] {
+            assert_eq!(Target::parse(path), Target::Path(path.to_vec()));
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_pipe_have_one_inode_and_opposite_access() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let ours = Proc::system().unwrap().process(std::process::id()).unwrap();
+        let (table, fds) = (ours.fd_table().unwrap(), ours.fd_dir().unwrap());
+        let (r, w) = (number(&reader), number(&writer));
+        assert!(matches!(table.target(r), Some(Target::Pipe(_))));
+        assert_eq!(table.target(r), table.target(w));
+        assert_eq!(table.target(r), fds.target(r).as_ref());
+        assert_eq!(fds.access(r), Some(Access { read: true, write: false }));
+        assert_eq!(fds.access(w), Some(Access { read: false, write: true }));
+    }
+
+    #[test]
+    fn devices_are_known_by_number() {
+        let fds = Proc::system().unwrap().process(std::process::id()).unwrap().fd_dir().unwrap();
+        let kind = |file: &std::fs::File| fds.stdio(number(file));
+        assert_eq!(kind(&std::fs::File::open("/dev/null").unwrap()), Stdio::Null);
+        assert_eq!(kind(&std::fs::File::open("/dev/zero").unwrap()), Stdio::Other);
+        assert_eq!(kind(&tempfile::tempfile().unwrap()), Stdio::File);
+        if let Ok(ptmx) = std::fs::File::open("/dev/ptmx") {
+            assert_eq!(kind(&ptmx), Stdio::Terminal);
+        }
+        assert_eq!(fds.stdio(999_999), Stdio::Closed);
+    }
+
+    fn number(file: &impl std::os::fd::AsRawFd) -> u32 {
+        u32::try_from(file.as_raw_fd()).unwrap()
+    }
+}

@@ -1,0 +1,209 @@
+//! Thin reads of the running host: directories of /proc and the kernel's list of unix sockets.
+//!
+//! Invariant: nothing here changes anything about the processes looked at, and everything read through one
+//! [`ProcessDir`] belongs to one process: the directory is opened once and the kernel binds it to that
+//! process, so a reused number answers `ESRCH` instead of another process' facts.
+//!
+//! For `source`, `probe`, `sink::reaper` and `instance`; the pure core never comes here.
+
+mod fd;
+mod look;
+mod mounts;
+mod moved_wire;
+mod process;
+mod stat;
+mod unix;
+
+use std::{io, mem::MaybeUninit, path::PathBuf};
+
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{CWD, Mode, OFlags, RawDir, openat},
+    io::Errno,
+};
+
+pub use fd::{Access, Fd, FdDir, FdTable, Target};
+pub use look::{Seen, as_parent, look};
+pub use moved_wire::mend_moved_wires;
+pub use process::ProcessDir;
+pub use stat::Stat;
+pub use unix::{UnixSocket, UnixSockets};
+
+use crate::model::ProcessId;
+
+/// What of the host could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A file or directory below /proc.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Read {
+        /// What was tried: `open`, `list`.
+        operation: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// The root of /proc.
+#[derive(Debug)]
+pub struct Proc {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl Proc {
+    /// The host's own `/proc`.
+    pub fn system() -> Result<Self, HostError> {
+        Self::at("/proc")
+    }
+
+    /// A tree that looks like /proc, for tests and for /proc mounted elsewhere.
+    pub fn at(path: impl Into<PathBuf>) -> Result<Self, HostError> {
+        let path = path.into();
+        match openat(CWD, &path, DIRECTORY, Mode::empty()) {
+            Ok(root) => Ok(Self { root, path }),
+            Err(errno) => Err(HostError::Read { operation: "open", path, source: errno.into() }),
+        }
+    }
+
+    /// The numbers of all processes, zombies and kernel threads included, in the kernel's order.
+    pub fn pids(&self) -> Result<Vec<u32>, HostError> {
+        let mut pids = Vec::with_capacity(512);
+        // A descriptor of our own: the position in the directory belongs to the open file.
+        openat(&self.root, ".", DIRECTORY, Mode::empty())
+            .and_then(|dir| each_number(&dir, |n| pids.push(n)))
+            .map_err(|errno| HostError::Read {
+                operation: "list",
+                path: self.path.clone(),
+                source: errno.into(),
+            })?;
+        Ok(pids)
+    }
+
+    /// The directory of the process that has the number `pid` now.
+    pub fn process(&self, pid: u32) -> Result<ProcessDir, Errno> {
+        ProcessDir::open(&self.root, pid)
+    }
+
+    /// The directory of exactly this process, or nothing if it has ended (a zombie has). An error is no proof
+    /// of an end: descriptors may have run out.
+    pub fn identified(&self, id: ProcessId) -> Result<Option<ProcessDir>, Errno> {
+        match self.process(id.pid) {
+            Ok(dir) => Ok(Some(dir).filter(|dir| dir.id() == id && dir.stat().is_alive())),
+            Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The open files of the process that has the number `pid` now: what [`ProcessDir::fd_table`] says,
+    /// without the price of a [`ProcessDir`].
+    pub fn fd_table(&self, pid: u32) -> Result<FdTable, Errno> {
+        match FdTable::read(&self.root, &format!("{pid}/fd")) {
+            Ok(table) if !table.fds.is_empty() => Ok(table),
+            // A kernel thread, a zombie, or a process whose leading thread has exited and whose files are to be
+            // seen in its other threads only; or one that ended while it was read.
+            Ok(_) | Err(Errno::ACCESS | Errno::PERM) => self.process(pid)?.fd_table(),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Our own network namespace: the text of the link.
+    pub fn our_network(&self) -> Result<Vec<u8>, Errno> {
+        link(&self.root, "thread-self/ns/net")
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Calls `found` for each entry of `dir` that is a decimal number.
+fn each_number(dir: &OwnedFd, mut found: impl FnMut(u32)) -> Result<(), Errno> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        if let Some(number) = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+            found(number);
+        }
+    }
+    Ok(())
+}
+
+/// The name of a numbered entry, without an allocation: there are tens of thousands in one look.
+struct Name {
+    digits: [u8; 10],
+    from: usize,
+}
+
+impl Name {
+    fn of(mut number: u32) -> Self {
+        let mut name = Self { digits: [b'0'; 10], from: 10 };
+        for digit in name.digits.iter_mut().rev() {
+            // The remainder is below ten.
+            *digit += u8::try_from(number % 10).unwrap_or_default();
+            name.from -= 1;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        name
+    }
+
+    fn as_str(&self) -> &str {
+        self.digits.get(self.from..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
+    }
+}
+
+/// The target of a symbolic link; at most [`LINK_MAX`] bytes of it.
+fn link(dir: impl AsFd, path: &str) -> Result<Vec<u8>, Errno> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); LINK_MAX];
+    let (target, _) = rustix::fs::readlinkat_raw(dir, path, &mut buffer)?;
+    Ok(target.to_vec())
+}
+
+/// `PATH_MAX`; `d_path()` fails with `ENAMETOOLONG` beyond a page.
+const LINK_MAX: usize = 4096;
+
+/// Up to `limit` bytes of a file, and whether there is more. Only for files that are one record to the kernel (`stat`,
+/// `status`, `statm`, `cmdline`, `environ`, `smaps_rollup`): they fill the buffer as long as they have something, so less
+/// than asked for is the end, and asking once more would cost a system call each.
+fn read(dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
+    let file = openat(dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = Vec::with_capacity(limit.min(4095) + 1);
+    loop {
+        if bytes.len() > limit {
+            bytes.truncate(limit);
+            return Ok((bytes, true));
+        }
+        bytes.reserve(1);
+        let asked = bytes.capacity() - bytes.len();
+        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
+            Ok(got) if got < asked => {
+                let more = bytes.len() > limit;
+                bytes.truncate(limit);
+                return Ok((bytes, more));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_decimal() {
+        for n in [0, 7, 10, 4_194_304, u32::MAX] {
+            assert_eq!(Name::of(n).as_str(), n.to_string());
+        }
+    }
+
+    #[test]
+    fn a_tree_that_is_not_there_is_named() {
+        let error = Proc::at("/nowhere/proc").unwrap_err().to_string();
+        assert_eq!(error, "cannot open /nowhere/proc: No such file or directory (os error 2)");
+    }
+}

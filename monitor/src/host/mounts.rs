@@ -1,0 +1,44 @@
+//! Which paths must not be walked. Pure.
+
+/// Whether the file system under `path` asks a server about a file that is reached through a magic link, which never
+/// ends while the server is away: those with a `d_weak_revalidate()`, called by `complete_walk()` in fs/namei.c.
+/// `mountinfo` is that of the process that has the file open. Over-cautious where a local file system is mounted
+/// below a remote one.
+pub(super) fn may_hang(mountinfo: &[u8], path: &[u8]) -> bool {
+    mountinfo.split(|&b| b == b'\n').filter_map(remote_mount).any(|mount| {
+        // Spaces and the like are written as `\040`: compared up to the first of them.
+        let mount = mount.split(|&b| b == b'\\').next().unwrap_or(mount);
+        path.starts_with(mount)
+    })
+}
+
+/// The mount point in a line of `mountinfo`, if the file system there is remote in that sense.
+fn remote_mount(line: &[u8]) -> Option<&[u8]> {
+    let mut fields = line.split(|&b| b == b' ');
+    let mount = fields.nth(4)?;
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    [&b"nfs"[..], b"nfs4", b"9p"].contains(&kind).then_some(mount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &[u8] = b"\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:40 / /home rw,relatime shared:5 master:2 - nfs4 server:/home rw,vers=4.2
+31 22 0:41 / /mnt/a\\040b rw - 9p share rw
+32 22 0:42 / /tmp rw - tmpfs nfs rw
+";
+
+    #[test]
+    fn paths_on_remote_file_systems_are_known() {
+        for path in [&b"/home/user/log"[..], b"/mnt/a b/log"] {
+            assert!(may_hang(MOUNTS, path));
+        }
+        for path in [&b"/tmp/fifo"[..], b"/mnt/b", b"/var/log/x"] {
+            assert!(!may_hang(MOUNTS, path));
+        }
+        assert!(!may_hang(b"", b"/home/x") && !may_hang(b"nonsense\n - nfs", b"/"));
+    }
+}

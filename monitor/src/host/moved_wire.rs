@@ -1,0 +1,134 @@
+//! Finds the wire that Python's mcp 2 has moved off descriptor 0.
+//!
+//! While such a server serves, descriptor 0 is /dev/null, descriptor 1 is standard error's file, and the wire is
+//! the lowest other read-only pipe or connected unnamed socket whose other end is neither in the process itself
+//! (an event loop's self-pipe) nor in a descendant of it (a bridge's own child). Right in 28 of 28 servers
+//! observed. It says nothing about whether the process is a server.
+
+use std::collections::HashSet;
+
+use super::{Proc, ProcessDir, Seen, Target, UnixSockets};
+use crate::model::{SnapshotProcess, Stdio};
+
+/// Sets `stdio[0]` of all processes that have moved their wire.
+pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
+    let candidates: Vec<usize> =
+        seen.iter().enumerate().filter(|(_, s)| may_have_moved(&s.process)).map(|(at, _)| at).collect();
+    if candidates.is_empty() {
+        return;
+    }
+    let pairs: Vec<_> = seen.iter().map(|s| (s.process.id.pid, s.ppid)).collect();
+    for at in candidates {
+        if let Some(Seen { process, .. }) = seen.get_mut(at)
+            && let Ok(Some(dir)) = proc.identified(process.id)
+            && let Some(wire) = find(proc, &dir, &below(process.id.pid, &pairs))
+        {
+            process.stdio[0] = wire;
+        }
+    }
+}
+
+/// Whether it is a Python with /dev/null as standard input.
+pub(super) fn may_have_moved(process: &SnapshotProcess) -> bool {
+    let base = |path: &str| path.rsplit('/').next().is_some_and(is_python);
+    process.stdio[0] == Stdio::Null
+        && (base(&process.image.exe) || process.image.argv.first().is_some_and(|program| base(program)))
+}
+
+/// `python`, `python3`, `python3.12`, `pypy3.10`
+fn is_python(name: &str) -> bool {
+    name.strip_prefix("python")
+        .or_else(|| name.strip_prefix("pypy"))
+        .is_some_and(|version| version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
+}
+
+/// The processes below `pid`, given all pairs of process and parent.
+pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut parents = HashSet::from([pid]);
+    loop {
+        let new: Vec<u32> = pairs
+            .iter()
+            .filter(|(p, parent)| parents.contains(parent) && !parents.contains(p))
+            .map(|&(p, _)| p)
+            .collect();
+        if new.is_empty() {
+            return found;
+        }
+        parents.extend(&new);
+        found.extend(new);
+    }
+}
+
+/// The moved wire of the process in `dir`.
+pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option<Stdio> {
+    let table = dir.fd_table().ok()?;
+    let fds = dir.fd_dir().ok()?;
+    if table.target(1)? != table.target(2)? {
+        return None;
+    }
+    // Ends inside: pipes open for writing and sockets, in the process and in what is below it.
+    let mut writers = HashSet::new();
+    let mut sockets: HashSet<u64> = table.sockets().collect();
+    for fd in &table.fds {
+        if let Target::Pipe(inode) = fd.target
+            && fds.access(fd.number)?.write
+        {
+            writers.insert(inode);
+        }
+    }
+    for below in descendants.iter().filter_map(|&pid| proc.process(pid).ok()) {
+        let (Ok(table), Ok(fds)) = (below.fd_table(), below.fd_dir()) else { continue };
+        sockets.extend(table.sockets());
+        let pipes = table.fds.iter().filter_map(|fd| match fd.target {
+            Target::Pipe(inode) => Some((fd.number, inode)),
+            _ => None,
+        });
+        writers
+            .extend(pipes.filter(|&(number, _)| fds.access(number).is_some_and(|a| a.write)).map(|(_, i)| i));
+    }
+    let mut diag = None;
+    table.fds.iter().filter(|fd| fd.number > 2).find_map(|fd| match fd.target {
+        Target::Pipe(inode) => (!writers.contains(&inode)).then_some(Stdio::Pipe(inode)),
+        Target::Socket(inode) => {
+            if diag.is_none() {
+                diag = Some(UnixSockets::here().ok()?);
+            }
+            is_outward(diag.as_mut()?, inode, &sockets).then_some(Stdio::Socket(inode))
+        }
+        Target::Path(_) => None,
+    })
+}
+
+/// Whether it is one half of an unnamed pair whose other half is not among `inside`. A connection to a daemon
+/// (its end has a name), a listener's client or a datagram socket to a log is no wire.
+fn is_outward(diag: &mut UnixSockets, inode: u64, inside: &HashSet<u64>) -> bool {
+    let Ok(Some(socket)) = diag.find(inode) else { return false };
+    let Some(peer) = socket.peer.filter(|_| socket.connection && socket.name.is_none()) else { return false };
+    // 0: the peer was closed; nobody inside holds it.
+    peer == 0
+        || (!inside.contains(&peer) && diag.find(peer).is_ok_and(|p| p.is_some_and(|p| p.name.is_none())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_names() {
+        for name in ["python", "python3", "python3.12", "pypy3"] {
+            assert!(is_python(name), "{name}");
+        }
+        for name in ["pythonista", "python-build", "ipython", "node"] {
+            assert!(!is_python(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn below_is_all_the_way_down_and_ends_in_a_loop() {
+        let pairs = [(2, 1), (3, 2), (4, 3), (5, 9), (9, 5)];
+        assert_eq!(below(2, &pairs), [3, 4]);
+        assert_eq!(below(5, &pairs), [9]);
+        assert!(below(4, &pairs).is_empty());
+    }
+}

@@ -1,0 +1,178 @@
+//! One daemon a host: two would judge and signal the same processes.
+//!
+//! Invariant: whoever holds an [`Instance`] holds the lock; it goes with the process, however that ends, so a file
+//! left behind is no obstacle. The path must be the same for every daemon of the host, whatever its state
+//! directory and socket: `/run/orphand/lock`. For `run` only.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Read, Seek, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FlockOperation, OFlags, flock},
+    io::Errno,
+};
+
+/// Why this daemon must not run.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// Another one does.
+    #[error("another orphand is running on this host (pid {}); stop it first", pid.map_or("unknown".into(), |pid| pid.to_string()))]
+    Running {
+        /// Its number, unless it has not written it yet.
+        pid: Option<u32>,
+    },
+    /// The lock cannot be had.
+    #[error("cannot {operation} {}: {source}; run orphand as root, or make the directory writable for its user", path.display())]
+    Lock {
+        /// What was tried.
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// The right to be the host's daemon.
+#[derive(Debug)]
+pub struct Instance {
+    _lock: File,
+}
+
+impl Instance {
+    /// Takes the lock at `path` and writes our number into it. Makes the directory.
+    pub fn lock(path: &Path) -> Result<Self, InstanceError> {
+        if let Some(dir) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
+        }
+        loop {
+            // Nobody else may read it: whoever can open a file can lock it and keep the daemon out.
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+                .open(path)
+                .map_err(failed("open", path))?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(InstanceError::Running { pid: holder(&mut file) }),
+                Err(errno) => return Err(failed("lock", path)(errno.into())),
+            }
+            // A lock on a file that somebody has removed or replaced keeps nobody out.
+            let ours = file.metadata().map_err(failed("read", path))?;
+            if !std::fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())) {
+                continue;
+            }
+            file.set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| writeln!(file, "{}", std::process::id()))
+                .map_err(failed("write", path))?;
+            return Ok(Self { _lock: file });
+        }
+    }
+}
+
+fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> InstanceError {
+    let path = path.into();
+    move |source| InstanceError::Lock { operation, path, source }
+}
+
+/// The number in the file: that of its holder, who writes it as soon as it has the lock.
+fn holder(file: &mut File) -> Option<u32> {
+    // Between lock and number there is a moment; the number before it belongs to a daemon that has ended.
+    for _ in 0..1000 {
+        let mut content = String::new();
+        file.rewind().ok()?;
+        file.take(64).read_to_string(&mut content).ok()?;
+        let pid = content.strip_suffix('\n').and_then(|pid| pid.parse().ok());
+        if let Some(pid) = pid.filter(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+            return Some(pid);
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_the_first_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/orphand/lock");
+        let first = Instance::lock(&path).unwrap();
+        let error = Instance::lock(&path).unwrap_err();
+        let ours = std::process::id();
+        assert!(matches!(error, InstanceError::Running { pid: Some(pid) } if pid == ours));
+        assert_eq!(
+            error.to_string(),
+            format!("another orphand is running on this host (pid {ours}); stop it first")
+        );
+        drop(first);
+        drop(Instance::lock(&path).unwrap());
+    }
+
+    #[test]
+    fn what_a_killed_daemon_left_is_no_obstacle() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        std::fs::write(&path, "1\nand more than a pid\n").unwrap();
+        drop(Instance::lock(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn another_process_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let script = "import fcntl, os, sys\nf = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n\
+                      print(os.getpid(), file=f, flush=True); print(flush=True); sys.stdin.read()";
+        let mut other = Command::new("python3")
+            .args(["-c", script])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(other.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let error = Instance::lock(&path).unwrap_err();
+        assert!(matches!(error, InstanceError::Running { pid: Some(pid) } if pid == other.id()), "{error}");
+        other.kill().unwrap();
+        other.wait().unwrap();
+        drop(Instance::lock(&path).unwrap());
+    }
+
+    #[test]
+    fn a_lock_on_a_removed_file_keeps_nobody_out_and_is_not_taken_for_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let _first = Instance::lock(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _second = Instance::lock(&path).unwrap();
+        assert!(matches!(Instance::lock(&path), Err(InstanceError::Running { .. })));
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("precious");
+        std::fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, dir.path().join("lock")).unwrap();
+        let error = Instance::lock(&dir.path().join("lock")).unwrap_err();
+        assert!(matches!(error, InstanceError::Lock { operation: "open", .. }));
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+    }
+}

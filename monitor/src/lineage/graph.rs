@@ -1,0 +1,215 @@
+//! The graph: one node for each living process that matters, linked to its nearest living creator.
+//!
+//! Invariants: at most one node per pid; every node is alive; links form a forest. What a process inherits
+//! (agent, server) is copied at birth, so no dead ancestor has to be kept: when a process exits, what it
+//! created moves up to its own nearest living creator, and `creator` still tells who it was.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{AgentKey, Node};
+use crate::model::ProcessId;
+
+/// The living processes that matter.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: FxHashMap<u32, Box<Node>>,
+    order: u64,
+}
+
+impl Graph {
+    /// The number of processes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing is tracked.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The process with this identity, if it is alive and tracked.
+    pub fn get(&self, id: ProcessId) -> Option<&Node> {
+        self.nodes.get(&id.pid).map(|n| &**n).filter(|n| n.id == id)
+    }
+
+    /// The same, to be changed. Links and identity are the graph's own.
+    pub fn get_mut(&mut self, id: ProcessId) -> Option<&mut Node> {
+        self.nodes.get_mut(&id.pid).map(|n| &mut **n).filter(|n| n.id == id)
+    }
+
+    /// Whoever has this number now.
+    pub fn holder(&self, pid: u32) -> Option<ProcessId> {
+        self.nodes.get(&pid).map(|n| n.id)
+    }
+
+    /// All processes, in no particular order.
+    pub fn ids(&self) -> impl Iterator<Item = ProcessId> + '_ {
+        self.nodes.values().map(|n| n.id)
+    }
+
+    /// The agents that some process descends from.
+    pub fn agents(&self) -> FxHashSet<AgentKey> {
+        self.nodes.values().filter_map(|n| n.agent).collect()
+    }
+
+    /// Enters a process below `up`, its nearest living creator. A holder of the same number must have been
+    /// removed before; if there is one nevertheless, the newer process wins and the older is returned.
+    pub fn insert(&mut self, mut node: Node, up: Option<ProcessId>) -> Option<Node> {
+        let old = self.holder(node.id.pid).and_then(|id| self.remove(id));
+        self.order += 1;
+        node.order = self.order;
+        let pid = node.id.pid;
+        self.nodes.insert(pid, Box::new(node));
+        // Nobody is its own creator, whatever was read.
+        self.link(pid, up.filter(|u| u.pid != pid && self.get(*u).is_some()).map(|u| u.pid));
+        old
+    }
+
+    /// Takes a process out; what it created moves up.
+    pub fn remove(&mut self, id: ProcessId) -> Option<Node> {
+        self.get(id)?;
+        self.unlink(id.pid);
+        let node = *self.nodes.remove(&id.pid)?;
+        let mut next = node.first_child;
+        while let Some(pid) = next {
+            next = self.nodes.get(&pid).and_then(|n| n.next);
+            if let Some(child) = self.nodes.get_mut(&pid) {
+                (child.prev, child.next, child.up) = (None, None, None);
+            }
+            self.link(pid, node.up);
+        }
+        Some(node)
+    }
+
+    /// The nearest living creator in the graph.
+    pub fn up(&self, id: ProcessId) -> Option<&Node> {
+        self.get(id)?.up.and_then(|pid| self.nodes.get(&pid)).map(|n| &**n)
+    }
+
+    /// The living creators, nearest first, the process itself not included.
+    pub fn ancestors(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
+        let mut at = self.get(id).and_then(|n| n.up);
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(&at?)?;
+            at = node.up;
+            Some(&**node)
+        })
+    }
+
+    /// What a process created, directly or not, as far as it lives: creators before what they created.
+    pub fn descendants(&self, id: ProcessId) -> Vec<ProcessId> {
+        let mut found = Vec::new();
+        let mut stack: Vec<u32> = self.children(id).map(|n| n.id.pid).collect();
+        while let Some(pid) = stack.pop() {
+            let Some(node) = self.nodes.get(&pid) else { continue };
+            found.push((node.order, node.id));
+            stack.extend(self.children(node.id).map(|n| n.id.pid));
+        }
+        found.sort_unstable();
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// What hangs directly below a process.
+    pub fn children(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
+        let mut at = self.get(id).and_then(|n| n.first_child);
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(&at?)?;
+            at = node.next;
+            Some(&**node)
+        })
+    }
+
+    fn link(&mut self, pid: u32, up: Option<u32>) {
+        let first = up.and_then(|u| self.nodes.get(&u)).and_then(|n| n.first_child);
+        if let Some(node) = self.nodes.get_mut(&pid) {
+            (node.up, node.prev, node.next) = (up, None, first);
+        }
+        if let Some(sibling) = first.and_then(|f| self.nodes.get_mut(&f)) {
+            sibling.prev = Some(pid);
+        }
+        if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u)) {
+            parent.first_child = Some(pid);
+        }
+    }
+
+    fn unlink(&mut self, pid: u32) {
+        let Some((up, prev, next)) = self.nodes.get(&pid).map(|n| (n.up, n.prev, n.next)) else { return };
+        if let Some(n) = next.and_then(|n| self.nodes.get_mut(&n)) {
+            n.prev = prev;
+        }
+        match prev {
+            Some(p) => {
+                if let Some(p) = self.nodes.get_mut(&p) {
+                    p.next = next;
+                }
+            }
+            None => {
+                if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u)) {
+                    parent.first_child = next;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(pid: u32) -> ProcessId {
+        ProcessId::new(pid, u64::from(pid))
+    }
+
+    /// Every link has its counterpart, there is no cycle, and the children of all are everything with a parent.
+    fn check(graph: &Graph) {
+        let mut below = 0;
+        for process in graph.ids() {
+            assert!(graph.ancestors(process).take(graph.len() + 1).count() <= graph.len(), "cycle");
+            for child in graph.children(process) {
+                below += 1;
+                assert_eq!(graph.up(child.id).map(|n| n.id), Some(process));
+            }
+        }
+        let with_parent = graph.ids().filter(|p| graph.up(*p).is_some()).count();
+        assert_eq!(below, with_parent);
+    }
+
+    #[test]
+    fn what_a_process_created_moves_up_when_it_exits() {
+        let mut g = Graph::default();
+        for pid in 1..=4 {
+            g.insert(Node::bare(id(pid)), (pid > 1).then(|| id(pid - 1)));
+        }
+        g.remove(id(2));
+        g.remove(id(3));
+        assert_eq!(g.up(id(4)).map(|n| n.id), Some(id(1)));
+        assert_eq!(g.descendants(id(1)), [id(4)]);
+        check(&g);
+    }
+
+    #[test]
+    fn the_newer_holder_of_a_number_wins() {
+        let mut g = Graph::default();
+        g.insert(Node::bare(ProcessId::new(7, 1)), None);
+        let old = g.insert(Node::bare(ProcessId::new(7, 2)), None);
+        assert_eq!(old.map(|n| n.id.start), Some(1));
+        assert!(g.get(ProcessId::new(7, 1)).is_none());
+        assert_eq!(g.len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn links_hold_under_any_history(steps in prop::collection::vec((0u8..2, 1u32..20, 1u32..20), 0..200)) {
+            let mut g = Graph::default();
+            for (what, a, b) in steps {
+                match what {
+                    0 => { let up = g.holder(b).filter(|_| a != b); g.insert(Node::bare(id(a)), up); }
+                    _ => { g.remove(id(a)); }
+                }
+                check(&g);
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Lineage: who was created by whom, among the living processes that matter. Pure.
+//!
+//! Used by `verdict` and `engine` only.
+
+mod graph;
+mod node;
+mod reconcile;
+
+pub use graph::Graph;
+pub use node::{AgentKey, Node, Origin, ServerKey};
+pub use reconcile::{Difference, compare};

@@ -1,0 +1,109 @@
+//! A living process in the graph.
+
+use std::sync::Arc;
+
+use crate::model::{Image, ProcessId, Stdio};
+
+/// An agent, for as long as the engine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentKey(pub u32);
+
+/// A server, for as long as the engine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerKey(pub u32);
+
+/// Which exec brought the image that a process runs: whose, and the how manieth. A fork copies it, so two
+/// processes with equal origins are copies of one program in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The process that called exec.
+    pub process: ProcessId,
+    /// The number of its execs we know of.
+    pub execs: u32,
+}
+
+/// A living process.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its identity.
+    pub id: ProcessId,
+    /// Who created it: history. Absent if nobody knows (it was there before us and its parent is not in the
+    /// graph). Never changes once witnessed.
+    pub creator: Option<ProcessId>,
+    /// Whether the creator is known from a fork record, not inferred from a parent.
+    pub witnessed: bool,
+    /// The order in which processes entered the graph: creators before what they created.
+    pub order: u64,
+    /// Real user id.
+    pub uid: u32,
+    /// Session id.
+    pub sid: u32,
+    /// What it runs; absent if only its identity is known.
+    pub image: Option<Arc<Image>>,
+    /// Whose exec brought that image.
+    pub origin: Origin,
+    /// Standard input at the last exec, copied at fork.
+    pub stdin: Stdio,
+    /// Standard output, likewise.
+    pub stdout: Stdio,
+    /// The nearest agent among itself and its creators, copied at birth.
+    pub agent: Option<AgentKey>,
+    /// The server it belongs to, copied at birth.
+    pub server: Option<ServerKey>,
+    /// The server it launched without being part of it (a shell around it).
+    pub wraps: Option<ServerKey>,
+    /// A multiplexer or an exempt program, or a copy of one: nothing below it is anybody's.
+    pub protected: bool,
+    /// Not known to matter yet.
+    pub pending: bool,
+    pub(super) up: Option<u32>,
+    pub(super) first_child: Option<u32>,
+    pub(super) next: Option<u32>,
+    pub(super) prev: Option<u32>,
+}
+
+impl Node {
+    /// A process of which only the identity is known.
+    pub fn bare(id: ProcessId) -> Self {
+        Self {
+            id,
+            creator: None,
+            witnessed: false,
+            order: 0,
+            uid: 0,
+            sid: 0,
+            image: None,
+            origin: Origin { process: id, execs: 0 },
+            stdin: Stdio::Closed,
+            stdout: Stdio::Closed,
+            agent: None,
+            server: None,
+            wraps: None,
+            protected: false,
+            pending: true,
+            up: None,
+            first_child: None,
+            next: None,
+            prev: None,
+        }
+    }
+
+    /// What a fork of this process starts as.
+    pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {
+        Self {
+            creator: Some(self.id),
+            witnessed: true,
+            uid,
+            sid,
+            image: self.image.clone(),
+            origin: self.origin,
+            stdin: self.stdin,
+            stdout: self.stdout,
+            agent: self.agent,
+            server: self.server,
+            protected: self.protected,
+            pending: self.pending,
+            ..Self::bare(child)
+        }
+    }
+}

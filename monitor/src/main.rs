@@ -1,0 +1,18 @@
+//! The binary `orphand`.
+
+use clap::Parser;
+use monitor::{cli::Cli, commands, exit_code::ExitCode, source::selftest};
+
+fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {
+        selftest::child();
+        return ExitCode::Done;
+    }
+    match commands::execute(Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("orphand: {error:#}");
+            ExitCode::Failed
+        }
+    }
+}

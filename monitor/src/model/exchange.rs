@@ -1,0 +1,253 @@
+//! What the shell tells the engine and what the engine asks of the shell.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BootTime, Image, Notice, ProcessEvent, ProcessId, Snapshot, SnapshotProcess, Stdio};
+
+/// All that can happen to the engine. A trace is a list of these with their times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+pub enum Input {
+    /// The kernel reported a process.
+    Process {
+        /// The record.
+        event: ProcessEvent,
+    },
+    /// The kernel side could not deliver records since the last word about it.
+    Lost {
+        /// How many, by kind.
+        losses: Losses,
+    },
+    /// /proc was read, at the start or because of [`Effect::Resync`].
+    Snapshot {
+        /// What was seen.
+        snapshot: Snapshot,
+    },
+    /// The answer to [`Effect::Ask`].
+    Answered {
+        /// The token of the question.
+        token: u64,
+        /// What was found.
+        answer: Answer,
+    },
+    /// What became of an [`Effect::Signal`].
+    Signalled {
+        /// The process meant.
+        process: ProcessId,
+        /// The signal meant.
+        signal: Signal,
+        /// Why it was not sent, if it was not.
+        error: Option<SignalError>,
+    },
+    /// A pidfd or /proc says that this process has ended. Handed in only after the records of what it did
+    /// before.
+    Gone {
+        /// The process.
+        process: ProcessId,
+    },
+    /// The daemon is ready: attached, self-tested, reconciled. Sent once, after the first snapshot.
+    Ready {
+        /// The kernel's release, `uname -r`.
+        kernel: String,
+        /// The hooks in use.
+        hooks: Vec<String>,
+    },
+    /// The time that the engine waited for has come.
+    Timeout,
+    /// The daemon has been told to stop.
+    Stop,
+}
+
+/// Records the kernel side could not deliver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Forks.
+    pub fork: u64,
+    /// Execs.
+    pub exec: u64,
+    /// Exits.
+    pub exit: u64,
+    /// Setsids.
+    pub setsid: u64,
+    /// Processes that could not be entered into the membership map.
+    pub member: u64,
+}
+
+/// What the engine wants done. The shell carries the effects out in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Tell the world; `at` is the time of the cause.
+    Emit {
+        /// When the cause happened.
+        at: BootTime,
+        /// What to tell.
+        notice: Box<Notice>,
+    },
+    /// Find something out and answer with [`Input::Answered`] before anything else is handed in.
+    Ask {
+        /// To be given back with the answer.
+        token: u64,
+        /// What to find out.
+        about: About,
+    },
+    /// Open a pidfd, compare the identity, send the signal; report by [`Input::Signalled`], and by
+    /// [`Input::Gone`] when the process has ended.
+    Signal {
+        /// To whom.
+        process: ProcessId,
+        /// Which.
+        signal: Signal,
+    },
+    /// Have the kernel side report this process (and, as [`Tracking`] says, what it forks).
+    Track {
+        /// The process.
+        process: ProcessId,
+        /// How.
+        tracking: Tracking,
+    },
+    /// Have the kernel side forget this process.
+    Untrack {
+        /// The process.
+        process: ProcessId,
+    },
+    /// Drain the ring, read /proc, hand in a [`Input::Snapshot`].
+    Resync,
+}
+
+/// How the kernel side follows a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tracking {
+    /// It and everything it forks.
+    Member,
+    /// The same, and its exit wakes the daemon at once.
+    Agent,
+}
+
+/// A question to the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The resident memory of these processes: [`Answer::Memory`].
+    Memory(Vec<ProcessId>),
+    /// What this process is: [`Answer::Process`].
+    Process(ProcessId),
+    /// All that a verdict on a server needs: [`Answer::Server`].
+    Server {
+        /// The processes of the server.
+        processes: Vec<ProcessId>,
+        /// Its standard input when it was born: the wire.
+        wire: Stdio,
+    },
+}
+
+/// An answer of the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum Answer {
+    /// Memory of those that are still there.
+    Memory {
+        /// One entry for each.
+        processes: Vec<Memory>,
+    },
+    /// A process, or nothing if it is gone.
+    Process {
+        /// What /proc says.
+        process: Option<SnapshotProcess>,
+    },
+    /// The facts about a server.
+    Server {
+        /// What was found.
+        facts: ServerFacts,
+    },
+}
+
+/// Memory of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The process.
+    pub process: ProcessId,
+    /// Resident set size in bytes (`/proc/PID/statm`, field 2).
+    pub rss_bytes: u64,
+}
+
+/// What the host says about a server at the moment of a verdict. A look that failed is told as such in
+/// `blind`: no verdict rests on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Those of the server's processes that live, their identity compared.
+    pub processes: Vec<ProcessFacts>,
+    /// The state of the wire.
+    pub wire: WireState,
+    /// Whether a process of the server has a listening socket with a client from outside the server.
+    pub serves_clients: bool,
+    /// Whether the environment of a process of the server asks to be left alone (`ORPHAND_OPT_OUT=1`).
+    pub opted_out: bool,
+    /// Why the look is not complete, if it is not.
+    pub blind: Option<String>,
+}
+
+/// One process of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessFacts {
+    /// Its identity.
+    pub process: ProcessId,
+    /// Its real user id.
+    pub uid: u32,
+    /// Its session id.
+    pub sid: u32,
+    /// Resident set size in bytes (`/proc/PID/statm`).
+    pub rss_bytes: u64,
+    /// Proportional set size in bytes (`/proc/PID/smaps_rollup`), where it could be read.
+    pub pss_bytes: Option<u64>,
+}
+
+/// The wire of a server, seen from outside and without side effects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WireState {
+    /// It could not be found out.
+    #[default]
+    Unknown,
+    /// No write end (pipe) or no peer (socket) is open anywhere.
+    HungUp,
+    /// The other end is open in these processes, those of the server itself included. May be empty: then the
+    /// holder could not be found.
+    Held(Vec<Holder>),
+}
+
+/// A process that holds the other end of a wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub process: ProcessId,
+    /// Its real user id.
+    pub uid: u32,
+    /// Its session id.
+    pub sid: u32,
+    /// What it runs.
+    pub image: Image,
+}
+
+/// The two signals orphand sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Signal {
+    /// SIGTERM: please end.
+    Term,
+    /// SIGKILL: end.
+    Kill,
+}
+
+/// Why a signal was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum SignalError {
+    /// The process had ended, or its number belongs to another one now.
+    Gone,
+    /// The system refused; EPERM for instance.
+    System {
+        /// errno(3).
+        errno: i32,
+        /// Which call, and what it said.
+        message: String,
+    },
+}

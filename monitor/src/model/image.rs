@@ -1,0 +1,45 @@
+//! What a process runs and what its standard streams are.
+
+use serde::{Deserialize, Serialize};
+
+/// The program a process runs, as its last exec said. A fork without exec runs its creator's image.
+///
+/// Strings are lossy UTF-8 and attacker-controlled; secrets were redacted before the value was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Image {
+    /// The file executed: `linux_binprm::interp` from the kernel, the target of `/proc/PID/exe` from /proc.
+    pub exe: String,
+    /// The arguments, program name first.
+    pub argv: Vec<String>,
+    /// Whether `argv` was cut short (the kernel side reads a bounded prefix).
+    #[serde(default)]
+    pub argv_truncated: bool,
+}
+
+/// What a standard stream is connected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdio {
+    /// Not open, or not known.
+    #[default]
+    Closed,
+    /// `/dev/null`.
+    Null,
+    /// A terminal.
+    Terminal,
+    /// A regular file.
+    File,
+    /// A pipe or FIFO, by inode number (as in `pipe:[N]`).
+    Pipe(u64),
+    /// A socket, by inode number (as in `socket:[N]`).
+    Socket(u64),
+    /// Anything else.
+    Other,
+}
+
+impl Stdio {
+    /// Whether it can be one end of a wire: a pipe or a socket.
+    pub const fn is_wire(self) -> bool {
+        matches!(self, Self::Pipe(_) | Self::Socket(_))
+    }
+}

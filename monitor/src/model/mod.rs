@@ -1,0 +1,27 @@
+//! Words without behaviour: identities, times, events, facts and notices.
+//!
+//! Everything here is plain data that the pure core and the shell share. Nothing here does I/O.
+
+mod event;
+mod exchange;
+mod id;
+mod image;
+mod kernel_side;
+mod notice;
+pub mod redact;
+mod report;
+mod snapshot;
+mod time;
+
+pub use event::{ExitStatus, ProcessEvent};
+pub use exchange::{
+    About, Answer, Effect, Holder, Input, Losses, Memory, ProcessFacts, ServerFacts, Signal, SignalError,
+    Tracking, WireState,
+};
+pub use id::ProcessId;
+pub use image::{Image, Stdio};
+pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
+pub use notice::{AgentView, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
+pub use report::{AgentReport, Report, ServerReport};
+pub use snapshot::{Snapshot, SnapshotProcess};
+pub use time::BootTime;

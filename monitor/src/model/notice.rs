@@ -1,0 +1,290 @@
+//! What orphand tells the world: the events of the stream. Names and fields are a contract with users.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Losses, ProcessId, Signal};
+
+/// An event. The stream adds `seq`, `time` and `boot_ns`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Notice {
+    /// Hooks attached, self-test passed, /proc reconciled.
+    Ready {
+        /// orphand's version.
+        version: String,
+        /// Whether it acts or only looks.
+        mode: Mode,
+        /// The kernel's release.
+        kernel: String,
+        /// The hooks in use.
+        hooks: Vec<String>,
+        /// Processes in the lineage graph.
+        processes: u64,
+        /// Agents alive.
+        agents: u64,
+        /// Servers alive.
+        servers: u64,
+    },
+    /// An agent was recognised.
+    AgentStarted {
+        /// The agent.
+        agent: AgentView,
+        /// The process whose work it goes on with (the launcher of a program that forked itself into the
+        /// background).
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        continues: Option<ProcessId>,
+    },
+    /// An agent ended.
+    AgentExited {
+        /// The agent.
+        agent: AgentView,
+        /// Its exit code, if it called exit(2).
+        exit_code: Option<u8>,
+        /// The signal that ended it, if one did.
+        signal: Option<u8>,
+        /// Servers it owned that are alive.
+        servers_left: u64,
+        /// Their resident memory in bytes.
+        rss_bytes: u64,
+    },
+    /// A server was recognised.
+    ServerStarted {
+        /// The server.
+        server: ServerView,
+        /// Who owns it; absent if nobody was found.
+        owner: Option<AgentView>,
+    },
+    /// All processes of a server ended while its owner was alive.
+    ServerExited {
+        /// The server as it was.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+    },
+    /// A process of a server left its owner's session with setsid(2).
+    ServerDetached {
+        /// The server.
+        server: ServerView,
+        /// The process.
+        pid: u32,
+        /// Its new session.
+        sid: u32,
+    },
+    /// The owner exited; grace begins.
+    OrphanSuspected {
+        /// The server.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+        /// When the grace ends. The stream tells it as RFC 3339 too, in `deadline`.
+        #[serde(rename = "deadline_boot_ns")]
+        deadline: super::BootTime,
+    },
+    /// A suspect is none: it ended by itself in its grace, or a living owner was found.
+    OrphanCleared {
+        /// The server as it was.
+        server: ServerView,
+        /// Milliseconds from the owner's exit.
+        after_ms: u64,
+        /// `exited`, or `owner_found`.
+        reason: String,
+        /// The owner that was found.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        owner: Option<AgentView>,
+    },
+    /// It is an orphan.
+    OrphanDetected {
+        /// The server.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+        /// What speaks for it.
+        evidence: Vec<Evidence>,
+        /// What forbids to end it.
+        guards: Vec<Guard>,
+        /// Resident memory in bytes.
+        rss_bytes: u64,
+        /// Proportional memory in bytes, where it could be read.
+        pss_bytes: Option<u64>,
+        /// Milliseconds from the owner's exit to this line, less the grace.
+        latency_ms: f64,
+    },
+    /// An orphan stays because of these guards.
+    OrphanSpared {
+        /// The server.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+        /// What forbids to end it.
+        guards: Vec<Guard>,
+    },
+    /// An orphan was ended.
+    OrphanReaped {
+        /// The server as it was.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+        /// The last signal that was needed.
+        signal: Signal,
+        /// Milliseconds from the first signal to the end of the last process.
+        took_ms: u64,
+        /// Resident memory before, in bytes.
+        freed_bytes: u64,
+    },
+    /// A process of an orphan could not be ended.
+    ReapFailed {
+        /// The server.
+        server: ServerView,
+        /// The process.
+        pid: u32,
+        /// What happened.
+        error: String,
+        /// errno(3), where a system call failed.
+        errno: Option<i32>,
+    },
+    /// An orphan ended that nobody signalled.
+    OrphanExited {
+        /// The server as it was.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+    },
+    /// Records were lost in the kernel, or lines on the way to a reader that was too slow.
+    Lost {
+        /// Records of the kernel, by kind.
+        records: Losses,
+        /// Lines, by sink.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+        sink: BTreeMap<String, u64>,
+    },
+    /// The graph was repaired from /proc.
+    Resynced {
+        /// Processes found that were not known.
+        added: u64,
+        /// Processes known that were gone.
+        removed: u64,
+    },
+    /// Told to stop.
+    Stopping {
+        /// Agents that stay.
+        agents: u64,
+        /// Servers that stay, orphans included.
+        servers: u64,
+        /// Orphans that stay.
+        orphans: u64,
+    },
+}
+
+/// Whether the daemon acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It ends orphans.
+    #[default]
+    Reap,
+    /// It judges and never signals.
+    Observe,
+}
+
+/// A process in an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessView {
+    /// Its number.
+    pub pid: u32,
+    /// Its birth in clock ticks since boot.
+    pub start: u64,
+    /// Its real user id.
+    pub uid: u32,
+    /// The file it runs.
+    pub exe: String,
+    /// Its arguments, secrets redacted.
+    pub argv: Vec<String>,
+    /// Whether the arguments are cut short.
+    pub argv_truncated: bool,
+}
+
+/// A server in an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerView {
+    /// `PID@START` of its first process; never reused while the host is up.
+    pub id: String,
+    /// Its name: package, module or program.
+    pub name: String,
+    /// The rule that recognised it.
+    pub rule: String,
+    /// Its processes, from the head of the launch chain down.
+    pub processes: Vec<ProcessView>,
+    /// Their resident memory in bytes when last measured.
+    pub rss_bytes: Option<u64>,
+    /// Whether the server proper leads a session of its own.
+    pub session_leader: bool,
+}
+
+/// An agent in an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentView {
+    /// The name its rule gives it, or its program's.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// That process's birth in clock ticks since boot.
+    pub start: u64,
+    /// The number of its run.
+    pub generation: Option<u64>,
+    /// The systemd unit it runs in.
+    pub unit: Option<String>,
+    /// That unit's invocation.
+    pub invocation_id: Option<String>,
+    /// Whether it lives.
+    pub alive: bool,
+    /// Whether no rule knows it: it is an agent because it started an MCP server.
+    pub implied: bool,
+}
+
+/// A fact that speaks for "orphan".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The owner's exit was witnessed.
+    OwnerExited,
+    /// Nobody holds the other end of the wire.
+    StdinHangup,
+    /// It belongs to an earlier invocation of its unit.
+    StaleInvocation,
+    /// Its unit is stopped.
+    UnitStopped,
+    /// Its session has expired.
+    SessionExpired,
+    /// The thread that started it is gone.
+    SpawnerThreadExited,
+    /// It was found without an owner (weak).
+    NoOwner,
+}
+
+/// A fact that forbids a kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Guard {
+    /// A rule of the configuration exempts it.
+    ExemptRule,
+    /// Its environment asks to be left alone.
+    OptedOut,
+    /// A terminal multiplexer lives in it.
+    Multiplexer,
+    /// It listens and has clients.
+    Listening,
+    /// It belongs to another user than its owner.
+    OtherUid,
+    /// An agent lives below it.
+    LiveAgentBelow,
+    /// systemd manages it as a unit of its own.
+    OwnUnit,
+    /// Its owner went into the background on purpose.
+    Detached,
+    /// The evidence is too weak.
+    WeakEvidence,
+    /// orphand was told to look only.
+    Observe,
+}

@@ -1,0 +1,43 @@
+//! Time as the kernel stamps it.
+
+use std::{
+    ops::{Add, Sub},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds of `CLOCK_BOOTTIME`, `clock_gettime(2)`: since boot, time asleep included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootTime(pub u64);
+
+/// Nanoseconds in a clock tick as /proc counts them: `USER_HZ` is 100 on every Linux architecture orphand
+/// builds for (include/asm-generic/param.h).
+const NANOS_PER_TICK: u64 = 10_000_000;
+
+impl BootTime {
+    /// The clock tick this moment falls into, rounded down like `nsec_to_clock_t()` (kernel/time/time.c).
+    pub const fn ticks(self) -> u64 {
+        self.0 / NANOS_PER_TICK
+    }
+
+    /// The time from `earlier` to now; zero if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for BootTime {
+    type Output = Self;
+    fn add(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for BootTime {
+    type Output = Self;
+    fn sub(self, d: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}

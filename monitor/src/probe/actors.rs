@@ -1,0 +1,80 @@
+//! Real processes for the tests of the probes.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio as Std},
+};
+
+use super::Probe;
+use crate::model::{ProcessId, ServerFacts, Stdio, WireState};
+
+/// A child that ends with the test, however that ends.
+pub(super) struct Started(pub Child);
+
+impl Started {
+    pub fn new(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    /// A process that reads nothing and stays.
+    pub fn sleeper(stdin: impl Into<Std>) -> Self {
+        Self::new(Command::new("sleep").arg("600").stdin(stdin))
+    }
+
+    /// A Python that prints a line when all is as it should be; the line.
+    pub fn python(script: &str, stdin: impl Into<Std>) -> (Self, String) {
+        Self::line_of(Command::new("python3").args(["-c", script]).stdin(stdin))
+    }
+
+    pub fn line_of(command: &mut Command) -> (Self, String) {
+        let mut child = Self::new(command.stdout(Std::piped()));
+        let mut line = String::new();
+        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (child, line.trim().to_owned())
+    }
+
+    pub fn id(&self) -> ProcessId {
+        id(self.0.id())
+    }
+
+    /// Its standard input now.
+    pub fn wire(&self) -> Stdio {
+        Probe::new().unwrap().proc.process(self.0.id()).unwrap().stdio()[0]
+    }
+
+    pub fn end(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+pub(super) fn id(pid: u32) -> ProcessId {
+    Probe::new().unwrap().proc.process(pid).unwrap().id()
+}
+
+pub(super) fn ourselves() -> ProcessId {
+    id(std::process::id())
+}
+
+/// The facts about a server of these processes, which must not be blind.
+pub(super) fn facts(server: &[ProcessId], wire: Stdio) -> ServerFacts {
+    let facts = Probe::new().unwrap().facts(server, wire);
+    assert_eq!(facts.blind, None);
+    facts
+}
+
+/// Who holds the wire, or nothing if it is hung up.
+pub(super) fn holders(server: &Started, wire: Stdio) -> Option<Vec<ProcessId>> {
+    match facts(&[server.id()], wire).wire {
+        WireState::Held(holders) => Some(holders.into_iter().map(|holder| holder.process).collect()),
+        WireState::HungUp => None,
+        WireState::Unknown => panic!("unknown"),
+    }
+}

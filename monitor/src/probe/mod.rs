@@ -1,0 +1,46 @@
+//! What only the host can say at the moment of a verdict: memory, the wire, clients, opt-out.
+//!
+//! Invariant: looking changes nothing about the processes looked at, and a look that failed is told as such, never
+//! as "nothing there". For the daemon's shell, which answers `Effect::Ask`, and for the verbs that work without
+//! a daemon.
+
+mod clients;
+mod holders;
+mod memory;
+mod server;
+mod wire;
+
+use std::cell::RefCell;
+
+use crate::{
+    host::{HostError, Proc},
+    model::{About, Answer},
+};
+
+/// Asks the host.
+#[derive(Debug)]
+pub struct Probe {
+    proc: Proc,
+    /// Who holds which pipe and socket: the last look, for the servers of one agent are judged in one breath.
+    holders: RefCell<Option<holders::Index>>,
+}
+
+impl Probe {
+    /// A probe of this host.
+    pub fn new() -> Result<Self, HostError> {
+        Ok(Self { proc: Proc::system()?, holders: RefCell::new(None) })
+    }
+
+    /// What the host says about it. Blocks for as long as a look takes: microseconds to some tens of
+    /// milliseconds (all open files of the host, where a wire is held by somebody).
+    pub fn answer(&self, about: &About) -> Answer {
+        match about {
+            About::Memory(processes) => Answer::Memory { processes: memory::of(&self.proc, processes) },
+            About::Process(process) => Answer::Process { process: self.proc.seen(*process) },
+            About::Server { processes, wire } => Answer::Server { facts: self.facts(processes, *wire) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod actors;

@@ -1,0 +1,188 @@
+//! The agents that need no rule of the user, and what of their commands is the agent's work: `claude mcp add`
+//! is over in a moment and starts no run, `claude mcp serve` is a server.
+
+use super::{
+    program::{Carrier, Program},
+    servers,
+    text::stem,
+};
+
+/// An agent known by its names.
+#[derive(Debug)]
+pub(super) struct Agent {
+    /// The name shown, and the rule's.
+    pub(super) name: &'static str,
+    /// Base names of its programs and scripts.
+    pub(super) programs: &'static [&'static str],
+    /// Packages of npm and of Python that are it.
+    packages: &'static [&'static str],
+    /// Python modules that are it (their first component).
+    modules: &'static [&'static str],
+    /// Options before a command that take a value.
+    valued: &'static [&'static str],
+    /// Leading arguments that make it an MCP server, beside those that make any program one.
+    serves: &'static [&'static str],
+    /// Leading arguments that are management, beside [`MANAGES`].
+    manages: &'static [&'static [&'static str]],
+    /// The only commands that are the agent's work, where most are management.
+    works: &'static [&'static str],
+}
+
+/// What an agent's process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// The agent.
+    Agent,
+    /// An MCP server.
+    Serves,
+    /// Management.
+    Manages,
+}
+
+/// Commands and options that no agent's run begins with.
+#[rustfmt::skip]
+const MANAGES: &[&str] = &[
+    "--help", "--version", "-V", "-h", "-v", "auth", "completion", "completions", "config", "doctor", "extensions", "help",
+    "install", "login", "logout", "mcp", "plugin", "plugins", "setup-token", "uninstall", "update", "upgrade", "version",
+];
+
+#[rustfmt::skip]
+const CODEX_VALUED: &[&str] = &[
+    "-c", "--config", "-p", "--profile", "-m", "--model", "-C", "--cd", "-s", "--sandbox", "-a", "--ask-for-approval",
+    "--enable", "--disable", "--local-provider", "--add-dir",
+];
+/// What `openclaw gateway` and `hermes gateway` do beside running the gateway.
+#[rustfmt::skip]
+const GATEWAY: &[&[&str]] = &[
+    &["gateway", "call"], &["gateway", "discover"], &["gateway", "health"], &["gateway", "install"], &["gateway", "list"],
+    &["gateway", "probe"], &["gateway", "restart"], &["gateway", "setup"], &["gateway", "start"], &["gateway", "status"],
+    &["gateway", "stop"], &["gateway", "uninstall"], &["gateway", "usage-cost"],
+];
+
+const fn agent(
+    name: &'static str,
+    programs: &'static [&'static str],
+    packages: &'static [&'static str],
+) -> Agent {
+    Agent { name, programs, packages, modules: &[], valued: &[], serves: &[], manages: &[], works: &[] }
+}
+
+/// The agents. A name that is an everyday word (`agent`, `q`, `pi`) is no reason to be here: it would make
+/// agents of strangers, and an agent without a rule is found by the servers it starts.
+#[rustfmt::skip]
+pub(super) const AGENTS: &[Agent] = &[
+    Agent {
+        serves: &["--claude-in-chrome-mcp", "--computer-use-mcp"],
+        manages: &[&["--chrome-native-host"], &["migrate-installer"]],
+        ..agent(
+            "claude",
+            &["claude", "claude-code", "claude-code-acp", "claude-agent-acp"],
+            &[
+                "@anthropic-ai/claude-code", "@anthropic-ai/claude-agent-sdk", "@zed-industries/claude-code-acp",
+                "@zed-industries/claude-agent-acp", "@agentclientprotocol/claude-agent-acp",
+            ],
+        )
+    },
+    Agent {
+        valued: CODEX_VALUED,
+        serves: &["mcp-server"],
+        manages: &[&["sandbox"], &["features"], &["debug"], &["apply"], &["execpolicy"], &["responses-api-proxy"], &["stdio-to-uds"]],
+        ..agent("codex", &["codex", "codex-acp", "codex-exec", "codex-tui"], &["@openai/codex", "@zed-industries/codex-acp"])
+    },
+    Agent { manages: &[&["skills"], &["hooks"]], ..agent("gemini", &["gemini", "gemini-cli"], &["@google/gemini-cli"]) },
+    Agent {
+        manages: &[&["models"], &["stats"], &["export"], &["import"], &["session", "list"]],
+        ..agent("opencode", &["opencode"], &["opencode-ai", "opencode"])
+    },
+    Agent { manages: &[&["hooks"]], ..agent("qwen", &["qwen", "qwen-code"], &["@qwen-code/qwen-code"]) },
+    Agent {
+        serves: &["mcp"], // `goose mcp developer`: one of its own servers
+        manages: &[&["configure"], &["info"], &["session", "list"]],
+        ..agent("goose", &["goose", "goosed"], &["@block/goose"])
+    },
+    Agent {
+        modules: &["hermes_cli", "hermes_agent"],
+        manages: GATEWAY,
+        works: &["gateway", "chat", "acp", "cron", "dashboard", "serve", "run", "tui"],
+        ..agent("hermes", &["hermes", "hermes_cli", "hermes-agent", "hermes-acp"], &["hermes-agent", "hermes_cli"])
+    },
+    Agent {
+        manages: GATEWAY,
+        works: &["gateway", "agent", "tui", "chat", "terminal", "acp", "node"],
+        ..agent("openclaw", &["openclaw", "openclaw-gateway", "clawdbot", "clawdbot-gateway", "moltbot"], &["openclaw", "clawdbot", "moltbot"])
+    },
+    agent("cursor-agent", &["cursor-agent"], &[]),
+    Agent { modules: &["aider"], ..agent("aider", &["aider", "aider-ce"], &["aider-chat", "aider", "aider-ce"]) },
+    agent("cline", &["cline", "cline-core", "cline-host"], &["cline"]),
+    agent("amp", &["amp"], &["@sourcegraph/amp", "@ampcode/amp"]),
+    agent("crush", &["crush"], &["@charmland/crush"]),
+    agent("copilot", &["copilot"], &["@github/copilot"]),
+    agent("droid", &["droid"], &["@factory/cli"]),
+    Agent { serves: &["--mcp"], ..agent("auggie", &["auggie"], &["@augmentcode/auggie"]) },
+    agent("kiro", &["kiro-cli", "kiro-cli-chat"], &[]),
+    agent("amazon-q", &["qchat"], &[]),
+    agent("kimi", &["kimi", "kimi-cli"], &["kimi-cli"]),
+    agent("iflow", &["iflow"], &["@iflow-ai/iflow-cli"]),
+    agent("codebuff", &["codebuff"], &["codebuff"]),
+    Agent { modules: &["openhands"], ..agent("openhands", &["openhands"], &["openhands", "openhands-ai"]) },
+    agent("kilocode", &["kilocode"], &["@kilocode/cli"]),
+    agent("mcphost", &["mcphost"], &[]),
+    agent("gptme", &["gptme", "gptme-server"], &["gptme"]),
+];
+
+/// The agent that the program is, if one.
+pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
+    if !matches!(program.carrier, Carrier::Itself | Carrier::Interpreter | Carrier::Runner) {
+        return None;
+    }
+    if let Some(module) = program.module {
+        let first = module.split('.').next().unwrap_or(module);
+        return AGENTS.iter().find(|a| a.modules.contains(&first));
+    }
+    let script = program.carrier == Carrier::Interpreter;
+    // anybody may call a script of their own claude.py
+    let is_python = script
+        && program.name != stem(program.name)
+        && !matches!(program.name.rsplit_once('.'), Some((_, "js" | "mjs" | "cjs" | "ts")));
+    let name = program.stem();
+    AGENTS.iter().find(|a| {
+        let named = a.programs.contains(&name) && !is_python;
+        match program.package {
+            Some(package) if program.carrier != Carrier::Itself => {
+                let packaged = a.packages.contains(&package);
+                packaged && (named || !script || servers::is_generic(name)) || (named && !script)
+            }
+            _ => named,
+        }
+    })
+}
+
+impl Agent {
+    /// What the program's arguments make of it.
+    pub(super) fn work(&self, program: &Program<'_>) -> Work {
+        let args = skip_known_options(program.args, self.valued);
+        let Some(first) = args.first() else { return Work::Agent };
+        if self.serves.contains(first) || servers::serves(args) {
+            return Work::Serves;
+        }
+        let manages = (MANAGES.contains(first) && self.name != "aider")
+            || self.manages.iter().any(|m| args.starts_with(m));
+        let works = self.works.is_empty() || first.starts_with('-') || self.works.contains(first);
+        if manages || !works { Work::Manages } else { Work::Agent }
+    }
+}
+
+/// Skips those leading options whose arity is known: others may be the command's business.
+fn skip_known_options<'w>(args: &'w [&'w str], valued: &[&str]) -> &'w [&'w str] {
+    let known = |word: &str| {
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        valued.contains(&name) || matches!(name, "--debug" | "--verbose" | "--dangerously-skip-permissions")
+    };
+    let mut rest = args;
+    while let [word, behind @ ..] = rest
+        && known(word)
+    {
+        rest = if valued.contains(word) { behind.get(1..).unwrap_or_default() } else { behind };
+    }
+    rest
+}

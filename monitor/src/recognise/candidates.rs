@@ -1,0 +1,65 @@
+//! The process names that the kernel side looks for at an exec. A script's exec is seen under the script's
+//! name, and again under the interpreter's if `env` starts that.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Candidate, RuleBook,
+    agents::AGENTS,
+    runner::{CONTAINER_CLIENTS, RUNNERS},
+    servers,
+    trades::{LAUNCHERS, SHELLS},
+};
+
+/// `TASK_COMM_LEN` - 1: the kernel keeps that much of a name.
+const COMM_BYTES: usize = 15;
+
+/// Interpreters in which agents are written: an agent sits on a terminal as well as on a wire.
+const AGENT_INTERPRETERS: &[&str] =
+    &["node", "nodejs", "bun", "deno", "tsx", "ts-node", "python", "python2", "python3", "pypy", "pypy3"];
+
+/// Interpreters in which servers are written.
+const SERVER_INTERPRETERS: &[&str] =
+    &["ruby", "perl", "php", "java", "dotnet", "julia", "Rscript", "escript", "lua"];
+
+/// The candidates of the built-in rules and of `book`.
+pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
+    let mut names = BTreeMap::new();
+    let mut add = |name: &str, needs_wire: bool| {
+        let comm = cut(name);
+        if !comm.is_empty() {
+            names.entry(comm.to_owned()).and_modify(|n| *n &= needs_wire).or_insert(needs_wire);
+        }
+    };
+    for program in AGENTS.iter().flat_map(|a| a.programs).chain(AGENT_INTERPRETERS) {
+        add(program, false);
+    }
+    for minor in 6..=20 {
+        add(&format!("python3.{minor}"), false);
+        add(&format!("python3.{minor}t"), false);
+    }
+    for program in [SERVER_INTERPRETERS, SHELLS, LAUNCHERS, RUNNERS, CONTAINER_CLIENTS, servers::KNOWN]
+        .into_iter()
+        .flatten()
+    {
+        add(super::text::base(program), true);
+    }
+    for program in servers::documented() {
+        add(super::text::base(program), true);
+    }
+    for (rule, needs_wire) in book.rules() {
+        for name in rule.file_names() {
+            add(name, needs_wire);
+        }
+    }
+    names.into_iter().map(|(comm, needs_wire)| Candidate { comm, needs_wire }).collect()
+}
+
+/// The first 15 bytes. A character that the kernel would cut in two is left out: such a name is not found.
+fn cut(name: &str) -> &str {
+    let mut end = name.len().min(COMM_BYTES);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or_default()
+}

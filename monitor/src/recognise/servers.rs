@@ -1,0 +1,328 @@
+//! What tells an MCP server: its name in program position, or arguments that only a server has.
+
+use super::{
+    program::{Carrier, Program},
+    text::{base, is_in_bin, stem, tokens, unscoped},
+    trades::{TOOLS, is_steward, lists},
+};
+
+/// Servers whose names do not say so: programs, commands and packages.
+#[rustfmt::skip]
+pub(super) const KNOWN: &[&str] = &[
+    "@21st-dev/magic", "@bytebase/dbhub", "@wonderwhy-er/desktop-commander", "azmcp", "cclsp", "dbhub", "desktop-commander",
+    "lsmcp", "mcpls", "memtomem-server", "serena", "serena-agent", "supergateway", "task-master-ai", "xcodebuildmcp",
+];
+
+/// The scope of the protocol's own packages.
+const SCOPE: &str = "@modelcontextprotocol/";
+
+/// Script names that say nothing about the program: the package is asked instead.
+#[rustfmt::skip]
+const GENERIC: &[&str] = &[
+    "__init__", "__main__", "app", "bin", "bundle", "cli", "entry", "entrypoint", "index", "launch", "launcher", "main",
+    "mod", "run", "server", "start", "start-server", "stdio",
+];
+
+/// Whether a script's name says nothing.
+pub(super) fn is_generic(stem: &str) -> bool {
+    lists(GENERIC, stem)
+}
+
+/// The rules, by the kind of name that spoke.
+mod rule {
+    pub(super) const NPM: &str = "npm-mcp";
+    pub(super) const PYTHON: &str = "python-mcp";
+    pub(super) const MODULE: &str = "module-mcp";
+    pub(super) const PACKAGE: &str = "package-mcp";
+    pub(super) const SCRIPT: &str = "script-mcp";
+    pub(super) const PROGRAM: &str = "program-mcp";
+    pub(super) const IMAGE: &str = "image-mcp";
+    pub(super) const KNOWN: &str = "known-mcp";
+}
+
+/// The rule of a server known by its arguments.
+pub(super) const ARGUMENTS: &str = "mcp-arguments";
+
+/// The rule by which the program's name is one of a server.
+pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
+    if let Some(module) = program.module {
+        // the SDK's own modules are libraries and a command line
+        return is_module(module).then_some(rule::MODULE);
+    }
+    let name = program.stem();
+    if program.package.is_some_and(is_tooling) || is_tool(program) {
+        return None;
+    }
+    if lists(KNOWN, name) || program.package.is_some_and(|p| lists(KNOWN, p)) {
+        return Some(rule::KNOWN);
+    }
+    match program.carrier {
+        Carrier::Wrapper => None,
+        Carrier::Container => {
+            let namespace = program.path.strip_suffix(program.name).unwrap_or_default();
+            (base(namespace) == "mcp" || is_named(name)).then_some(rule::IMAGE)
+        }
+        // the SDK's command line is called `mcp`: its arguments decide
+        Carrier::Itself => (name != "mcp" && is_named(name)).then_some(rule::PROGRAM),
+        Carrier::Shell => (name != program.name || is_in_bin(program.path))
+            .then_some(())
+            .filter(|()| is_named(name))
+            .map(|()| rule::SCRIPT),
+        Carrier::Interpreter | Carrier::Runner => {
+            let script = program.name != name || program.carrier == Carrier::Interpreter;
+            let cli = name == "mcp" && program.name == name && program.package.is_none_or(|p| p == "mcp");
+            if is_hook(name) {
+                None
+            } else if program.package.is_some_and(is_package) {
+                Some(package_rule(program))
+            } else if !cli && is_named(name) {
+                Some(if script { rule::SCRIPT } else { rule::PROGRAM })
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// Whether the program is a tool, or a script of a tool's package. Somebody's own `find.py` is none.
+fn is_tool(program: &Program<'_>) -> bool {
+    lists(TOOLS, program.name) || program.package.is_some_and(|p| lists(TOOLS, p))
+}
+
+/// What package managers run around an installation.
+fn is_hook(stem: &str) -> bool {
+    matches!(stem, "postinstall" | "preinstall" | "install" | "prepare" | "uninstall" | "setup" | "build")
+}
+
+fn package_rule(program: &Program<'_>) -> &'static str {
+    if program.path.contains("node_modules/") || program.package.is_some_and(|p| p.starts_with('@')) {
+        rule::NPM
+    } else if program.path.contains("-packages/") {
+        rule::PYTHON
+    } else {
+        rule::PACKAGE
+    }
+}
+
+/// Whether a package (with its scope) is a server by its name.
+fn is_package(package: &str) -> bool {
+    package != "mcp" && (is_named(package) || package.starts_with(SCOPE))
+}
+
+/// Packages of the protocol's making that are no servers whatever script of theirs runs.
+fn is_tooling(package: &str) -> bool {
+    let of = |list: &[&str]| tokens(unscoped(package)).any(|t| list.contains(&t));
+    of(&["inspector"])
+        || (package.starts_with(SCOPE) && of(&["sdk", "client", "create", "conformance", "ext"]))
+}
+
+fn is_module(module: &str) -> bool {
+    module != "mcp" && !module.starts_with("mcp.") && is_named(module)
+}
+
+/// Whether a name has the word `mcp` and nothing that makes it something about servers rather than one.
+fn is_named(name: &str) -> bool {
+    // most names do not have it anywhere
+    if !name.as_bytes().windows(3).any(|w| w.eq_ignore_ascii_case(b"mcp")) {
+        return false;
+    }
+    let is = |token: &str, list: &[&str]| list.iter().any(|w| token.eq_ignore_ascii_case(w));
+    let (mut mcp, mut server, mut other) = (false, false, false);
+    for (at, token) in tokens(name).enumerate() {
+        if is(token, &["test", "tests", "spec", "e2e", "inspector", "bench", "benchmark"]) {
+            return false;
+        }
+        if at == 0
+            && is(
+                token,
+                &["create", "install", "uninstall", "setup", "check", "lint", "update", "deploy", "build"],
+            )
+        {
+            return false;
+        }
+        mcp |= is(token, &["mcp"]);
+        server |= is(token, &["server", "servers"]);
+        // `mcp-client`, `mcp-cli`, `mcp-agent`: the other side; in `rest-client-mcp` the word tells what is served
+        other |= mcp
+            && is(
+                token,
+                &[
+                    "sdk",
+                    "client",
+                    "clients",
+                    "host",
+                    "agent",
+                    "agents",
+                    "cli",
+                    "chat",
+                    "scan",
+                    "scanner",
+                    "inspect",
+                    "config",
+                    "use",
+                    "installer",
+                    "get",
+                    "types",
+                    "utils",
+                    "registry",
+                    "publisher",
+                    "validator",
+                ],
+            );
+    }
+    mcp && (server || !other)
+}
+
+/// Leading arguments that make a server of any program that is no tool.
+#[rustfmt::skip]
+const ANY: &[&[&str]] = &[
+    &["mcp", "serve"], &["mcp", "server"], &["mcp", "start"], &["mcp", "run"], &["mcp", "stdio"],
+    &["mcp-serve"], &["mcp-stdio"], &["serve-mcp"], &["start-mcp-server"], &["run-mcp-server"], &["mcp:start"],
+    &["boost:mcp"], &["--mcp-stdio"], &["--mcp-server"], &["start", "--mcp-stdio"], &["serve", "--mcp-stdio"],
+    &["run", "--mcp-stdio"], &["serve", "--mcp"],
+];
+
+/// Leading arguments that make a server of these programs.
+#[rustfmt::skip]
+const DOCUMENTED: &[(&str, &[&str])] = &[
+    ("@angular/cli", &["mcp"]), ("@smithery/cli", &["run"]), ("basic-memory", &["mcp"]), ("bm", &["mcp"]),
+    ("browser-use", &["--mcp"]), ("codanna", &["serve"]), ("codegraph", &["mcp"]), ("dab", &["start", "--mcp-stdio"]), ("dagger", &["mcp"]), ("dart", &["mcp-server"]),
+    ("docker", &["mcp", "gateway", "run"]), ("fastmcp", &["run"]), ("firebase", &["mcp"]), ("firebase", &["experimental:mcp"]),
+    ("firebase-tools", &["mcp"]), ("gbrain", &["serve"]), ("gitnexus", &["mcp"]), ("glab", &["mcp", "serve"]), ("gopls", &["mcp"]), ("mcp", &["run"]),
+    ("mise", &["mcp"]), ("ng", &["mcp"]), ("playwright", &["mcp"]), ("repomix", &["--mcp"]), ("semgrep", &["mcp"]),
+    ("shadcn", &["mcp"]), ("smithery", &["run"]), ("toolbox", &["--stdio"]), ("toolbox", &["--prebuilt"]),
+    ("vibe-kanban", &["--mcp"]),
+];
+
+/// The programs of the rules above that need no `mcp` in their names.
+pub(super) fn documented() -> impl Iterator<Item = &'static str> {
+    DOCUMENTED.iter().map(|(program, _)| *program)
+}
+
+/// Whether the arguments right behind the program position are those of a server.
+pub(super) fn by_arguments(program: &Program<'_>) -> bool {
+    let (args, name) = (program.args, program.stem());
+    let documented = |called: &str| DOCUMENTED.iter().any(|(p, lead)| *p == called && args.starts_with(lead));
+    match program.carrier {
+        Carrier::Shell | Carrier::Wrapper => documented(name),
+        Carrier::Container => documented(name) || args.first() == Some(&"stdio"),
+        Carrier::Itself | Carrier::Interpreter | Carrier::Runner => {
+            if is_tool(program) || is_steward(program.name) || program.package.is_some_and(is_tooling) {
+                return false;
+            }
+            serves(args)
+                || documented(name)
+                || program.package.is_some_and(documented)
+                || is_mcp_command(program)
+        }
+    }
+}
+
+/// Whether these leading arguments make a server of any program that is neither a tool nor a steward.
+pub(super) fn serves(args: &[&str]) -> bool {
+    ANY.iter().any(|lead| args.starts_with(lead))
+}
+
+/// `pnpm exec X mcp` and the script behind it. Of a program that nobody installed as a command, `mcp` may be
+/// a word to search for.
+fn is_mcp_command(program: &Program<'_>) -> bool {
+    let installed = match program.carrier {
+        Carrier::Runner => true,
+        Carrier::Interpreter => program.package.is_some() || is_in_bin(program.path),
+        _ => false,
+    };
+    let asks = |option: &str| matches!(option, "-h" | "--help" | "--version");
+    installed
+        && match program.args {
+            ["mcp"] => true,
+            ["mcp", option, ..] => option.starts_with('-') && !asks(option),
+            _ => false,
+        }
+}
+
+/// The name to show: package, module or program without path and version.
+pub(super) fn display(program: &Program<'_>) -> String {
+    if let Some(module) = program.module {
+        return module.to_owned();
+    }
+    let stem = stem(program.name);
+    match program.package {
+        Some(package)
+            if stem == unscoped(package) || is_generic(stem) || matches!(stem, "mcp" | "mcp-server") =>
+        {
+            display_package(package).to_owned()
+        }
+        _ if matches!(program.carrier, Carrier::Itself | Carrier::Container) => program.name.to_owned(),
+        _ => stem.to_owned(),
+    }
+}
+
+/// The name to show for what no rule knows: as [`display`], but a script of somebody's own keeps its
+/// extension.
+pub(super) fn title(program: &Program<'_>) -> String {
+    if program.package.is_some() || program.module.is_some() {
+        display(program)
+    } else {
+        program.name.to_owned()
+    }
+}
+
+/// Without the scope, unless what is left would say nothing (`@playwright/mcp`).
+fn display_package(package: &str) -> &str {
+    let name = unscoped(package);
+    if matches!(name, "mcp" | "mcp-server" | "server" | "cli" | "core") { package } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted() {
+        assert!(KNOWN.is_sorted() && GENERIC.is_sorted());
+    }
+
+    #[test]
+    fn names() {
+        for name in [
+            "mcp-server-git",
+            "github-mcp-server",
+            "chroma-mcp",
+            "mcp-remote",
+            "mcp_server_time",
+            "@upstash/context7-mcp",
+            "@playwright/mcp",
+            "MyMcpServer",
+            "mcp-server",
+            "rest-client-mcp",
+            "mcp-client-server",
+            "foo.mcp",
+            "run-mcp",
+            "mcp-installer-server",
+            "codex-mcp-server",
+            "gemini-mcp-tool",
+        ] {
+            assert!(is_named(name), "{name}");
+        }
+        for name in [
+            "mcp-client",
+            "mcp-sdk",
+            "mcp-inspector",
+            "mcp-cli",
+            "mcp-agent",
+            "mcpserver",
+            "fastmcp",
+            "xmcp",
+            "server",
+            "claude",
+            "mcp.test",
+            "test-mcp-server",
+            "create-mcp-server",
+            "mcp-server.spec",
+            "mcphost",
+            "",
+        ] {
+            assert!(!is_named(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Agents, their servers and their management commands.
+
+use super::check;
+
+#[test]
+fn agents() {
+    check(
+        "
+        claude => agent claude
+        claude -p 'fix mcp-server-foo' --output-format stream-json => agent claude
+        claude --mcp-config /x/mcp.json --strict-mcp-config => agent claude
+        claude --resume => agent claude
+        claude 'npx foo-mcp is broken' => agent claude
+        exe: /home/u/.local/share/claude/versions/1.2.3 claude => agent claude
+        exe: /home/u/.local/share/claude/versions/2.1.34 /home/u/.local/share/claude/versions/2.1.34 --agent-id x => agent claude
+        exe: /usr/bin/node claude => agent claude
+        node /usr/local/bin/claude -p x => agent claude
+        node --max-old-space-size=8192 /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js --ide => agent claude
+        node /x/node_modules/@anthropic-ai/claude-agent-sdk/cli.js --output-format stream-json => agent claude
+        /v/site-packages/claude_agent_sdk/_bundled/claude --print => agent claude
+        /h/.vscode/extensions/anthropic.claude-code-2.1.3/resources/native-binary/claude => agent claude
+        npx -y @anthropic-ai/claude-code => agent claude
+        npx @zed-industries/claude-code-acp => agent claude
+        codex -c model=o3 app-server => agent codex
+        node /usr/bin/codex exec x => agent codex
+        /usr/lib/node_modules/@openai/codex/vendor/x86_64-unknown-linux-musl/codex/codex exec x => agent codex
+        npx -y @openai/codex@latest => agent codex
+        node /usr/bin/gemini => agent gemini
+        node --no-warnings=DEP0040 --max-old-space-size=7000 /usr/local/bin/gemini -p x => agent gemini
+        node /x/node_modules/@google/gemini-cli/bundle/gemini.js => agent gemini
+        node /x/node_modules/@google/gemini-cli/dist/index.js => agent gemini
+        node /h/src/gemini-cli/bundle/gemini.js => agent gemini
+        opencode serve => agent opencode
+        /x/node_modules/opencode-linux-x64/bin/opencode run x => agent opencode
+        node /usr/bin/qwen -p x => agent qwen
+        goose session => agent goose
+        goosed agent => agent goose
+        hermes gateway run => agent hermes
+        hermes_cli gateway run => agent hermes
+        python -m hermes_cli gateway run => agent hermes
+        /v/bin/python -m hermes_cli.main gateway run --replace => agent hermes
+        /v/bin/python /v/bin/hermes chat => agent hermes
+        /v/bin/python3 /v/bin/hermes => agent hermes
+        openclaw gateway => agent openclaw
+        openclaw gateway run --port 18789 => agent openclaw
+        node /usr/lib/node_modules/openclaw/dist/index.js gateway --port 18789 => agent openclaw
+        node /usr/lib/node_modules/openclaw/openclaw.mjs gateway => agent openclaw
+        exe: /usr/bin/node openclaw-gateway => agent openclaw
+        exe: /h/.local/share/cursor-agent/versions/2025.09.18-a/node /h/.local/bin/cursor-agent --use-system-ca /h/.local/share/cursor-agent/versions/2025.09.18-a/index.js -p x => agent cursor-agent
+        /v/bin/python /v/bin/aider --model x => agent aider
+        uvx --from aider-chat aider => agent aider
+        python -m aider => agent aider
+        node /usr/bin/cline => agent cline
+        node /usr/bin/amp => agent amp
+        crush => agent crush
+        node /usr/bin/copilot -p x => agent copilot
+        droid exec => agent droid
+        mcphost -m x => agent mcphost
+        ",
+    );
+}
+
+#[test]
+fn agents_as_servers() {
+    check(
+        "
+        claude mcp serve => server claude by mcp-arguments
+        node /usr/bin/claude mcp serve --debug => server claude by mcp-arguments
+        npx -y @anthropic-ai/claude-code mcp serve => server claude-code by mcp-arguments
+        claude --debug mcp serve => server claude by mcp-arguments
+        claude --claude-in-chrome-mcp => server claude by mcp-arguments
+        codex mcp-server => server codex by mcp-arguments
+        codex -c model=o3 --profile p mcp-server => server codex by mcp-arguments
+        goose mcp developer => server goose by mcp-arguments
+        hermes mcp serve => server hermes by mcp-arguments
+        openclaw mcp serve => server openclaw by mcp-arguments
+        auggie --mcp => server auggie by mcp-arguments
+        npx -y codex-mcp-server => server codex-mcp-server by package-mcp
+        npx -y @steipete/claude-code-mcp@latest => server claude-code-mcp by npm-mcp
+        npx -y gemini-mcp-tool => server gemini-mcp-tool by package-mcp
+        ",
+    );
+}
+
+#[test]
+fn management() {
+    check(
+        "
+        claude mcp add x -- npx foo-mcp => other claude
+        claude mcp add-json x {} => other claude
+        claude mcp list => other claude
+        claude mcp get serve => other claude
+        claude mcp remove mcp-server-foo => other claude
+        claude --version => other claude
+        claude update => other claude
+        claude doctor => other claude
+        claude --chrome-native-host => other claude
+        node /usr/bin/claude mcp list => other claude
+        codex mcp add x -- npx foo-mcp => other codex
+        codex -c a=b mcp list => other codex
+        codex login => other codex
+        node /usr/bin/gemini mcp add x foo-mcp => other gemini
+        node /usr/bin/gemini mcp => other gemini
+        node /usr/bin/gemini extensions install mcp-server => other gemini
+        npx -y @google/gemini-cli mcp list => launcher
+        opencode mcp list => other opencode
+        opencode auth login => other opencode
+        openclaw gateway status => other openclaw
+        openclaw status => other openclaw
+        openclaw mcp list => other openclaw
+        hermes gateway install => other hermes
+        hermes mcp add x => other hermes
+        hermes config edit => other hermes
+        exe: /h/.local/share/cursor-agent/versions/1/node /h/.local/bin/cursor-agent --use-system-ca /h/.local/share/cursor-agent/versions/1/index.js mcp list => other cursor-agent
+        ",
+    );
+}
+
+#[test]
+fn not_agents() {
+    check(
+        "
+        # claude's own ripgrep, and its name in paths and arguments
+        exe: /h/.local/share/claude/versions/2.1.3 rg --files => other rg
+        exe: /usr/bin/node rg --files => other rg
+        node /home/u/.claude/foo.js => other foo.js
+        node /home/u/claude/index.js => other index.js
+        python3 /home/u/claude.py => other claude.py
+        vim claude => other vim
+        grep -r claude /home => other grep
+        tail -f /home/u/.claude/log => other tail
+        sh -c claude => shell
+        bash -lc 'claude -p x' => shell
+        /bin/bash /usr/local/bin/claude => shell
+        git commit -m codex => other git
+        node /x/node_modules/openclaw/dist/plugin-worker.js => other plugin-worker
+        node /x/node_modules/foo/bin/gemini.js => other gemini
+        /usr/bin/claude-desktop => other claude-desktop
+        copilot-language-server --stdio => other copilot-language-server
+        timeout 60 claude -p x => launcher
+        python3 -c 'import claude' => other python3
+        ",
+    );
+}

@@ -1,0 +1,87 @@
+//! Tables of command lines, taken from real processes and from users' configurations, with what they are.
+//!
+//! A line is `words => role`; words with blanks stand in single quotes; `exe: PATH` in front gives the
+//! executed file where it is not the first word.
+
+use super::{Role, Rules};
+use crate::model::Image;
+
+mod agents;
+mod candidates;
+mod others;
+mod properties;
+mod rules;
+mod servers;
+
+/// The words of a line, as a shell would split it.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
+    for c in line.chars() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                begun = true;
+            }
+            c if c.is_whitespace() && !quoted => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            c => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    assert!(!quoted, "unbalanced quote in {line}");
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+fn image(line: &str) -> Image {
+    let (exe, line) = match line.strip_prefix("exe: ") {
+        Some(rest) => {
+            rest.split_once(' ').map(|(exe, line)| (exe.to_owned(), line)).unwrap_or((rest.to_owned(), ""))
+        }
+        None => (String::new(), line),
+    };
+    let argv = split(line);
+    let exe = if exe.is_empty() { argv.first().cloned().unwrap_or_default() } else { exe };
+    Image { exe, argv, argv_truncated: false }
+}
+
+fn told(role: &Role) -> String {
+    match role {
+        Role::Agent { name, .. } => format!("agent {name}"),
+        Role::Server { name, rule } => format!("server {name} by {rule}"),
+        Role::Other { name } => format!("other {name}"),
+        Role::Launcher => "launcher".into(),
+        Role::Shell => "shell".into(),
+        Role::Multiplexer => "multiplexer".into(),
+        Role::Exempt { rule } => format!("exempt by {rule}"),
+        Role::Steward => "steward".into(),
+    }
+}
+
+/// Compares a table with what `rules` say; tells all differences at once.
+fn check_with(rules: &Rules, table: &str) {
+    let mut wrong = Vec::new();
+    let mut lines = 0;
+    for line in table.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let (command, expected) = line.rsplit_once(" => ").unwrap_or_else(|| panic!("no role in {line}"));
+        let found = told(&rules.role(&image(command.trim())));
+        if found != expected.trim() {
+            wrong.push(format!("{command}\n    expected {expected}\n    found    {found}"));
+        }
+        lines += 1;
+    }
+    assert!(lines > 0);
+    assert!(wrong.is_empty(), "{} of {lines} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn check(table: &str) {
+    check_with(&Rules::builtin(), table);
+}

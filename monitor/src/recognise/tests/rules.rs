@@ -1,0 +1,128 @@
+//! Rules of the configuration.
+
+use super::{check_with, image};
+use crate::recognise::{Role, RuleBook, Rules};
+
+fn rules(text: &str) -> Rules {
+    Rules::from_source(text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn each_key_looks_at_its_place() {
+    let book = r#"
+        [[server]]
+        name = "weather"
+        script = "*/weather/server.py"
+        [[server]]
+        name = "pkg"
+        package = "@me/*"
+        [[server]]
+        name = "mod"
+        module = "me.tools"
+        [[server]]
+        name = "binary"
+        exe = "/opt/tools/*/bin/*"
+        [[server]]
+        name = "kb"
+        program = "kb"
+        args = ["mcp"]
+        [[agent]]
+        name = "bot"
+        program = "my-?ot"
+        [[agent]]
+        name = "gateway"
+        script = "/srv/gw/main.js"
+        args = ["run"]
+    "#;
+    check_with(
+        &rules(book),
+        "
+        python3 /home/u/weather/server.py => server weather by weather
+        uv run /home/u/weather/server.py => server weather by weather
+        vim /home/u/weather/server.py => other vim
+        python3 app.py /home/u/weather/server.py => other app.py
+        npx -y @me/thing@1.0 --x => server pkg by pkg
+        node /x/node_modules/@me/thing/index.js => server pkg by pkg
+        npx cowsay @me/thing => launcher
+        python3 -m me.tools => server mod by mod
+        python3 -m me.tools2 => other me.tools2
+        exe: /opt/tools/1/bin/run ./run => server binary by binary
+        exe: '/opt/tools/1/bin/run' run => server binary by binary
+        kb mcp => server kb by kb
+        kb search mcp => other kb
+        node /usr/bin/kb mcp --x => server kb by kb
+        my-bot => agent bot
+        my-robot => other my-robot
+        python3 /usr/bin/my-bot => agent bot
+        python3 /h/my-bot.py => agent bot
+        node /srv/gw/main.js run => agent gateway
+        node /srv/gw/main.js status => other main.js
+        node /srv/gw/main.js => other main.js
+        # built-in rules stay
+        claude => agent claude
+        npx -y foo-mcp => server foo-mcp by package-mcp
+        "
+        .replace("'/opt", "/opt")
+        .replace("run' run", "run run")
+        .as_str(),
+    );
+}
+
+#[test]
+fn the_configuration_comes_first() {
+    let book = r#"
+        [[exempt]]
+        name = "keep"
+        program = "mcp-server-git"
+        [[steward]]
+        name = "goose is a database tool here"
+        program = "goose"
+        [[agent]]
+        name = "inspector"
+        package = "@modelcontextprotocol/inspector"
+        [[server]]
+        name = "both"
+        program = "both"
+        [[agent]]
+        name = "both"
+        program = "both"
+        [[multiplexer]]
+        name = "mux"
+        program = "both"
+        args = ["--mux"]
+        [[launcher]]
+        name = "wrap"
+        program = "wrap"
+        [[exempt]]
+        name = "behind"
+        script = "/nix/z/lib/index.js"
+    "#;
+    check_with(
+        &rules(book),
+        "
+        mcp-server-git => exempt by keep
+        uvx mcp-server-git@latest => exempt by keep
+        python3 -m mcp_server_git => server mcp_server_git by module-mcp
+        goose up => steward
+        npx @modelcontextprotocol/inspector x => agent inspector
+        both => server both by both
+        both --mux => multiplexer
+        wrap claude => launcher
+        exe: /nix/x/node /nix/y/bin/foo-mcp /nix/z/lib/index.js => exempt by behind
+        ",
+    );
+}
+
+#[test]
+fn rules_survive_their_own_text() {
+    let book =
+        RuleBook::from_toml("[[agent]]\nname = \"a \\\" b\"\nprogram = \"x*\"\nargs = [\"1\", \"*\"]\n")
+            .unwrap();
+    let rules = Rules::new(book.clone());
+    assert_eq!(RuleBook::from_toml(&rules.source()).unwrap(), book);
+    assert_eq!(rules.role(&image("xy 1 2")), Role::Agent { name: "a \" b".into(), rule: "a \" b".into() });
+    assert_eq!(rules.role(&image("xy 1")), Role::Other { name: "xy".into() });
+    assert_eq!(Rules::builtin().source(), "");
+    assert!(Rules::from_source("[[agent]]\nname = \"x\"\n").is_err());
+    assert!(Rules::from_source("[[nonsense]]\n").is_err());
+}

@@ -1,0 +1,228 @@
+//! Names cut out of paths, package specifiers and words. Pure string work without allocation; for the rest
+//! of [`super`] only.
+
+/// The last component of a path, trailing slashes aside; the whole text if there is no slash.
+pub(super) fn base(path: &str) -> &str {
+    let trimmed = path.trim_end_matches('/');
+    trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
+/// What `/proc/PID/exe` appends when the file was replaced or removed, `d_path()` in `fs/d_path.c`.
+pub(super) fn without_deleted(exe: &str) -> &str {
+    exe.strip_suffix(" (deleted)").unwrap_or(exe)
+}
+
+/// The name of a program by its path. Self-updating programs live in `NAME/versions/1.2.3`: the version is
+/// no name.
+pub(super) fn program_name(path: &str) -> &str {
+    let name = base(path);
+    if name.starts_with(|c: char| c.is_ascii_digit())
+        && let Some(folder) = path.strip_suffix(name).and_then(|p| p.strip_suffix("/versions/"))
+        && !folder.is_empty()
+    {
+        return base(folder);
+    }
+    name
+}
+
+#[rustfmt::skip]
+const SCRIPT_EXTENSIONS: &[&str] = &[
+    "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "py", "pyc", "pyz", "rb", "php", "pl", "sh", "bash", "jar",
+    "dll", "lua", "exe",
+];
+
+/// A file name without its extension, if that is one of a script.
+pub(super) fn stem(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() && SCRIPT_EXTENSIONS.contains(&extension) => stem,
+        _ => name,
+    }
+}
+
+/// Whether a word looks like a script file rather than the name of a task or a command.
+pub(super) fn is_script_file(word: &str) -> bool {
+    stem(base(word)) != base(word)
+}
+
+/// The package a file belongs to: the folder right below the last `node_modules` (with its scope) or
+/// `site-packages`. Other folders prove nothing: people call their projects anything.
+pub(super) fn package_of_path(path: &str) -> Option<&str> {
+    let (at, marker) = ["node_modules/", "site-packages/", "dist-packages/"]
+        .into_iter()
+        .filter_map(|m| path.rfind(m).map(|at| (at, m)))
+        .filter(|(at, _)| *at == 0 || path.as_bytes().get(at - 1) == Some(&b'/'))
+        .max()?;
+    let inside = path.get(at + marker.len()..)?;
+    let (first, rest) = inside.split_once('/')?;
+    if first.starts_with('.') {
+        return None;
+    }
+    if first.starts_with('@') {
+        let (second, _) = rest.split_once('/')?;
+        return inside.get(..first.len() + 1 + second.len());
+    }
+    Some(first)
+}
+
+/// Whether the path is a command that a package manager installed: `bin/NAME`, `.bin/NAME`.
+pub(super) fn is_in_bin(path: &str) -> bool {
+    let folder = path.strip_suffix(base(path)).unwrap_or_default().trim_end_matches('/');
+    matches!(base(folder), "bin" | ".bin")
+}
+
+/// A package without its scope.
+pub(super) fn unscoped(package: &str) -> &str {
+    match package.strip_prefix('@').and_then(|p| p.split_once('/')) {
+        Some((_, name)) => name,
+        None => package,
+    }
+}
+
+/// The package that a specifier of npm, uv, Deno or a git host names: without version, extras and URL.
+pub(super) fn package_name(specifier: &str) -> &str {
+    let s = specifier.trim();
+    let s = s.strip_prefix("npm:").or_else(|| s.strip_prefix("jsr:")).unwrap_or(s);
+    // `name @ git+https://..` of PEP 508
+    let s = s.split(' ').next().unwrap_or(s);
+    let is_url = s.contains("://") || s.starts_with("git@") || s.starts_with(['.', '/', '~']);
+    let is_hosted = ["github:", "gitlab:", "bitbucket:", "gist:", "file:"].iter().any(|p| s.starts_with(p));
+    // `owner/repository` is npm's short form of a GitHub address
+    if is_url || is_hosted || (!s.starts_with('@') && s.contains('/')) {
+        let s = s.split(['#', '?']).next().unwrap_or(s).trim_end_matches('/');
+        let name = base(s.rsplit_once(':').map_or(s, |(_, after)| after));
+        let name = name.split('@').next().unwrap_or(name);
+        return [".git", ".tgz", ".tar.gz", ".whl", ".zip"]
+            .iter()
+            .find_map(|suffix| name.strip_suffix(suffix))
+            .unwrap_or(name);
+    }
+    let from = usize::from(s.starts_with('@'));
+    let end = s
+        .char_indices()
+        .skip(from)
+        .find(|(_, c)| matches!(c, '@' | '=' | '<' | '>' | '!' | '~' | '[' | ';' | '#'))
+        .map_or(s.len(), |(at, _)| at);
+    let name = s.get(..end).unwrap_or(s);
+    // `npm:name/file`, `npm:@scope/name/file` of Deno
+    match name.char_indices().filter(|(_, c)| *c == '/').nth(from) {
+        Some((at, _)) => name.get(..at).unwrap_or(name),
+        None => name,
+    }
+}
+
+/// The words of a name: split at everything that is no letter or digit, and where camel case begins a word.
+pub(super) fn tokens(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_alphanumeric())
+        .filter(|t| !t.is_empty())
+        .flat_map(|piece| Camel { rest: piece })
+}
+
+struct Camel<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Camel<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let bytes = self.rest.as_bytes();
+        let begins_word = |at: &usize| {
+            let byte = |i: usize| bytes.get(i).copied().unwrap_or(b' ');
+            let (before, here, after) = (byte(at - 1), byte(*at), byte(at + 1));
+            here.is_ascii_uppercase()
+                && (before.is_ascii_lowercase()
+                    || before.is_ascii_digit()
+                    || (before.is_ascii_uppercase() && after.is_ascii_lowercase()))
+        };
+        let end = (1..bytes.len()).find(begins_word).unwrap_or(bytes.len());
+        let (token, rest) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        Some(token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_paths() {
+        assert_eq!(base("/usr/bin/node"), "node");
+        assert_eq!(base("/srv/app/"), "app");
+        assert_eq!(base(""), "");
+        assert_eq!(without_deleted("/opt/claude/versions/2.1.3 (deleted)"), "/opt/claude/versions/2.1.3");
+        assert_eq!(program_name("/home/u/.local/share/claude/versions/2.1.3"), "claude");
+        assert_eq!(program_name("/versions/2.1.3"), "2.1.3");
+        assert_eq!(program_name("versions/7z"), "7z");
+        assert_eq!(stem("server.test.js"), "server.test");
+        assert_eq!(stem("mcp-server-time"), "mcp-server-time");
+        assert_eq!(stem(".js"), ".js");
+        assert!(is_in_bin("/x/node_modules/.bin/foo") && is_in_bin("venv/bin/foo") && !is_in_bin("foo"));
+    }
+
+    #[test]
+    fn packages_of_paths() {
+        for (path, package) in [
+            (
+                "/x/node_modules/@modelcontextprotocol/server-everything/dist/index.js",
+                "@modelcontextprotocol/server-everything",
+            ),
+            ("/x/node_modules/.pnpm/@a+b@1.0.0/node_modules/@a/b/dist/index.js", "@a/b"),
+            ("node_modules/foo-mcp/cli.js", "foo-mcp"),
+            ("/h/foo-mcp/node_modules/vite/bin/vite.js", "vite"),
+            ("/v/lib/python3.12/site-packages/mcp_server_time/__main__.py", "mcp_server_time"),
+        ] {
+            assert_eq!(package_of_path(path), Some(package), "{path}");
+        }
+        for path in [
+            "/x/node_modules/.bin/foo-mcp",
+            "/v/site-packages/foo_mcp.py",
+            "/h/foo-mcp/index.js",
+            "/h/my_node_modules/foo/x.js",
+        ] {
+            assert_eq!(package_of_path(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn packages_of_specifiers() {
+        for (specifier, package) in [
+            ("@playwright/mcp@latest", "@playwright/mcp"),
+            ("@playwright/mcp", "@playwright/mcp"),
+            ("mcp-remote@0.1.29", "mcp-remote"),
+            ("mcp[cli]", "mcp"),
+            ("mcp[cli]>=1.2", "mcp"),
+            ("mcp-server-git==2025.1", "mcp-server-git"),
+            ("awslabs.core-mcp-server@latest", "awslabs.core-mcp-server"),
+            ("git+https://github.com/oraios/serena", "serena"),
+            ("git+https://github.com/a/foo-mcp.git@v1.0#subdirectory=x", "foo-mcp"),
+            ("git+ssh://git@github.com/a/foo-mcp.git", "foo-mcp"),
+            ("git@github.com:a/foo-mcp.git", "foo-mcp"),
+            ("github:a/foo-mcp", "foo-mcp"),
+            ("a/foo-mcp#main", "foo-mcp"),
+            ("foo @ git+https://x/y", "foo"),
+            ("./packages/foo-mcp", "foo-mcp"),
+            ("npm:@a/foo-mcp@1/bin", "@a/foo-mcp"),
+            ("npm:foo-mcp@^1", "foo-mcp"),
+            ("jsr:@a/b@1/mod", "@a/b"),
+            ("", ""),
+            ("@", "@"),
+        ] {
+            assert_eq!(package_name(specifier), package, "{specifier}");
+        }
+    }
+
+    #[test]
+    fn words_of_names() {
+        let of = |name| tokens(name).collect::<Vec<_>>();
+        assert_eq!(of("@scope/foo-mcp_server.v2"), ["scope", "foo", "mcp", "server", "v2"]);
+        assert_eq!(of("GitHubMcpServer"), ["Git", "Hub", "Mcp", "Server"]);
+        assert_eq!(of("MCPServer"), ["MCP", "Server"]);
+        assert_eq!(of("über-mcp"), ["über", "mcp"]);
+        assert_eq!(of("xcodebuildmcp"), ["xcodebuildmcp"]);
+        assert!(of("").is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! Programs known by trade: shells, launchers, multiplexers, stewards, and tools whose arguments prove
+//! nothing. The lists are sorted, so that a look-up is a handful of comparisons; a test holds that.
+
+/// Interpreters of command lines. What a shell's `-c` says is never looked at: the server it starts is seen
+/// by itself, and a string that names one may be a search for it.
+#[rustfmt::skip]
+pub(super) const SHELLS: &[&str] = &[
+    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu", "oksh", "osh", "posh",
+    "pwsh", "rbash", "sh", "tcsh", "toybox", "xonsh", "yash", "zsh",
+];
+
+/// Programs that run the command in their arguments on their own standard streams and then are gone (they
+/// exec) or wait for it. Their arguments are not looked at: the program itself will be seen.
+#[rustfmt::skip]
+pub(super) const LAUNCHERS: &[&str] = &[
+    "arch", "asdf", "aws-vault", "bundle", "bundler", "bwrap", "cargo", "catchsegv", "chamber", "choom", "chpst",
+    "chroot", "chrt", "conda", "cross-env", "dbus-run-session", "devbox", "direnv", "doas", "doppler", "dotenv",
+    "dotenvx", "env", "env-cmd", "envdir", "expect", "fakeroot", "firejail", "flatpak", "flock", "fnm", "gdb", "go",
+    "gosu", "gtimeout", "hatch", "heaptrack", "infisical", "ionice", "just", "kubectl", "linux32", "linux64", "ltrace",
+    "make", "mamba", "micromamba", "mise", "ni", "nice", "nix", "nix-shell", "nocache", "nohup", "nr", "nsenter",
+    "numactl", "nvm-exec", "op", "pdm", "perf", "pipenv", "pixi", "pkexec", "poetry", "prlimit", "proot", "proto",
+    "proxychains", "proxychains4", "rtx", "runcon", "runuser", "rye", "s6-setuidgid", "script", "secret-tool", "setarch",
+    "setpriv", "setsid", "setuidgid", "shim", "sops", "ssh", "sshpass", "stdbuf", "strace", "su", "su-exec", "sudo",
+    "swift", "systemd-cat", "systemd-inhibit", "systemd-run", "taskset", "time", "timeout", "torsocks", "unbuffer",
+    "unshare", "uvw", "valgrind", "volta", "with-contenv", "x86_64", "xargs", "xvfb-run",
+];
+
+/// Terminal multiplexers and session keepers: what is started in them is meant to outlive whoever started it.
+#[rustfmt::skip]
+pub(super) const MULTIPLEXERS: &[&str] = &[
+    "SCREEN", "abduco", "dtach", "dvtm", "etserver", "etterminal", "mosh-server", "screen", "shpool", "tmate", "tmux",
+    "wezterm-mux-server", "zellij",
+];
+
+/// Left alone with all below: conmon holds a podman container's streams, and the container dies with it.
+pub(super) const EXEMPT: &[&str] = &["conmon", "conmonrs"];
+
+/// Programs that host or adopt others by trade. Each of these starts programs on pipes or sockets of its own
+/// (supervisors log through them, inetd and sshd serve through them, a container's shim relays them), so that
+/// having made the wire of a server says nothing about being its agent:
+/// init systems, container runtimes and their init stubs, remote log-in, schedulers, process supervisors,
+/// and runners that restart what a developer told them to run.
+#[rustfmt::skip]
+pub(super) const STEWARDS: &[&str] = &[
+    "(sd-pam)", "agetty", "anacron", "atd", "buildkitd", "catatonit", "circusd", "concurrently", "containerd", "crio",
+    "cron", "crond", "crun", "dbus-broker", "dbus-broker-launch", "dbus-daemon", "dinit", "docker-init", "docker-proxy",
+    "dockerd", "dropbear", "dumb-init", "fcron", "finit", "foreman", "forever", "getty", "god", "hivemind", "honcho",
+    "inetd", "init", "kubelet", "lightdm", "linuxrc", "login", "monit", "my_init", "nodemon", "openrc", "openrc-init",
+    "openrc-run", "overmind", "pm2", "pm2-runtime", "process-compose", "rootlesskit", "runc", "runit", "runit-init",
+    "runsv", "runsvdir", "s6-linux-init", "s6-supervise", "s6-svscan", "sddm", "sshd", "sshd-auth", "sshd-session",
+    "start-stop-daemon", "supervise", "supervise-daemon", "supervisord", "svscan", "systemd", "tcpserver", "tini",
+    "tini-static", "upstart", "watchexec", "xinetd", "youki",
+];
+
+/// Tools that take names in their arguments, that of a server included: searching, showing, editing,
+/// building, testing, installing. Whatever follows, they are no servers.
+#[rustfmt::skip]
+pub(super) const TOOLS: &[&str] = &[
+    "ack", "ag", "apt", "apt-get", "ava", "awk", "basename", "bat", "biome", "black", "bpftrace", "cat", "cc", "cd",
+    "chmod", "chown", "clang", "cmake", "cmp", "code", "column", "comm", "cp", "curl", "cut", "cypress", "date", "diff",
+    "dirname", "dnf", "dpkg", "du", "echo", "egrep", "emacs", "entr", "esbuild", "eslint", "fd", "fdfind", "fgrep",
+    "file", "find", "flake8", "fold", "fzf", "g++", "gawk", "gcc", "gh", "git", "gradle", "grep", "gzip", "head", "helix",
+    "hexdump", "htop", "hx", "inspector", "isort", "jest", "journalctl", "jq", "kill", "killall", "less", "ln", "ls",
+    "lsof", "man", "mcp-inspector", "mkdir", "mocha", "more", "most", "mv", "mvn", "mypy", "nano", "nc", "ninja", "nl",
+    "nvim", "nyc", "od", "open", "patch", "pgrep", "pidof", "pip", "pip3", "pkill", "prettier", "printf", "ps", "pylint",
+    "pyright", "pytest", "readlink", "realpath", "rg", "rm", "rollup", "rspec", "rsync", "ruff", "rustc", "scp", "sd",
+    "sed", "seq", "sha256sum", "sleep", "socat", "sort", "split", "stat", "subl", "swc", "systemctl", "tac", "tail",
+    "tar", "tee", "test", "top", "touch", "tox", "tr", "tree", "tsc", "tsup", "turbo", "uniq", "unzip", "vi",
+    "view", "vim", "vite", "vitest", "watch", "watchman", "wc", "webpack", "wget", "whereis", "which", "xdg-open", "yq",
+    "zcat", "zip",
+];
+
+/// Whether a sorted list has the name.
+pub(super) fn lists(list: &[&str], name: &str) -> bool {
+    list.binary_search(&name).is_ok()
+}
+
+/// Whether the program keeps house for others.
+pub(super) fn is_steward(name: &str) -> bool {
+    lists(STEWARDS, name)
+        || name.starts_with("containerd-shim")
+        // systemd-executor, systemd-shutdown, systemd-logind ..; the launchers among them are asked for first
+        || name.starts_with("systemd-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_is_sorted_and_none_repeats_another() {
+        let lists = [SHELLS, LAUNCHERS, MULTIPLEXERS, EXEMPT, STEWARDS, TOOLS];
+        for list in lists {
+            for pair in list.windows(2) {
+                assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
+            }
+        }
+        let mut all: Vec<_> = lists.concat();
+        all.sort_unstable();
+        for pair in all.windows(2) {
+            assert_ne!(pair[0], pair[1], "in two lists");
+        }
+    }
+}

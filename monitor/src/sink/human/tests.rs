@@ -1,0 +1,187 @@
+//! Every notice as a person sees it.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    model::{AgentView, ProcessId, Signal},
+    sink::report::tests::{claude, filesystem, process},
+};
+
+const WALL: Wall = Wall { offset_ns: 1_785_153_600_000_000_000 };
+
+fn at(seconds: u64) -> BootTime {
+    BootTime(seconds * 1_000_000_000)
+}
+
+fn text(colours: bool) -> Text {
+    Text::new(WALL, TimeZone::UTC, Paint::new(colours), Duration::from_secs(10))
+}
+
+/// One of each, and where a notice has forms, one of each form.
+fn all() -> Vec<Notice> {
+    let gone = || Some(claude(false));
+    let host = AgentView {
+        name: "host.py".to_owned(),
+        generation: None,
+        unit: Some("bot.service".to_owned()),
+        implied: true,
+        ..claude(true)
+    };
+    let mut young = filesystem();
+    young.processes.truncate(1);
+    let mut browser = filesystem();
+    browser.name = "puppeteer".to_owned();
+    for pid in 2000..2012 {
+        browser.processes.push(process(pid, "/opt/chrome", &["/opt/chrome --type=renderer"]));
+    }
+    let exited = |exit_code, signal, servers_left| Notice::AgentExited {
+        agent: claude(false),
+        exit_code,
+        signal,
+        servers_left,
+        rss_bytes: servers_left * 197_000_000,
+    };
+    let cleared = |reason: &str, owner| Notice::OrphanCleared {
+        server: filesystem(),
+        after_ms: 240,
+        reason: reason.to_owned(),
+        owner,
+    };
+    let detected = |server, evidence: &[Evidence], guards: &[Guard]| Notice::OrphanDetected {
+        server,
+        owner: gone(),
+        evidence: evidence.to_vec(),
+        guards: guards.to_vec(),
+        rss_bytes: 197_132_288,
+        pss_bytes: None,
+        latency_ms: 0.42,
+    };
+    let failed = |errno| Notice::ReapFailed {
+        server: filesystem(),
+        pid: 1241,
+        error: "pidfd_send_signal: Operation not permitted".to_owned(),
+        errno,
+    };
+    vec![
+        Notice::Ready {
+            version: "0.1.0".to_owned(),
+            mode: Mode::Reap,
+            kernel: "6.18.5".to_owned(),
+            hooks: vec![
+                "fork".to_owned(),
+                "exec".to_owned(),
+                "exit".to_owned(),
+                "setsid by tracepoint".to_owned(),
+            ],
+            processes: 214,
+            agents: 2,
+            servers: 5,
+        },
+        Notice::Ready {
+            version: "0.1.0".to_owned(),
+            mode: Mode::Observe,
+            kernel: "6.1.0".to_owned(),
+            hooks: Vec::new(),
+            processes: 1,
+            agents: 0,
+            servers: 1,
+        },
+        Notice::AgentStarted { agent: claude(true), continues: None },
+        Notice::AgentStarted { agent: host, continues: None },
+        Notice::AgentStarted { agent: claude(true), continues: Some(ProcessId::new(1100, 5)) },
+        exited(Some(0), None, 0),
+        exited(Some(1), None, 1),
+        exited(None, Some(9), 3),
+        exited(None, Some(40), 0),
+        Notice::ServerStarted { server: young.clone(), owner: Some(claude(true)) },
+        Notice::ServerStarted { server: filesystem(), owner: None },
+        Notice::ServerExited { server: filesystem(), owner: Some(claude(true)) },
+        Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
+        Notice::OrphanSuspected { server: filesystem(), owner: gone(), deadline: at(20) },
+        cleared("exited", None),
+        cleared("owner_found", Some(claude(true))),
+        detected(filesystem(), &[Evidence::OwnerExited, Evidence::StdinHangup], &[]),
+        detected(browser, &[Evidence::OwnerExited], &[Guard::Observe]),
+        detected(young, &[Evidence::NoOwner], &[Guard::WeakEvidence, Guard::Listening]),
+        Notice::OrphanSpared { server: filesystem(), owner: gone(), guards: vec![Guard::LiveAgentBelow] },
+        Notice::OrphanReaped {
+            server: filesystem(),
+            owner: gone(),
+            signal: Signal::Term,
+            took_ms: 153,
+            freed_bytes: 197_132_288,
+        },
+        failed(Some(1)),
+        failed(None),
+        Notice::OrphanExited { server: filesystem(), owner: gone() },
+        Notice::Lost { records: Losses { fork: 2, exec: 1, ..Losses::default() }, sink: BTreeMap::new() },
+        Notice::Lost { records: Losses::default(), sink: BTreeMap::from([("stream".to_owned(), 12)]) },
+        Notice::Resynced { added: 2, removed: 1 },
+        Notice::Stopping { agents: 2, servers: 5, orphans: 0 },
+    ]
+}
+
+fn render(mut text: Text, notices: &[Notice]) -> String {
+    let mut out = String::new();
+    for (n, notice) in notices.iter().enumerate() {
+        text.write(at(u64::try_from(n).unwrap() + 93), notice, &mut out);
+    }
+    out
+}
+
+#[test]
+fn every_notice() {
+    insta::assert_snapshot!(render(text(false), &all()));
+}
+
+#[test]
+fn every_notice_in_colour() {
+    let shown = render(text(true), &all());
+    insta::assert_snapshot!(shown.escape_debug().to_string().replace("\\n", "\n").replace("\\'", "'"));
+}
+
+#[test]
+fn a_new_day_is_told() {
+    let mut out = String::new();
+    let mut text = text(false);
+    for hours in [0, 11, 12] {
+        text.write(at(hours * 3600), &Notice::Resynced { added: 0, removed: 0 }, &mut out);
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn local_time_is_shown() {
+    let zone = TimeZone::fixed(jiff::tz::offset(2));
+    let shown = render(Text { zone, ..text(false) }, &[Notice::Resynced { added: 0, removed: 0 }]);
+    assert!(shown.contains("14:01:33  repaired"), "{shown}");
+}
+
+/// Nothing a process calls itself moves the cursor or begins a line of its own.
+#[test]
+fn hostile_names_stay_on_their_line() {
+    let evil = "\u{1b}[2J\nx\r\u{202e}\u{9b}";
+    let json = serde_json::to_string(&all()).unwrap();
+    let names =
+        ["claude", "server-filesystem", "npm exec", "bot.service", "6.18.5", "setsid by", "Operation"];
+    let json = names.iter().fold(json, |json, name| json.replace(name, &evil.escape_default_json()));
+    let notices: Vec<Notice> = serde_json::from_str(&json).unwrap();
+    let (plain, hostile) = (render(text(false), &all()), render(text(false), &notices));
+    assert!(hostile.contains(r"\x1b[2J\nx"));
+    assert_eq!(hostile.lines().count(), plain.lines().count());
+    for line in hostile.lines() {
+        assert!(!line.contains(crate::sink::text::is_hostile), "{line:?}");
+    }
+}
+
+trait EscapeJson {
+    fn escape_default_json(&self) -> String;
+}
+
+impl EscapeJson for str {
+    /// The inside of a JSON string.
+    fn escape_default_json(&self) -> String {
+        serde_json::to_string(self).unwrap().trim_matches('"').to_owned()
+    }
+}

@@ -1,0 +1,149 @@
+//! Words and short phrases for the parts of a notice.
+
+use crate::{
+    model::{AgentView, Evidence, Guard, ProcessView, ServerView, Signal},
+    sink::text,
+};
+
+/// How many links of a launch chain are named.
+const LINKS: usize = 5;
+
+/// Programs whose first argument says what they do.
+const MULTI_CALL: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "uv", "docker", "podman", "deno"];
+
+/// `claude #3`.
+pub(in crate::sink) fn agent_name(agent: &AgentView) -> String {
+    let name = text::sanitise(&agent.name);
+    agent.generation.map_or_else(|| name.to_string(), |generation| format!("{name} #{generation}"))
+}
+
+/// ` of claude #3`, or nothing.
+pub(super) fn of_owner(owner: Option<&AgentView>) -> String {
+    owner.map_or_else(String::new, |owner| format!(" of {}", agent_name(owner)))
+}
+
+/// `npm exec > sh > node, pid 1234`: a server at its birth.
+pub(super) fn born(server: &ServerView) -> String {
+    match server.processes.last() {
+        Some(process) => format!("{}, pid {}", launch_chain(&server.processes), process.pid),
+        None => text::sanitise(&server.id).into_owned(),
+    }
+}
+
+/// `npm exec > sh > node, 4 processes, 197 MB`.
+pub(super) fn extent(server: &ServerView, rss_bytes: u64) -> String {
+    let number = u64::try_from(server.processes.len()).unwrap_or(u64::MAX);
+    let mut parts = vec![launch_chain(&server.processes)];
+    match server.processes.as_slice() {
+        [only] => parts.push(format!("pid {}", only.pid)),
+        _ => parts.push(text::count(number, "process", "processes")),
+    }
+    parts.push(text::size(rss_bytes));
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+/// `npm exec > sh > node > chrome x12`: what the processes of a server run, from the head of the chain down.
+fn launch_chain(processes: &[ProcessView]) -> String {
+    let mut links: Vec<(String, usize)> = Vec::new();
+    for process in processes {
+        let program = program(process);
+        match links.last_mut() {
+            Some((last, times)) if *last == program => *times += 1,
+            _ => links.push((program, 1)),
+        }
+    }
+    let more = if links.len() > LINKS { " > .." } else { "" };
+    let shown: Vec<String> = links
+        .into_iter()
+        .take(LINKS)
+        .map(|(program, times)| if times > 1 { format!("{program} x{times}") } else { program })
+        .collect();
+    format!("{}{more}", shown.join(" > "))
+}
+
+/// The program of a process in a word or two. The name in argv is what people know (`npm exec`); a program
+/// without one is called by its file.
+fn program(process: &ProcessView) -> String {
+    let title = process.argv.first().map_or("", String::as_str);
+    let mut parts = title.split_whitespace();
+    let first = parts.next().unwrap_or(&process.exe);
+    let name = first.rsplit('/').next().unwrap_or(first).trim_end_matches(':');
+    let second = parts.next().or_else(|| process.argv.get(1).map(String::as_str)).unwrap_or_default();
+    let is_verb = !second.is_empty() && second.bytes().all(|b| b.is_ascii_lowercase());
+    let shown =
+        if MULTI_CALL.contains(&name) && is_verb { format!("{name} {second}") } else { name.to_owned() };
+    text::sanitise(&shown).into_owned()
+}
+
+/// ` exited with code 1`, ` was ended by SIGKILL`.
+pub(super) fn ending(exit_code: Option<u8>, signal: Option<u8>) -> String {
+    match (exit_code, signal) {
+        (_, Some(signal)) => format!(" was ended by {}", signal_name(signal)),
+        (Some(0), None) => " exited".to_owned(),
+        (Some(code), None) => format!(" exited with code {code}"),
+        (None, None) => " ended".to_owned(),
+    }
+}
+
+/// A signal orphand sends.
+pub(super) const fn sent(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Term => "SIGTERM",
+        Signal::Kill => "SIGKILL",
+    }
+}
+
+/// The name of a signal by its number, signal(7); those that end processes have the same number on all
+/// architectures orphand builds for.
+fn signal_name(number: u8) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return format!("signal {number}"),
+    };
+    name.to_owned()
+}
+
+/// What speaks for an orphan.
+pub(in crate::sink) const fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::OwnerExited => "owner exited",
+        Evidence::StdinHangup => "stdin hung up",
+        Evidence::StaleInvocation => "from an earlier start of its unit",
+        Evidence::UnitStopped => "its unit is stopped",
+        Evidence::SessionExpired => "its session has expired",
+        Evidence::SpawnerThreadExited => "the thread that started it is gone",
+        Evidence::NoOwner => "no owner found",
+    }
+}
+
+/// What forbids to end it.
+pub(in crate::sink) const fn guard(guard: Guard) -> &'static str {
+    match guard {
+        Guard::ExemptRule => "a rule exempts it",
+        Guard::OptedOut => "it asks to be left alone",
+        Guard::Multiplexer => "a terminal multiplexer lives in it",
+        Guard::Listening => "it listens and has clients",
+        Guard::OtherUid => "it is another user's",
+        Guard::LiveAgentBelow => "an agent works below it",
+        Guard::OwnUnit => "it is a unit of systemd",
+        Guard::Detached => "its owner went into the background",
+        Guard::WeakEvidence => "the evidence is weak",
+        Guard::Observe => "orphand only looks",
+    }
+}

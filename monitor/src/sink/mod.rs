@@ -1,0 +1,29 @@
+//! Where notices and reports go. Sinks know the model, never a source nor the graph.
+//!
+//! A notice becomes a line by a [`Format`] ([`stream::Json`] or [`human::Text`]); an [`outlet::Outlet`] takes it
+//! to its reader without ever holding up the daemon. A [`crate::model::Report`] is the answer of `scan` and `tree`.
+
+pub mod human;
+pub mod outlet;
+pub mod paint;
+pub mod reaper;
+pub mod report;
+pub mod scan;
+pub mod stream;
+pub mod text;
+pub mod tree;
+pub mod wall;
+
+use crate::model::{BootTime, Notice};
+
+/// A way to write notices down.
+pub trait Format: Send {
+    /// Appends `notice`, whose cause happened at `at`, to `out` as whole lines.
+    fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String);
+}
+
+impl Format for Box<dyn Format> {
+    fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
+        self.as_mut().write(at, notice, out);
+    }
+}

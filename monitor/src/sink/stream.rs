@@ -1,0 +1,52 @@
+//! The event stream: one JSON object a line (NDJSON), a contract with users.
+//!
+//! Invariants: every line is whole and has all of `event`, `seq`, `time`, `boot_ns`; `seq` counts 1, 2, 3
+//! without a gap, because it is given at writing; no line has a control or bidirectional character in it, so
+//! that a terminal is as safe a reader as a program. The same notices give the same bytes.
+
+use std::fmt::Write as _;
+
+use super::{Format, text, wall::Wall};
+use crate::model::{BootTime, Notice};
+
+/// Writes notices as NDJSON.
+#[derive(Clone, Debug, Default)]
+pub struct Json {
+    wall: Wall,
+    written: u64,
+}
+
+impl Json {
+    /// A stream whose first line will have `seq` 1.
+    pub const fn new(wall: Wall) -> Self {
+        Self { wall, written: 0 }
+    }
+}
+
+impl Format for Json {
+    fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
+        // A notice is `{"event":"name", its fields}`, the tag first: what every line has goes behind that.
+        let body = match serde_json::to_string(notice) {
+            Ok(body) => body,
+            Err(error) => return tracing::error!(%error, ?notice, "an event could not be written as JSON"),
+        };
+        let parts = body.strip_prefix(r#"{"event":""#).and_then(|tail| tail.split_once('"'));
+        let Some((event, fields)) = parts else {
+            return tracing::error!(%body, "an event has no name");
+        };
+        self.written += 1;
+        let start = out.len();
+        let (seq, time, boot_ns) = (self.written, self.wall.rfc3339(at), at.0);
+        // Writing to a string cannot fail.
+        let _ = write!(out, r#"{{"event":"{event}","seq":{seq},"time":"{time}","boot_ns":{boot_ns}"#);
+        if let Notice::OrphanSuspected { deadline, .. } = notice {
+            let _ = write!(out, r#","deadline":"{}""#, self.wall.rfc3339(*deadline));
+        }
+        text::push_json(fields, out);
+        out.push('\n');
+        debug_assert!(out.get(start..).is_some_and(|line| line.ends_with("}\n")));
+    }
+}
+
+#[cfg(test)]
+mod tests;

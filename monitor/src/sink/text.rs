@@ -1,0 +1,181 @@
+//! Text that people read: names made harmless, sizes, durations. Pure and total.
+
+use std::{borrow::Cow, fmt::Write as _, time::Duration};
+
+/// Whether a terminal would act on this character instead of showing it: control characters, marks that turn
+/// the direction of writing, and characters that show nothing and so hide what a name is.
+pub fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A name of somebody else's as it can be shown on one line of a terminal: hostile characters become visible,
+/// `\n`, `\x1b`, `\u{202e}`. Twice is the same as once.
+pub fn sanitise(name: &str) -> Cow<'_, str> {
+    if !name.contains(is_hostile) {
+        return Cow::Borrowed(name);
+    }
+    let mut shown = String::with_capacity(name.len() + 16);
+    for c in name.chars() {
+        // Writing to a string cannot fail.
+        let _ = match c {
+            '\n' | '\r' | '\t' => write!(shown, "{}", c.escape_default()),
+            _ if c.is_ascii_control() => write!(shown, "\\x{:02x}", u32::from(c)),
+            _ if is_hostile(c) => write!(shown, "{}", c.escape_unicode()),
+            _ => shown.write_char(c),
+        };
+    }
+    Cow::Owned(shown)
+}
+
+/// Appends JSON with the characters escaped that serde leaves alone and a terminal obeys. They stand within
+/// strings only (but for the line feeds between values), so the value remains the same.
+pub fn push_json(json: &str, out: &mut String) {
+    let escape = |c: char| c != '\n' && is_hostile(c);
+    if !json.contains(escape) {
+        return out.push_str(json);
+    }
+    for c in json.chars() {
+        if escape(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+}
+
+/// A size with at least two figures that count: `812 B`, `64 kB`, `197 MB`, `10.3 GB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let (bytes, mut scale, mut unit) = (u128::from(bytes), 1, "B");
+    for larger in UNITS {
+        if bytes * 10 < scale * 9_995 {
+            break;
+        }
+        scale *= 1000;
+        unit = larger;
+    }
+    let tenths = (bytes * 10 + scale / 2) / scale;
+    // Tenths of kB and MB are noise.
+    if tenths >= 1000 || matches!(unit, "kB" | "MB") {
+        format!("{} {unit}", (bytes + scale / 2) / scale)
+    } else {
+        format!("{}.{} {unit}", tenths / 10, tenths % 10)
+    }
+}
+
+/// A duration, rounded to what matters: `3 ms`, `2.3 s`, `10 s`, `4 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+pub fn duration(time: Duration) -> String {
+    let millis = time.as_millis();
+    let seconds = (millis + 500) / 1000;
+    let minutes = seconds / 60;
+    let hours = minutes / 60;
+    let pair = |large: u128, unit: &str, small: u128, smaller: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {smaller}"),
+    };
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..9_950 => {
+            let tenths = (millis + 50) / 100;
+            if tenths.is_multiple_of(10) {
+                format!("{} s", tenths / 10)
+            } else {
+                format!("{}.{} s", tenths / 10, tenths % 10)
+            }
+        }
+        9_950..59_500 => format!("{seconds} s"),
+        59_500..3_599_500 => pair(minutes, "min", seconds % 60, "s"),
+        3_599_500..86_399_500 => pair(hours, "h", minutes % 60, "min"),
+        _ => pair(hours / 24, "d", hours % 24, "h"),
+    }
+}
+
+/// `1 process`, `4 processes`, `no agents`.
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    match number {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn hostile_characters_become_visible() {
+        assert_eq!(sanitise("server-filesystem"), "server-filesystem");
+        assert_eq!(sanitise("\u{1b}[31mred\u{1b}[0m"), r"\x1b[31mred\x1b[0m");
+        assert_eq!(sanitise("a\nb\tc\rd\0"), r"a\nb\tc\rd\x00");
+        assert_eq!(sanitise("\u{202e}evil\u{2066}"), r"\u{202e}evil\u{2066}");
+        assert_eq!(sanitise("\u{9b}31m\u{7f}"), r"\u{9b}31m\x7f");
+        assert_eq!(sanitise("a\u{200b}b\u{feff}c\u{e0041}"), r"a\u{200b}b\u{feff}c\u{e0041}");
+        assert_eq!(sanitise("größe 日本 🦀 \u{fffd} C:\\x"), "größe 日本 🦀 \u{fffd} C:\\x");
+    }
+
+    #[test]
+    fn sizes() {
+        for (bytes, shown) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1 kB"),
+            (64_400, "64 kB"),
+            (999_499, "999 kB"),
+            (999_500, "1 MB"),
+            (197_132_288, "197 MB"),
+            (999_949_999, "1.0 GB"),
+            (1_234_000_000, "1.2 GB"),
+            (10_300_000_000, "10.3 GB"),
+            (48_000_000_000_000, "48.0 TB"),
+        ] {
+            assert_eq!(size(bytes), shown);
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (millis, shown) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (2_340, "2.3 s"),
+            (9_949, "9.9 s"),
+            (9_960, "10 s"),
+            (59_499, "59 s"),
+            (59_500, "1 min"),
+            (245_000, "4 min 5 s"),
+            (3_600_000, "1 h"),
+            (12_000_000, "3 h 20 min"),
+            (187_200_000, "2 d 4 h"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(millis)), shown);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hostile_is_left(name in any::<String>()) {
+            let shown = sanitise(&name).into_owned();
+            prop_assert!(!shown.contains(is_hostile));
+            prop_assert_eq!(sanitise(&shown), shown.as_str());
+        }
+
+        #[test]
+        fn every_number_can_be_told(bytes in any::<u64>(), secs in any::<u64>(), nanos in 0u32..1_000_000_000) {
+            prop_assert!(size(bytes).len() < 12);
+            prop_assert!(duration(Duration::new(secs, nanos)).len() < 32);
+        }
+    }
+}

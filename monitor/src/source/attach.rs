@@ -1,0 +1,118 @@
+//! Attaching the programs, and what that needs of the system.
+
+use std::{fs, io, path::Path};
+
+use aya::{
+    Btf, Ebpf,
+    programs::{FExit, ProgramError, RawTracePoint, TracePoint},
+};
+use rustix::{
+    mount::{MountFlags, mount},
+    process::{Resource, Rlimit, setrlimit},
+    thread::{CapabilitySet, capabilities},
+};
+
+use super::kernel_error::KernelError;
+use crate::model::SetsidHook;
+
+const FORK: &str = "sched_process_fork";
+const EXEC: &str = "sched_process_exec";
+const EXIT: &str = "sched_process_exit";
+const SETSID_FUNCTION: &str = "ksys_setsid";
+const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// The inode of the initial PID namespace: `PROC_PID_INIT_INO` of the kernel's `proc_ns.h`.
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Loading tracing programs takes both capabilities, or the one they came from in 5.8.
+pub fn require_rights() -> Result<(), KernelError> {
+    let Ok(sets) = capabilities(None) else { return Ok(()) };
+    let have = sets.effective;
+    if have.contains(CapabilitySet::SYS_ADMIN) || have.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) {
+        return Ok(());
+    }
+    let missing = match (have.contains(CapabilitySet::BPF), have.contains(CapabilitySet::PERFMON)) {
+        (true, _) => "CAP_PERFMON",
+        (_, true) => "CAP_BPF",
+        _ => "CAP_BPF and CAP_PERFMON",
+    };
+    Err(KernelError::Rights { missing })
+}
+
+/// The records carry the numbers of the initial namespace; /proc shows those of ours.
+pub fn require_initial_pid_namespace() -> Result<(), KernelError> {
+    match fs::read_link("/proc/self/ns/pid") {
+        Ok(link) if link != Path::new(INITIAL_PID_NAMESPACE) => Err(KernelError::PidNamespace),
+        // Without /proc the self-test will tell.
+        _ => Ok(()),
+    }
+}
+
+/// Before 5.11 maps counted against this limit; since then against the memory cgroup, and nothing is lost if it cannot be
+/// raised.
+pub fn raise_memlock() {
+    let unlimited = Rlimit { current: None, maximum: None };
+    if let Err(error) = setrlimit(Resource::Memlock, unlimited) {
+        tracing::warn!(%error, "cannot raise RLIMIT_MEMLOCK; it matters on kernels before 5.11 only");
+    }
+}
+
+/// Attaches all programs; names the hooks in use.
+pub fn attach(programs: &mut Ebpf, setsid: SetsidHook) -> Result<Vec<String>, KernelError> {
+    // Ends before beginnings: whatever is seen to begin is seen to end.
+    for hook in [EXIT, FORK, EXEC] {
+        let program: &mut RawTracePoint = program(programs, hook)?;
+        program.load().and_then(|()| program.attach(hook)).map_err(|e| KernelError::program(hook, &e))?;
+    }
+    let mut hooks: Vec<String> =
+        [FORK, EXEC, EXIT].iter().map(|hook| format!("raw_tracepoint:{hook}")).collect();
+    match setsid {
+        SetsidHook::None => {}
+        SetsidHook::Fentry => hooks.push(function(programs)?),
+        SetsidHook::Tracepoint => hooks.push(tracepoint(programs)?),
+        SetsidHook::Auto => hooks.push(function(programs).or_else(|error| {
+            tracing::debug!(%error, "setsid by the tracepoint");
+            tracepoint(programs)
+        })?),
+    }
+    Ok(hooks)
+}
+
+fn function(programs: &mut Ebpf) -> Result<String, KernelError> {
+    let refused = |e: ProgramError| KernelError::program(SETSID_FUNCTION, &e);
+    let btf = Btf::from_sys_fs().map_err(|e| refused(e.into()))?;
+    let program: &mut FExit = program(programs, SETSID_FUNCTION)?;
+    program.load(SETSID_FUNCTION, &btf).and_then(|()| program.attach()).map_err(refused)?;
+    Ok(format!("fexit:{SETSID_FUNCTION}"))
+}
+
+fn tracepoint(programs: &mut Ebpf) -> Result<String, KernelError> {
+    mount_tracefs()?;
+    let program: &mut TracePoint = program(programs, SETSID_TRACEPOINT)?;
+    program
+        .load()
+        .and_then(|()| program.attach("syscalls", SETSID_TRACEPOINT))
+        .map_err(|e| KernelError::program(SETSID_TRACEPOINT, &e))?;
+    Ok(format!("tracepoint:syscalls:{SETSID_TRACEPOINT}"))
+}
+
+/// Ordinary tracepoints are named there.
+fn mount_tracefs() -> Result<(), KernelError> {
+    if Path::new(TRACEFS).join("events").exists() || Path::new("/sys/kernel/debug/tracing/events").exists() {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("tracefs", TRACEFS, "tracefs", flags, None).map_err(|errno| KernelError::Tracefs {
+        hook: SETSID_TRACEPOINT,
+        path: TRACEFS,
+        source: io::Error::from(errno),
+    })
+}
+
+fn program<'a, P>(programs: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, KernelError>
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program>,
+{
+    programs.program_mut(name).and_then(|p| p.try_into().ok()).ok_or(KernelError::Object(name))
+}

@@ -1,0 +1,27 @@
+//! The identity that /proc gives a process, to compare with the kernel side's.
+
+use procfs::process::Process;
+
+use crate::model::ProcessId;
+
+/// Whether this very process lives: the same number and birth, and a thread that has not ended.
+pub fn is_alive(process: ProcessId) -> bool {
+    let stat =
+        i32::try_from(process.pid).ok().and_then(|pid| Process::new(pid).ok()).and_then(|p| p.stat().ok());
+    stat.is_some_and(|stat| {
+        // The leader may have ended before the other threads: then it is a zombie among several.
+        let ended = matches!(stat.state, 'Z' | 'X') && stat.num_threads <= 1;
+        stat.starttime == process.start && !ended
+    })
+}
+
+/// The identity of the process with this number now.
+pub fn identity(pid: u32) -> Option<ProcessId> {
+    let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
+    Some(ProcessId::new(pid, stat.starttime))
+}
+
+/// The session of this program; 0 if it was made outside its PID namespace, or never (the first process).
+pub fn session() -> Option<u32> {
+    Process::myself().ok()?.stat().ok().and_then(|stat| u32::try_from(stat.session).ok())
+}

@@ -1,0 +1,178 @@
+//! A record of the ring becomes a [`ProcessEvent`]. Pure and total: bytes that are no record are an error,
+//! never a panic.
+
+use std::mem::offset_of;
+
+use monitor_common::{ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord, flags};
+use thiserror::Error;
+
+use crate::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Stdio, redact};
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// No such kind.
+    #[error("a record of the unknown kind {0}")]
+    Kind(u32),
+    /// The length does not fit the kind.
+    #[error("a record of kind {kind} with {len} bytes")]
+    Length {
+        /// Its kind, 0 if there is none.
+        kind: u32,
+        /// Its length.
+        len: usize,
+    },
+}
+
+/// Decodes one record.
+pub fn decode(bytes: &[u8]) -> Result<ProcessEvent, DecodeError> {
+    let kind = u32_at(bytes, offset_of!(Header, kind)).unwrap_or(0);
+    let length = || DecodeError::Length { kind, len: bytes.len() };
+    if bytes.len() < size_of::<Header>() {
+        return Err(length());
+    }
+    let exactly = |len: usize| if bytes.len() == len { Ok(()) } else { Err(length()) };
+    let event = if kind == Kind::Fork as u32 {
+        exactly(size_of::<ForkRecord>())?;
+        fork(bytes)
+    } else if kind == Kind::Exec as u32 {
+        exec(bytes)
+    } else if kind == Kind::Exit as u32 {
+        exactly(size_of::<ExitRecord>())?;
+        exit(bytes)
+    } else if kind == Kind::Setsid as u32 {
+        exactly(size_of::<SetsidRecord>())?;
+        setsid(bytes)
+    } else {
+        return Err(DecodeError::Kind(kind));
+    };
+    event.ok_or_else(length)
+}
+
+fn fork(b: &[u8]) -> Option<ProcessEvent> {
+    Some(ProcessEvent::Fork {
+        at: at(b)?,
+        creator: process(
+            u32_at(b, offset_of!(ForkRecord, creator))?,
+            u64_at(b, offset_of!(ForkRecord, creator_start))?,
+        ),
+        child: subject(b)?,
+        uid: u32_at(b, offset_of!(ForkRecord, uid))?,
+        sid: u32_at(b, offset_of!(ForkRecord, sid))?,
+    })
+}
+
+fn exec(b: &[u8]) -> Option<ProcessEvent> {
+    let exe_len = u32_at(b, offset_of!(ExecRecord, exe_len))? as usize;
+    let argv_len = u32_at(b, offset_of!(ExecRecord, argv_len))? as usize;
+    let flags = u32_at(b, offset_of!(ExecRecord, flags))?;
+    let (exe, rest) = b.get(size_of::<ExecRecord>()..)?.split_at_checked(exe_len)?;
+    let argv = rest.get(..argv_len)?;
+    if rest.len() != argv_len {
+        return None;
+    }
+    let argv_truncated = flags & flags::ARGV_TRUNCATED != 0;
+    let stream = |n: usize| stdio(b, offset_of!(ExecRecord, streams) + n * size_of::<StreamRecord>());
+    Some(ProcessEvent::Exec {
+        at: at(b)?,
+        process: subject(b)?,
+        parent: process(
+            u32_at(b, offset_of!(ExecRecord, parent))?,
+            u64_at(b, offset_of!(ExecRecord, parent_start))?,
+        ),
+        uid: u32_at(b, offset_of!(ExecRecord, uid))?,
+        sid: u32_at(b, offset_of!(ExecRecord, sid))?,
+        image: Image {
+            exe: String::from_utf8_lossy(exe).into_owned(),
+            argv: redact::argv(arguments(argv)),
+            argv_truncated,
+        },
+        stdio: [stream(0)?, stream(1)?, stream(2)?],
+    })
+}
+
+fn exit(b: &[u8]) -> Option<ProcessEvent> {
+    let status = u32_at(b, offset_of!(ExitRecord, status))?;
+    Some(ProcessEvent::Exit { at: at(b)?, process: subject(b)?, status: exit_status(status) })
+}
+
+fn setsid(b: &[u8]) -> Option<ProcessEvent> {
+    Some(ProcessEvent::Setsid {
+        at: at(b)?,
+        process: subject(b)?,
+        sid: u32_at(b, offset_of!(SetsidRecord, sid))?,
+    })
+}
+
+/// As wait(2) encodes it: the signal in bits 0 to 6, the code in bits 8 to 15.
+fn exit_status(status: u32) -> ExitStatus {
+    let [low, code, ..] = status.to_le_bytes();
+    match low & 0x7f {
+        0 => ExitStatus::Code(code),
+        signal => ExitStatus::Signal(signal),
+    }
+}
+
+/// The arguments as they stand in memory: each ends with a NUL, the last may be cut short.
+fn arguments(bytes: &[u8]) -> Vec<String> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+    bytes.split(|&b| b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
+}
+
+const S_IFMT: u32 = 0o170_000;
+const S_IFIFO: u32 = 0o010_000;
+const S_IFCHR: u32 = 0o020_000;
+const S_IFREG: u32 = 0o100_000;
+const S_IFSOCK: u32 = 0o140_000;
+
+fn stdio(b: &[u8], base: usize) -> Option<Stdio> {
+    let ino = u64_at(b, base + offset_of!(StreamRecord, ino))?;
+    let rdev = u32_at(b, base + offset_of!(StreamRecord, rdev))?;
+    let mode = u32_at(b, base + offset_of!(StreamRecord, mode))?;
+    if mode == 0 {
+        return Some(Stdio::Closed);
+    }
+    Some(match mode & S_IFMT {
+        S_IFIFO => Stdio::Pipe(ino),
+        S_IFSOCK => Stdio::Socket(ino),
+        S_IFREG => Stdio::File,
+        S_IFCHR => character_device(rdev >> 20, rdev & 0xf_ffff),
+        _ => Stdio::Other,
+    })
+}
+
+/// Numbers from Documentation/admin-guide/devices.txt: 4 tty and ttyS, 5 /dev/tty and the console, 136 to 143
+/// pseudo-terminals, 166 ttyACM, 188 ttyUSB, 204 small serial ports, 229 hvc.
+const fn character_device(major: u32, minor: u32) -> Stdio {
+    match (major, minor) {
+        (1, 3) => Stdio::Null,
+        (4 | 5 | 136..=143 | 166 | 188 | 204 | 229, _) => Stdio::Terminal,
+        _ => Stdio::Other,
+    }
+}
+
+fn at(b: &[u8]) -> Option<BootTime> {
+    u64_at(b, offset_of!(Header, at)).map(BootTime)
+}
+
+fn subject(b: &[u8]) -> Option<ProcessId> {
+    Some(process(u32_at(b, offset_of!(Header, tgid))?, u64_at(b, offset_of!(Header, start))?))
+}
+
+const fn process(tgid: u32, start_ns: u64) -> ProcessId {
+    ProcessId::new(tgid, BootTime(start_ns).ticks())
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

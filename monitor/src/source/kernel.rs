@@ -1,0 +1,297 @@
+//! The kernel side seen from user space: loads and attaches the eBPF programs, drains their ring, tells them
+//! whom to follow.
+//!
+//! Invariant: every record the programs made is handed out by [`KernelSource::drain`], or counted by
+//! [`KernelSource::losses`]. For the daemon and the self-test only.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+};
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf},
+};
+use monitor_common::{Anchor, COMM_LEN, Candidate as Rule, Counter, Counters, Member, State, Tuning};
+
+use super::{attach, birth, decode::decode, kernel_error::KernelError, layout, log};
+use crate::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
+
+/// The programs, built by build.rs.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
+const NOEXIST: u64 = 1;
+const EXIST: u64 = 2;
+
+/// What the kernel side is told once.
+#[derive(Clone, Debug)]
+pub struct KernelOptions {
+    /// The names whose exec is worth a report.
+    pub candidates: Vec<Candidate>,
+    /// Whether names that contain `mcp` count as candidates that need no wire.
+    pub mcp_names: bool,
+    /// How setsid(2) is seen.
+    pub setsid: SetsidHook,
+    /// Size of the ring in bytes, rounded up to a power of two.
+    pub ring_bytes: u32,
+    /// How many processes can be followed at once.
+    pub members: u32,
+    /// How many forks below a candidate are reported until it is judged.
+    pub pending_budget: u32,
+    /// Whether the programs log (aya-log); free if not.
+    pub log: bool,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            mcp_names: true,
+            setsid: SetsidHook::default(),
+            ring_bytes: RingSize::DEFAULT.bytes(),
+            members: 1 << 15,
+            pending_budget: 256,
+            log: false,
+        }
+    }
+}
+
+/// Records made by kind, lost ones included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Produced {
+    /// Forks.
+    pub fork: u64,
+    /// Execs.
+    pub exec: u64,
+    /// Exits.
+    pub exit: u64,
+    /// Setsids.
+    pub setsid: u64,
+}
+
+impl Produced {
+    /// All kinds together.
+    pub const fn total(&self) -> u64 {
+        self.fork + self.exec + self.exit + self.setsid
+    }
+}
+
+/// The attached programs, their ring and their maps. Dropping it detaches them.
+pub struct KernelSource {
+    ring: RingBuf<MapData>,
+    members: HashMap<MapData, u32, Member>,
+    anchors: HashMap<MapData, u32, u32>,
+    idle: Array<MapData, u32>,
+    counters: PerCpuArray<MapData, Counters>,
+    counted: Counters,
+    undecodable: u64,
+    log: Option<log::Reader>,
+    hooks: Vec<String>,
+    // Holds the programs and their links.
+    programs: Ebpf,
+}
+
+impl KernelSource {
+    /// Loads and attaches the programs. From here on candidates' execs are reported.
+    pub fn open(options: &KernelOptions) -> Result<Self, KernelError> {
+        attach::require_rights()?;
+        attach::require_initial_pid_namespace()?;
+        let btf = fs::read(BTF).map_err(|source| KernelError::NoBtf { path: BTF, source })?;
+        let offsets = layout::offsets(&btf)?;
+        drop(btf);
+        attach::raise_memlock();
+
+        let ring_bytes = options.ring_bytes.max(4096).checked_next_power_of_two().unwrap_or(1 << 31);
+        let tuning = Tuning {
+            ring_quarter: ring_bytes / 4,
+            pending_budget: options.pending_budget,
+            mcp_names: u32::from(options.mcp_names),
+        };
+        // A read-only global: at level 0 the verifier takes the logging out of the programs.
+        let log_level: u8 = if options.log { u8::MAX } else { 0 };
+        let mut programs = EbpfLoader::new()
+            .btf(None)
+            .override_global(aya_log::LEVEL, &log_level, true)
+            .override_global("OFFSETS", &offsets, true)
+            .override_global("TUNING", &tuning, true)
+            .map_max_entries("RECORDS", ring_bytes)
+            .map_max_entries("MEMBERS", options.members)
+            .load(OBJECT)
+            .map_err(KernelError::load)?;
+
+        let mut candidates = HashMap::<_, [u8; COMM_LEN], u32>::try_from(take(&mut programs, "CANDIDATES")?)?;
+        for candidate in &options.candidates {
+            let when = if candidate.needs_wire { Rule::NeedsWire } else { Rule::Always };
+            candidates.insert(comm(&candidate.comm), when as u32, 0)?;
+        }
+        let log = if options.log { Some(log::open(&mut programs)?) } else { None };
+        let mut source = Self {
+            ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
+            members: HashMap::try_from(take(&mut programs, "MEMBERS")?)?,
+            anchors: HashMap::try_from(take(&mut programs, "ANCHORS")?)?,
+            idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
+            counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
+            counted: Counters::default(),
+            undecodable: 0,
+            log,
+            hooks: Vec::new(),
+            programs,
+        };
+        source.hooks = attach::attach(&mut source.programs, options.setsid)?;
+        monitor_common::trim_heap();
+        Ok(source)
+    }
+
+    /// The hooks in use.
+    pub fn hooks(&self) -> Vec<String> {
+        self.hooks.clone()
+    }
+
+    /// Hands out what is in the ring, in causal order.
+    pub fn drain(&mut self, mut f: impl FnMut(ProcessEvent)) {
+        while let Some(record) = self.ring.next() {
+            match decode(&record) {
+                Ok(event) => f(event),
+                Err(error) => {
+                    self.undecodable += 1;
+                    tracing::error!(%error, "a record of the kernel side is not understood");
+                }
+            }
+        }
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
+    /// Records that were not understood since the start: versions of the two sides that do not fit.
+    pub const fn undecodable(&self) -> u64 {
+        self.undecodable
+    }
+
+    /// Whether the next record of any kind wakes the reader, once. Before it sleeps for good the reader sets it and then
+    /// drains once more: what came in between has not woken anybody.
+    pub fn set_idle(&mut self, idle: bool) -> Result<(), KernelError> {
+        Ok(self.idle.set(0, u32::from(idle), 0)?)
+    }
+
+    /// Follows a process. False if it is gone: then it is not entered, so nothing is left behind for a later process with
+    /// its number.
+    pub fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<bool, KernelError> {
+        let state = match tracking {
+            Tracking::Member => State::Member,
+            Tracking::Agent => State::Agent,
+        };
+        let member = Member { anchor: process.pid, state: state as u32 };
+        // What is pending below it becomes a member with it.
+        absent_is_fine(self.anchors.insert(process.pid, Anchor::CONFIRMED.0, EXIST))?;
+        if absent_is_fine(self.members.insert(process.pid, member, EXIST))? {
+            return Ok(true);
+        }
+        // Not there: dead, or not followed so far. Enter it first, look second: if it dies after the look, its exit
+        // is reported and removes it.
+        present_is_fine(self.members.insert(process.pid, member, NOEXIST))?;
+        if birth::is_alive(process) {
+            return Ok(true);
+        }
+        absent_is_fine(self.members.remove(&process.pid))?;
+        Ok(false)
+    }
+
+    /// Forgets a process, and what is pending below it.
+    pub fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
+        absent_is_fine(self.anchors.insert(pid, Anchor::REFUSED.0, EXIST))?;
+        absent_is_fine(self.members.remove(&pid))?;
+        Ok(())
+    }
+
+    /// What was lost since the last call. A stranger's fork bomb that used up its budget is no loss: its
+    /// processes matter to nobody until they run something of their own.
+    pub fn losses(&mut self) -> Result<Losses, KernelError> {
+        let now = self.count()?;
+        let delta = |what| now.get(what) - self.counted.get(what);
+        let losses = Losses {
+            fork: delta(Counter::ForkDropped),
+            exec: delta(Counter::ExecDropped),
+            exit: delta(Counter::ExitDropped),
+            setsid: delta(Counter::SetsidDropped),
+            member: delta(Counter::MembersFull),
+        };
+        let unfollowed = delta(Counter::BudgetUsedUp);
+        if unfollowed > 0 {
+            tracing::debug!(unfollowed, "forks below a process that is not judged yet were not followed");
+        }
+        self.counted = now;
+        Ok(losses)
+    }
+
+    /// Records made since the start.
+    pub fn produced(&self) -> Result<Produced, KernelError> {
+        let now = self.count()?;
+        Ok(Produced {
+            fork: now.get(Counter::ForkProduced),
+            exec: now.get(Counter::ExecProduced),
+            exit: now.get(Counter::ExitProduced),
+            setsid: now.get(Counter::SetsidProduced),
+        })
+    }
+
+    /// Forks that were not followed since the start: more than the budget below one process not judged yet.
+    pub fn unfollowed(&self) -> Result<u64, KernelError> {
+        Ok(self.count()?.get(Counter::BudgetUsedUp))
+    }
+
+    fn count(&self) -> Result<Counters, KernelError> {
+        let mut sum = Counters::default();
+        for counters in self.counters.get(&0, 0)?.iter() {
+            sum.add(counters);
+        }
+        Ok(sum)
+    }
+}
+
+impl AsFd for KernelSource {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
+
+impl AsRawFd for KernelSource {
+    fn as_raw_fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
+    }
+}
+
+fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {
+    programs.take_map(name).ok_or(KernelError::Object(name))
+}
+
+/// As `task_struct::comm` keeps it: at most 15 bytes, padded with NULs.
+fn comm(name: &str) -> [u8; COMM_LEN] {
+    let mut comm = [0; COMM_LEN];
+    for (to, from) in comm.iter_mut().zip(name.bytes().take(COMM_LEN - 1)) {
+        *to = from;
+    }
+    comm
+}
+
+/// Whether a change of a map found its key.
+fn absent_is_fine(change: Result<(), MapError>) -> Result<bool, MapError> {
+    match change {
+        Ok(()) => Ok(true),
+        Err(MapError::KeyNotFound | MapError::ElementNotFound) => Ok(false),
+        Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether an insertion found its key free.
+fn present_is_fine(change: Result<(), MapError>) -> Result<bool, MapError> {
+    match change {
+        Ok(()) => Ok(true),
+        Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,145 @@
+//! Against the BTF of real kernels, cut to size, and against garbage.
+
+use std::{fs, time::Instant};
+
+use monitor_common::Offsets;
+use proptest::prelude::*;
+
+use super::{LayoutError, cut::cut, offsets};
+use crate::source::btf::{Btf, BtfError};
+
+const V5_10: &[u8] = include_bytes!("../../../tests/btf/5.10.btf");
+const V6_1: &[u8] = include_bytes!("../../../tests/btf/6.1.btf");
+const V6_12: &[u8] = include_bytes!("../../../tests/btf/6.12.btf");
+const V6_18: &[u8] = include_bytes!("../../../tests/btf/6.18.btf");
+const V7_2: &[u8] = include_bytes!("../../../tests/btf/7.2.btf");
+const ALL: [&[u8]; 5] = [V5_10, V6_1, V6_12, V6_18, V7_2];
+
+#[test]
+fn every_kernel_has_what_is_read() {
+    for blob in ALL {
+        let found = offsets(blob).unwrap();
+        assert_ne!(found.task_tgid, 0);
+        assert_ne!(found.signal_sid, 0);
+    }
+}
+
+#[test]
+fn the_offsets_are_those_that_another_reader_finds() {
+    let some = |o: Offsets| {
+        [
+            o.task_tgid,
+            o.task_group_leader,
+            o.task_signal,
+            o.signal_sid,
+            o.pid_nr,
+            o.mm_arg_start,
+            o.bprm_interp,
+            o.inode_rdev,
+        ]
+    };
+    assert_eq!(some(offsets(V5_10).unwrap()), EXPECTED[0]);
+    assert_eq!(some(offsets(V6_1).unwrap()), EXPECTED[1]);
+    assert_eq!(some(offsets(V6_12).unwrap()), EXPECTED[2]);
+    assert_eq!(some(offsets(V6_18).unwrap()), EXPECTED[3]);
+    assert_eq!(some(offsets(V7_2).unwrap()), EXPECTED[4]);
+}
+
+/// From the uncut BTF by a reader that has nothing in common with this one.
+const EXPECTED: [[u32; 8]; 5] = [
+    [2236, 2296, 2832, 376, 96, 312, 104, 76],
+    [2420, 2480, 3072, 384, 96, 312, 104, 76],
+    [2436, 2496, 3072, 376, 112, 376, 104, 76],
+    [1268, 1328, 1848, 384, 144, 480, 104, 76],
+    [2812, 2872, 3448, 400, 128, 720, 120, 76],
+];
+
+#[test]
+fn group_dead_is_found_where_the_tracepoint_has_it() {
+    let has = ALL.map(|blob| offsets(blob).unwrap().exit_has_group_dead);
+    assert_eq!(has, [0, 0, 0, 1, 1]);
+}
+
+/// The blob with one word of its strings changed.
+fn without(blob: &[u8], word: &str) -> Vec<u8> {
+    let needle = [b"\0", word.as_bytes(), b"\0"].concat();
+    let at = blob.windows(needle.len()).position(|w| w == needle).unwrap();
+    let mut blob = blob.to_vec();
+    blob[at + 1] = b'_';
+    blob
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    for word in ["task_struct", "pid_type", "btf_trace_sched_process_exec"] {
+        let error = offsets(&without(V6_1, word)).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    for word in ["start_boottime", "f_inode", "group_exit_code", "interp"] {
+        let error = offsets(&without(V6_1, word)).unwrap_err();
+        assert!(matches!(error, LayoutError::NoField(_, field) if field == word), "{error}");
+    }
+    let error = offsets(&without(V6_1, "PIDTYPE_SID")).unwrap_err();
+    assert_eq!(error, LayoutError::NoType("PIDTYPE_SID"));
+}
+
+#[test]
+fn what_is_no_btf_says_so() {
+    assert_eq!(offsets(b"").unwrap_err(), LayoutError::Btf(BtfError::NotBtf));
+    assert_eq!(offsets(b"\x7fELF and so on").unwrap_err(), LayoutError::Btf(BtfError::NotBtf));
+    assert_eq!(offsets(&V6_1[..1000]).unwrap_err(), LayoutError::Btf(BtfError::Truncated));
+}
+
+#[test]
+fn a_type_that_is_its_own_typedef_ends() {
+    // One typedef of itself, and the strings "\0".
+    let words = [24u32, 0, 12, 12, 1, 0, 8 << 24, 1];
+    let blob: Vec<u8> =
+        [0x9f, 0xeb, 1, 0].into_iter().chain(words.iter().flat_map(|w| w.to_ne_bytes())).chain([0]).collect();
+    assert!(Btf::parse(&blob).unwrap().resolve(1).is_none());
+    assert!(Btf::parse(&blob).unwrap().size(1).is_none());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        let mut with_magic = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+        with_magic.extend(&bytes);
+        let _ = offsets(&bytes);
+        let _ = offsets(&with_magic);
+    }
+
+    #[test]
+    fn any_damage_gives_an_answer(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), keep in any::<prop::sample::Index>()) {
+        let mut blob = V6_18.to_vec();
+        for (at, byte) in changes {
+            let at = at.index(blob.len());
+            blob[at] = byte;
+        }
+        let _ = offsets(&blob);
+        blob.truncate(keep.index(blob.len()));
+        let _ = offsets(&blob);
+    }
+}
+
+#[test]
+#[ignore = "needs a kernel with BTF: cargo xtask test runs it"]
+fn the_running_kernel_and_its_cut_say_the_same() {
+    let full = fs::read("/sys/kernel/btf/vmlinux").unwrap();
+    let begin = Instant::now();
+    let found = offsets(&full).unwrap();
+    println!("{:?} for {} bytes", begin.elapsed(), full.len());
+    let small = cut(&full);
+    assert_eq!(offsets(&small).unwrap(), found);
+    assert!(small.len() < 8192, "{}", small.len());
+}
+
+/// Makes a blob: `ORPHAND_BTF=vmlinux.btf ORPHAND_BLOB=monitor/tests/btf/X.btf cargo test -p monitor cut_a_blob -- --ignored`.
+#[test]
+#[ignore = "writes a file"]
+fn cut_a_blob() {
+    let (Some(from), Some(to)) = (std::env::var_os("ORPHAND_BTF"), std::env::var_os("ORPHAND_BLOB")) else {
+        return;
+    };
+    fs::write(to, cut(&fs::read(from).unwrap())).unwrap();
+}

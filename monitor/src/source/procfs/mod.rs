@@ -1,0 +1,83 @@
+//! One look at all processes through /proc: bootstrap and the repair after a loss.
+//!
+//! Invariant: every [`SnapshotProcess`] was read through one open directory, so none is made of two processes.
+//! A look misses what is forked and ends meanwhile; [`Snapshot::horizon`] says from when on it claims nothing.
+//! For the daemon's shell and the verbs that work without a daemon.
+
+use std::collections::HashMap;
+
+use rustix::io::Errno;
+
+use crate::{
+    host::{HostError, Proc, Seen, as_parent, look, mend_moved_wires},
+    model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess},
+};
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcfsError {
+    /// /proc itself cannot be read.
+    #[error("no look at the processes: {0}; mount /proc")]
+    Host(#[from] HostError),
+    /// A process is there and cannot be read, for want of descriptors or memory.
+    #[error("no look at the processes: cannot read process {pid} in /proc: {errno}")]
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Why not.
+        errno: Errno,
+    },
+}
+
+/// The processes of the host, as /proc shows them.
+#[derive(Debug)]
+pub struct Procfs {
+    proc: Proc,
+}
+
+impl Procfs {
+    /// The host's own.
+    pub fn system() -> Result<Self, ProcfsError> {
+        Ok(Self { proc: Proc::system()? })
+    }
+
+    /// Those of a tree that looks like /proc.
+    pub fn at(root: impl Into<std::path::PathBuf>) -> Result<Self, ProcfsError> {
+        Ok(Self { proc: Proc::at(root)? })
+    }
+
+    /// All living processes. `horizon` is the time before the look, strictly after the last drain of the
+    /// kernel's records. The standard streams are read of those that `wants_stdio` asks for; the others' are
+    /// said to be closed.
+    pub fn snapshot(
+        &self,
+        horizon: BootTime,
+        wants_stdio: impl Fn(&Image) -> bool,
+    ) -> Result<Snapshot, ProcfsError> {
+        let mut seen = Vec::with_capacity(1024);
+        for pid in self.proc.pids()? {
+            match self.proc.process(pid).and_then(|dir| look(&dir, &wants_stdio)) {
+                Ok(found) => seen.extend(found),
+                // Ended meanwhile; or hidden from us (hidepid), as EPERM or EACCES says.
+                Err(Errno::NOENT | Errno::SRCH | Errno::PERM | Errno::ACCESS) => {}
+                Err(errno) => return Err(ProcfsError::Process { pid, errno }),
+            }
+        }
+        mend_moved_wires(&self.proc, &mut seen);
+        let starts: HashMap<u32, u64> = seen.iter().map(|s| (s.process.id.pid, s.process.id.start)).collect();
+        let processes = seen.into_iter().map(|Seen { mut process, ppid }| {
+            process.parent =
+                starts.get(&ppid).and_then(|&start| as_parent(ProcessId::new(ppid, start), process.id));
+            process
+        });
+        Ok(Snapshot { horizon, processes: processes.collect() })
+    }
+
+    /// This process, if it is alive and readable.
+    pub fn process(&self, id: ProcessId) -> Option<SnapshotProcess> {
+        self.proc.seen(id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

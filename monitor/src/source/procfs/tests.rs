@@ -1,0 +1,160 @@
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Child, Command, Stdio as Std},
+};
+
+use super::*;
+use crate::model::Stdio;
+
+/// Ends a child when the test is over, however it ends.
+struct Started(Child);
+
+impl Started {
+    fn python(script: &str, stdin: Std) -> Self {
+        let child =
+            Command::new("python3").args(["-c", script]).stdin(stdin).stdout(Std::piped()).spawn().unwrap();
+        Self(child)
+    }
+
+    /// The line the child prints when all is as it should be.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn found(&self) -> SnapshotProcess {
+        let snapshot = Procfs::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
+        snapshot.processes.into_iter().find(|p| p.id.pid == self.0.id()).unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn add(root: &Path, pid: u32, stat: &str, cmdline: &[u8], exe: Option<&str>) {
+    let dir = root.join(pid.to_string());
+    fs::create_dir_all(dir.join("fd")).unwrap();
+    fs::write(dir.join("stat"), format!("{pid} (n) {stat} 0 0\n")).unwrap();
+    fs::write(dir.join("status"), "Name:\tn\nUid:\t1000\t0\t0\t0\n").unwrap();
+    fs::write(dir.join("cmdline"), cmdline).unwrap();
+    if let Some(exe) = exe {
+        symlink(exe, dir.join("exe")).unwrap();
+    }
+}
+
+/// The fields of `stat` after the name.
+fn stat(state: char, ppid: u32, flags: u32, threads: u32, start: u64) -> String {
+    format!("{state} {ppid} 1 77 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 {threads} 0 {start}")
+}
+
+#[test]
+fn what_counts_as_a_process() {
+    let tree = tempfile::tempdir().unwrap();
+    let root = tree.path();
+    add(root, 1, &stat('S', 0, 0, 1, 5), b"/sbin/init\0", Some("/sbin/init"));
+    add(root, 2, &stat('S', 0, 0x20_0000, 1, 5), b"", None);
+    add(root, 20, &stat('Z', 1, 0, 1, 50), b"", None);
+    add(root, 21, &stat('Z', 1, 0, 2, 50), b"", None);
+    add(root, 30, &stat('R', 1, 0, 1, 60), b"node\0s.js\0", Some("/usr/bin/node (deleted)"));
+    add(root, 31, &stat('R', 30, 0, 1, 70), b"x\0", None);
+    // Its parent's number belongs to a younger process by now; that one has ended, too.
+    add(root, 32, &stat('R', 31, 0, 1, 69), b"x\0", None);
+    add(root, 33, &stat('R', 99, 0, 1, 80), b"x\0", None);
+    fs::create_dir(root.join("sys")).unwrap();
+    symlink("pipe:[12]", root.join("30/fd/0")).unwrap();
+    symlink("socket:[13]", root.join("30/fd/1")).unwrap();
+    symlink("/dev/null", root.join("30/fd/2")).unwrap();
+
+    let procfs = Procfs::at(root).unwrap();
+    let mut snapshot = procfs.snapshot(BootTime(9), |image| image.exe.ends_with("node")).unwrap();
+    snapshot.processes.sort_by_key(|p| p.id);
+    assert_eq!(snapshot.horizon, BootTime(9));
+    let parents: Vec<_> = snapshot.processes.iter().map(|p| (p.id.pid, p.parent.map(|p| p.pid))).collect();
+    assert_eq!(parents, [(1, None), (21, Some(1)), (30, Some(1)), (31, Some(30)), (32, None), (33, None)]);
+
+    let node = &snapshot.processes[2];
+    assert_eq!(node.id, ProcessId::new(30, 60));
+    assert_eq!((node.uid, node.sid), (1000, 77));
+    assert_eq!(node.image.exe, "/usr/bin/node");
+    assert_eq!(node.image.argv, ["node", "s.js"]);
+    assert_eq!(node.stdio, [Stdio::Pipe(12), Stdio::Socket(13), Stdio::Null]);
+    assert_eq!(snapshot.processes[3].image.exe, "");
+    assert_eq!(snapshot.processes[3].stdio, [Stdio::Closed; 3]);
+
+    assert_eq!(procfs.process(node.id).as_ref(), Some(node));
+    assert_eq!(procfs.process(ProcessId::new(30, 61)), None);
+    assert_eq!(procfs.process(ProcessId::new(20, 50)), None);
+    assert_eq!(procfs.process(ProcessId::new(999, 1)), None);
+}
+
+#[test]
+fn a_real_child_is_seen_below_us() {
+    let child = Started::python("input()", Std::piped());
+    let ours = Procfs::system().unwrap();
+    let process = child.found();
+    assert_eq!(process.parent.map(|p| p.pid), Some(std::process::id()));
+    assert!(matches!(process.stdio[..2], [Stdio::Pipe(_), Stdio::Pipe(_)]));
+    let again = ours.process(process.id).unwrap();
+    assert_eq!((again.parent, again.stdio, again.uid), (process.parent, process.stdio, process.uid));
+}
+
+#[test]
+fn a_zombie_is_not_seen() {
+    let mut child = Started::python("pass", Std::null());
+    child.line();
+    let pid = child.0.id();
+    while !fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    let snapshot = Procfs::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
+    assert!(snapshot.processes.iter().all(|p| p.id.pid != pid));
+}
+
+/// What mcp 2 does with its standard streams, with self-pipes and pairs of its own before the wire.
+const MOVE: &str = "import os, socket, sys, time
+r, w = os.pipe(); a, b = socket.socketpair()
+wire = os.dup(0); os.dup2(os.open('/dev/null', os.O_RDWR), 0)
+out = os.dup(1); os.dup2(2, 1)
+stat = os.fstat(wire)
+def say(n): os.write(out, b'%d\\n' % n)
+";
+
+#[test]
+fn a_moved_wire_is_found() {
+    let mut child = Started::python(&format!("{MOVE}say(stat.st_ino); os.read(wire, 1)"), Std::piped());
+    let inode = child.line().parse().unwrap();
+    assert_eq!(child.found().stdio[0], Stdio::Pipe(inode));
+    let id = child.found().id;
+    assert_eq!(Procfs::system().unwrap().process(id).unwrap().stdio[0], Stdio::Pipe(inode));
+}
+
+#[test]
+fn a_moved_wire_that_is_a_socket_is_found_hung_up_too() {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let script = format!("{MOVE}say(stat.st_ino); time.sleep(60)");
+    let mut child = Started::python(&script, Std::from(std::os::fd::OwnedFd::from(theirs)));
+    let inode = child.line().parse().unwrap();
+    assert_eq!(child.found().stdio[0], Stdio::Socket(inode));
+    drop(ours);
+    assert_eq!(child.found().stdio[0], Stdio::Socket(inode));
+}
+
+#[test]
+fn a_bridges_own_child_is_no_wire() {
+    // The only read end that leads out of the process leads to its child.
+    let script = "import os, subprocess, time
+out = os.dup(1); os.dup2(os.open('/dev/null', os.O_RDWR), 0); os.dup2(2, 1)
+c = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+os.write(out, b'ready\\n'); time.sleep(60)";
+    let mut child = Started::python(script, Std::piped());
+    child.line();
+    assert_eq!(child.found().stdio[0], Stdio::Null);
+}

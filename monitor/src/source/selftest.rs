@@ -1,0 +1,152 @@
+//! The proof that the kernel side works on this host: a child is started, and what is reported about it must agree with
+//! what /proc and wait(2) say. Wrong offsets, a missing hook, a /proc of another PID namespace all fail
+//! here, before anything is judged.
+
+use std::{
+    os::unix::process::ExitStatusExt as _,
+    process::{Command, Stdio as Io},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{getuid, setsid};
+
+use super::{birth, kernel::KernelSource, kernel_error::KernelError};
+use crate::model::{ExitStatus, ProcessEvent, ProcessId, Stdio, Tracking};
+
+/// The one argument that makes the program the self-test's child; see [`child`].
+pub const CHILD_ARGUMENT: &str = "__selftest-child";
+
+/// How long a record may stay behind another CPU's that is not finished.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the child does: all that is hooked.
+pub fn child() {
+    // It is no group leader, so this cannot fail; if it does the parent will say so.
+    let _ = setsid();
+}
+
+/// The command that runs this program as the self-test's child.
+pub fn command() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(CHILD_ARGUMENT);
+    command
+}
+
+/// Runs `command`, which has to call setsid(2) and end, and compares. Returns the records about other
+/// processes that came meanwhile.
+pub fn run(source: &mut KernelSource, mut command: Command) -> Result<Vec<ProcessEvent>, KernelError> {
+    let failed = |what: String| KernelError::SelfTest(what);
+    let me = birth::identity(std::process::id())
+        .ok_or_else(|| failed("cannot read /proc/self/stat".to_owned()))?;
+    source.track(me, Tracking::Member)?;
+    let seen = witness(source, &mut command);
+    source.untrack(me.pid)?;
+    let Seen { child, status, events } = seen?;
+
+    let (own, others): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| subject(event) == child.pid);
+    let setsid_hooked = source.hooks().iter().any(|hook| hook.contains("setsid"));
+    for (what, required, fits) in expectations(me, child, status) {
+        let found: Vec<_> = own.iter().filter(|event| kind(event) == what).collect();
+        match found.as_slice() {
+            [] if required || setsid_hooked => {
+                return Err(failed(format!("no {what} record came about process {child}")));
+            }
+            [] => {}
+            events if events.iter().any(|event| fits(event)) => {}
+            [event, ..] => return Err(failed(format!("the {what} record differs from /proc: {event:?}"))),
+        }
+    }
+    Ok(others)
+}
+
+struct Seen {
+    child: ProcessId,
+    status: ExitStatus,
+    events: Vec<ProcessEvent>,
+}
+
+fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, KernelError> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| KernelError::SelfTest(format!("{what}: {error}"));
+    command.stdin(Io::null()).stdout(Io::null()).stderr(Io::null());
+    let mut process = command.spawn().map_err(|e| failed("cannot start a child", &e))?;
+    // Alive or a zombie: it has its number and its birth until it is waited for.
+    let child = birth::identity(process.id());
+    let ended = process.wait().map_err(|e| failed("cannot wait for the child", &e))?;
+    let child = child.ok_or_else(|| failed("cannot read the child's /proc/PID/stat", &"no such process"))?;
+    let status = match (ended.code(), ended.signal()) {
+        (Some(code), _) => ExitStatus::Code(u8::try_from(code).unwrap_or(u8::MAX)),
+        (None, signal) => ExitStatus::Signal(signal.and_then(|s| u8::try_from(s).ok()).unwrap_or(0)),
+    };
+    let mut events = Vec::new();
+    let start = Instant::now();
+    loop {
+        source.drain(|event| events.push(event));
+        let ended = events.iter().any(|event| kind(event) == "exit" && subject(event) == child.pid);
+        if ended || start.elapsed() > PATIENCE {
+            return Ok(Seen { child, status, events });
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+type Expectation = (&'static str, bool, Box<dyn Fn(&ProcessEvent) -> bool>);
+
+/// For each kind: whether a record is required whatever is hooked, and what must be in it.
+fn expectations(me: ProcessId, child: ProcessId, ended: ExitStatus) -> Vec<Expectation> {
+    let user = getuid().as_raw();
+    let session = birth::session();
+    vec![
+        (
+            "fork",
+            true,
+            Box::new(move |event| {
+                matches!(event, ProcessEvent::Fork { creator, child: c, uid, sid, .. }
+                    if *creator == me && *c == child && *uid == user && session.is_none_or(|s| s == *sid))
+            }),
+        ),
+        (
+            "exec",
+            true,
+            Box::new(move |event| {
+                matches!(event, ProcessEvent::Exec { process, parent, uid, image, stdio, .. }
+                    if *process == child && *parent == me && *uid == user
+                        && !image.exe.is_empty() && !image.argv.is_empty() && *stdio == [Stdio::Null; 3])
+            }),
+        ),
+        (
+            "setsid",
+            false,
+            Box::new(
+                move |event| matches!(event, ProcessEvent::Setsid { process, sid, .. } if *process == child && *sid == child.pid),
+            ),
+        ),
+        (
+            "exit",
+            true,
+            Box::new(
+                move |event| matches!(event, ProcessEvent::Exit { process, status, .. } if *process == child && *status == ended),
+            ),
+        ),
+    ]
+}
+
+const fn kind(event: &ProcessEvent) -> &'static str {
+    match event {
+        ProcessEvent::Fork { .. } => "fork",
+        ProcessEvent::Exec { .. } => "exec",
+        ProcessEvent::Exit { .. } => "exit",
+        ProcessEvent::Setsid { .. } => "setsid",
+    }
+}
+
+/// The number of the process a record is about.
+const fn subject(event: &ProcessEvent) -> u32 {
+    match event {
+        ProcessEvent::Fork { child: process, .. }
+        | ProcessEvent::Exec { process, .. }
+        | ProcessEvent::Exit { process, .. }
+        | ProcessEvent::Setsid { process, .. } => process.pid,
+    }
+}

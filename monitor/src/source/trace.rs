@@ -1,0 +1,146 @@
+//! Recordings of everything the engine was told: what a bug report is made of.
+//!
+//! The format is NDJSON. The first line is a [`Header`], `{"orphand_trace":1,..}`: settings, rules and clock.
+//! Every other line is an [`Entry`], `{"at":12345,"input":"process",..}`: an input and when it was handed in.
+//! Arguments of processes have their secrets redacted like everywhere; still a trace tells what runs on a host:
+//! the file is readable by its owner only.
+
+mod reader;
+mod writer;
+
+use std::{io, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+pub use reader::TraceReader;
+pub use writer::TraceWriter;
+
+use crate::model::{BootTime, Input, Mode, ProcessId};
+
+/// The version of the format this orphand writes, and the latest it reads.
+pub const FORMAT: u32 = 1;
+
+/// The first line of a trace: what the engine was told once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The version of the format.
+    #[serde(rename = "orphand_trace")]
+    pub format: u32,
+    /// The version of orphand that recorded it.
+    pub version: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// `CLOCK_REALTIME` - `CLOCK_BOOTTIME` in nanoseconds when the recording began.
+    pub realtime_offset_ns: i64,
+    /// Whether it acted.
+    pub mode: Mode,
+    /// From the owner's exit to the verdict.
+    #[serde(rename = "grace_ns", with = "nanoseconds")]
+    pub grace: Duration,
+    /// From SIGTERM to SIGKILL.
+    #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
+    pub term_timeout: Duration,
+    /// Whether servers of another user than their owner's might be ended.
+    pub other_uids: bool,
+    /// The daemon and its ancestors.
+    pub ourselves: Vec<ProcessId>,
+    /// The text of the configuration (TOML), empty without one.
+    pub config: String,
+}
+
+/// An input of the engine and when it was handed in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The `now` it was handed in with.
+    pub at: BootTime,
+    /// What was handed in.
+    #[serde(flatten)]
+    pub input: Input,
+}
+
+/// Why a trace cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be opened.
+    #[error("cannot open the trace {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the trace {} at line {line}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is nothing in it.
+    #[error("{} is empty: not a trace; record one with `orphand run --record FILE`", .0.display())]
+    Empty(PathBuf),
+    /// It is something else.
+    #[error("{} is not a trace of orphand; record one with `orphand run --record FILE`", .0.display())]
+    Foreign(PathBuf),
+    /// It was recorded by a later orphand.
+    #[error(
+        "{} has format {found} of a newer orphand, this one reads up to {FORMAT}; replay it with that one",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+    /// A line is no input.
+    #[error("{}, line {line}: {source}; the trace is damaged", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The last line is cut off: the recording was interrupted or the file not copied whole.
+    #[error("{} ends in the middle of line {line}: the recording was cut off there", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// The file cannot be made.
+    #[error("cannot create the trace {}: {source}", path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is a file in the way.
+    #[error("{} exists and is not a trace: it was left as it is; choose another file for --record", .0.display())]
+    Occupied(PathBuf),
+}
+
+/// Durations as whole nanoseconds.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Agents and their runs.
+//!
+//! An agent is a process, or a chain of processes each of which took over from the one before by forking
+//! itself into the background. A run is one life of an agent with no agent above it; runs of the same agent
+//! (name and user) are numbered 1, 2, 3 ...: the generations.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    lineage::{AgentKey, Origin, ServerKey},
+    model::{BootTime, ProcessId},
+};
+
+/// An agent, alive or remembered because servers of it are alive.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// The name shown.
+    pub name: String,
+    /// Whether it is an agent only because it started a server.
+    pub implied: bool,
+    /// The process whose exit is the agent's.
+    pub main: ProcessId,
+    /// Whether `main` is a copy that took over from the process which was recognised.
+    pub took_over: bool,
+    /// The program it runs: whoever runs the same is a copy of it.
+    pub origin: Origin,
+    /// Real user id.
+    pub uid: u32,
+    /// Session id when it was recognised.
+    pub sid: u32,
+    /// The agent above it.
+    pub above: Option<AgentKey>,
+    /// The number of the run it belongs to: its own, or the top-most agent's.
+    pub generation: u64,
+    /// When it exited.
+    pub exited: Option<BootTime>,
+    /// Whether a signal ended it: then copies of it that are left are workers, not heirs.
+    pub killed: bool,
+    /// Its servers that are alive.
+    pub servers: BTreeSet<ServerKey>,
+}
+
+impl Agent {
+    /// Whether it lives.
+    pub const fn is_alive(&self) -> bool {
+        self.exited.is_none()
+    }
+}
+
+/// What is known of a process at the moment it turns out to be an agent.
+#[derive(Clone, Debug)]
+pub struct Newcomer {
+    /// The name shown.
+    pub name: String,
+    /// Whether no rule knows it.
+    pub implied: bool,
+    /// Its process.
+    pub main: ProcessId,
+    /// The program it runs.
+    pub origin: Origin,
+    /// Real user id.
+    pub uid: u32,
+    /// Session id.
+    pub sid: u32,
+    /// The nearest agent among its creators.
+    pub above: Option<AgentKey>,
+}
+
+/// All agents that live or are remembered.
+#[derive(Clone, Debug, Default)]
+pub struct Agents {
+    by_key: FxHashMap<AgentKey, Agent>,
+    by_main: FxHashMap<ProcessId, AgentKey>,
+    runs: FxHashMap<(String, u32), u64>,
+    next: u32,
+}
+
+impl Agents {
+    /// Enters an agent; counts a new run if there is none above it.
+    pub fn start(&mut self, new: Newcomer) -> AgentKey {
+        let above = new.above.filter(|a| self.by_key.contains_key(a));
+        let generation = if let Some(above) = above.and_then(|a| self.by_key.get(&a)) {
+            above.generation
+        } else {
+            let run = self.runs.entry((new.name.clone(), new.uid)).or_default();
+            *run += 1;
+            *run
+        };
+        self.next += 1;
+        let key = AgentKey(self.next);
+        let Newcomer { name, implied, main, origin, uid, sid, .. } = new;
+        let agent = Agent {
+            name,
+            implied,
+            main,
+            took_over: false,
+            origin,
+            uid,
+            sid,
+            above,
+            generation,
+            exited: None,
+            killed: false,
+            servers: BTreeSet::new(),
+        };
+        self.by_key.insert(key, agent);
+        self.by_main.insert(main, key);
+        key
+    }
+
+    /// The agent with this key.
+    pub fn get(&self, key: AgentKey) -> Option<&Agent> {
+        self.by_key.get(&key)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
+        self.by_key.get_mut(&key)
+    }
+
+    /// The living agent whose main process this is.
+    pub fn of(&self, main: ProcessId) -> Option<AgentKey> {
+        self.by_main.get(&main).copied()
+    }
+
+    /// `heir` goes on with the agent's work.
+    pub fn hand_over(&mut self, key: AgentKey, heir: ProcessId) {
+        if let Some(agent) = self.by_key.get_mut(&key) {
+            self.by_main.remove(&agent.main);
+            self.by_main.insert(heir, key);
+            agent.main = heir;
+            agent.took_over = true;
+        }
+    }
+
+    /// The agent exited.
+    pub fn end(&mut self, key: AgentKey, at: BootTime, killed: bool) {
+        if let Some(agent) = self.by_key.get_mut(&key) {
+            (agent.exited, agent.killed) = (Some(at), killed);
+            self.by_main.remove(&agent.main);
+        }
+    }
+
+    /// Forgets the dead that have no living servers and that nothing refers to.
+    pub fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
+        self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || is_referenced(*key));
+    }
+
+    /// The number of agents alive or remembered.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether none is alive or remembered.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// All, oldest first.
+    pub fn all(&self) -> Vec<(AgentKey, &Agent)> {
+        let mut all: Vec<_> = self.by_key.iter().map(|(k, a)| (*k, a)).collect();
+        all.sort_unstable_by_key(|(k, _)| *k);
+        all
+    }
+
+    /// The number of agents alive.
+    pub fn alive(&self) -> usize {
+        self.by_main.len()
+    }
+}

@@ -1,0 +1,205 @@
+//! Servers: what they are made of and how far their case has come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+
+use crate::{
+    lineage::{AgentKey, ServerKey},
+    model::{BootTime, Evidence, Guard, ProcessId, ServerView, Signal, Stdio},
+};
+
+/// An MCP stdio server: its launch chain, the server proper and its descendants.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The head of its launch chain when it was recognised; names the server for ever.
+    pub id: ProcessId,
+    /// The recognised process furthest down the launch chain.
+    pub proper: ProcessId,
+    /// The name shown.
+    pub name: String,
+    /// The rule that recognised it.
+    pub rule: String,
+    /// Its standard input when it was born.
+    pub wire: Stdio,
+    /// Who owns it.
+    pub owner: Option<AgentKey>,
+    /// Its living processes, launchers that belong to nobody else not included.
+    pub processes: BTreeSet<ProcessId>,
+    /// Those of them that a rule recognised.
+    pub recognised: BTreeSet<ProcessId>,
+    /// Shells and launchers around it, nearest first.
+    pub wrappers: Vec<ProcessId>,
+    /// Resident memory when last measured, in bytes.
+    pub rss_bytes: Option<u64>,
+    /// It as last shown with all its processes: what is told when it has ended.
+    pub last_view: Option<ServerView>,
+    /// Whether it was there before us and its owner is not known yet.
+    pub found: bool,
+    /// Looks in a row that could not see everything.
+    pub blind_looks: u32,
+    /// How far its case has come.
+    pub state: State,
+    /// When the engine will look at it again.
+    pub timer: Option<BootTime>,
+}
+
+/// How far the case of a server has come.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// Its owner is alive, or it never had one.
+    Live,
+    /// Its owner has exited.
+    Suspect {
+        /// When the owner exited.
+        since: BootTime,
+        /// When the grace ends.
+        deadline: BootTime,
+    },
+    /// It is an orphan.
+    Orphan(Box<Case>),
+}
+
+/// The case of an orphan.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// When its owner exited.
+    pub since: BootTime,
+    /// What speaks for it.
+    pub evidence: Vec<Evidence>,
+    /// What forbids to end it.
+    pub guards: Vec<Guard>,
+    /// How far ending it has come.
+    pub stage: Stage,
+    /// How often it was looked at in vain, for the next look's delay.
+    pub looks: u32,
+    /// Resident memory at the verdict, in bytes.
+    pub rss_bytes: u64,
+    /// When the first signal was sent.
+    pub first_signal: Option<BootTime>,
+    /// What was sent to whom.
+    pub signalled: BTreeMap<ProcessId, Signal>,
+    /// What could not be signalled.
+    pub refused: BTreeSet<ProcessId>,
+}
+
+/// How far ending an orphan has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A guard holds.
+    Spared,
+    /// The server proper was asked to end.
+    Leaf,
+    /// All of it was asked to end.
+    Rest,
+    /// What is left is being killed.
+    Kill,
+    /// Something could not be ended; nobody tries any more.
+    Failed,
+}
+
+impl Server {
+    /// Its case, if it is an orphan.
+    pub fn case(&self) -> Option<&Case> {
+        match &self.state {
+            State::Orphan(case) => Some(case),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn case_mut(&mut self) -> Option<&mut Case> {
+        match &mut self.state {
+            State::Orphan(case) => Some(case),
+            _ => None,
+        }
+    }
+
+    /// The signal that was needed, if any was sent.
+    pub fn strongest_signal(&self) -> Option<Signal> {
+        self.case().and_then(|c| c.signalled.values().max().copied())
+    }
+
+    /// Whether the process is the server's or one of its wrappers.
+    pub fn contains(&self, process: ProcessId) -> bool {
+        self.processes.contains(&process) || self.wrappers.contains(&process)
+    }
+}
+
+/// All servers that are alive.
+#[derive(Clone, Debug, Default)]
+pub struct Servers {
+    by_key: FxHashMap<ServerKey, Server>,
+    timers: BTreeSet<(BootTime, ServerKey)>,
+    next: u32,
+}
+
+impl Servers {
+    /// Enters a server.
+    pub fn start(&mut self, server: Server) -> ServerKey {
+        self.next += 1;
+        let key = ServerKey(self.next);
+        self.by_key.insert(key, server);
+        key
+    }
+
+    /// The server with this key.
+    pub fn get(&self, key: ServerKey) -> Option<&Server> {
+        self.by_key.get(&key)
+    }
+
+    /// The same, to be changed; its timer through [`Servers::set_timer`] only.
+    pub fn get_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
+        self.by_key.get_mut(&key)
+    }
+
+    /// Takes a server out.
+    pub fn remove(&mut self, key: ServerKey) -> Option<Server> {
+        self.set_timer(key, None);
+        self.by_key.remove(&key)
+    }
+
+    /// When to look at it again.
+    pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
+        if let Some(server) = self.by_key.get_mut(&key) {
+            if let Some(old) = server.timer {
+                self.timers.remove(&(old, key));
+            }
+            server.timer = at;
+            if let Some(at) = at {
+                self.timers.insert((at, key));
+            }
+        }
+    }
+
+    /// The next timer.
+    pub fn next_timer(&self) -> Option<BootTime> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The server whose timer has run out, the timer removed.
+    pub fn due(&mut self, now: BootTime) -> Option<ServerKey> {
+        let (at, key) = *self.timers.first()?;
+        (at <= now).then(|| {
+            self.set_timer(key, None);
+            key
+        })
+    }
+
+    /// All keys, oldest first.
+    pub fn keys(&self) -> Vec<ServerKey> {
+        let mut keys: Vec<_> = self.by_key.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The number of servers.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+}

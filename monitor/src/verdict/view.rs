@@ -1,0 +1,47 @@
+//! Agents, servers and processes as events show them.
+
+use super::{Agent, Server};
+use crate::{
+    lineage::{Graph, Node},
+    model::{AgentView, Image, ProcessId, ProcessView, ServerView},
+};
+
+/// A process.
+pub fn process_view(node: &Node) -> ProcessView {
+    let Image { exe, argv, argv_truncated } = node.image.as_deref().cloned().unwrap_or_default();
+    ProcessView { pid: node.id.pid, start: node.id.start, uid: node.uid, exe, argv, argv_truncated }
+}
+
+/// An agent.
+pub fn agent_view(agent: &Agent) -> AgentView {
+    AgentView {
+        name: agent.name.clone(),
+        pid: agent.main.pid,
+        start: agent.main.start,
+        generation: Some(agent.generation),
+        unit: None,
+        invocation_id: None,
+        alive: agent.is_alive(),
+        implied: agent.implied,
+    }
+}
+
+/// A server with its living processes, from the head of the launch chain down.
+pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
+    let mut nodes: Vec<&Node> =
+        server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
+    nodes.sort_by_key(|n| n.order);
+    nodes.dedup_by_key(|n| n.id);
+    ServerView {
+        id: server.id.to_string(),
+        name: server.name.clone(),
+        rule: server.rule.clone(),
+        processes: nodes.into_iter().map(process_view).collect(),
+        rss_bytes: server.rss_bytes,
+        session_leader: leads_session(server.proper, graph),
+    }
+}
+
+fn leads_session(process: ProcessId, graph: &Graph) -> bool {
+    graph.get(process).is_some_and(|n| n.sid == n.id.pid)
+}

@@ -1,0 +1,61 @@
+//! setsid(2), before and after exec.
+
+use monitor::{
+    model::{ProcessEvent, SetsidHook},
+    source::kernel::{KernelOptions, KernelSource},
+};
+
+use crate::stage::{Play, fork_of, options, play_on};
+
+const SCRIPT: &str = r#"
+if os.fork() == 0:
+    say("before"); os.setsid(); say("leader")
+    try: os.setsid()
+    except PermissionError: say("refused")
+    if os.fork() == 0:
+        say("below"); os._exit(0)
+    wait(); os._exit(0)
+wait()
+"#;
+
+fn setsids(play: &Play) -> Vec<(monitor::model::ProcessId, u32)> {
+    let one = |e: &ProcessEvent| match e {
+        ProcessEvent::Setsid { process, sid, .. } => Some((*process, *sid)),
+        _ => None,
+    };
+    play.events.iter().filter_map(one).collect()
+}
+
+fn check(hook: SetsidHook) {
+    let mut source = KernelSource::open(&KernelOptions { setsid: hook, ..options() }).unwrap();
+    let play = play_on(&mut source, SCRIPT);
+    let leader = play.truth.id("leader");
+    play.truth.line("refused");
+    // Once: the second call was refused.
+    assert_eq!(setsids(&play), [(leader, leader.pid)]);
+    assert_eq!(fork_of(&play.events, play.truth.id("below")).2, leader.pid);
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn seen_by_whatever_hook_there_is() {
+    check(SetsidHook::Auto);
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn seen_by_the_tracepoint() {
+    check(SetsidHook::Tracepoint);
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn without_a_hook_the_fork_below_tells() {
+    let mut source = KernelSource::open(&options()).unwrap();
+    assert!(!source.hooks().iter().any(|hook| hook.contains("setsid")));
+    let play = play_on(&mut source, SCRIPT);
+    let leader = play.truth.id("leader");
+    assert_eq!(setsids(&play), []);
+    assert_ne!(fork_of(&play.events, leader).2, leader.pid);
+    assert_eq!(fork_of(&play.events, play.truth.id("below")).2, leader.pid);
+}

@@ -1,0 +1,391 @@
+//! Random stories: lists of acts, chosen so that every list means something and shrinks to a shorter one.
+//!
+//! An act names its actors by a number that is taken modulo those present; with nobody present it does nothing.
+
+use std::time::Duration;
+
+use monitor::{
+    engine::Settings,
+    model::{ExitStatus, Mode, ProcessId},
+};
+use proptest::prelude::*;
+
+use crate::{
+    files::End,
+    host::Manners,
+    kernel::{Conduct, OnTerm},
+    launch::Launch,
+    programs::{self, Recipe},
+    world::{AgentKind, World},
+};
+
+/// What grows below a server.
+#[derive(Clone, Copy, Debug)]
+pub enum Growth {
+    Browser,
+    Helper,
+    Multiplexer,
+    Conmon,
+    /// An agent with a server of its own.
+    Agent,
+    /// A server behind a bridge: part of the server in front.
+    Bridged,
+}
+
+/// One thing that somebody does.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    Agent(AgentKind),
+    /// An agent below another one: a shell tool runs it.
+    AgentBelow(AgentKind, u8),
+    /// An agent in a terminal of a multiplexer.
+    AgentInMultiplexer(AgentKind),
+    Server(u8, Launch),
+    /// A server on a pipe that a shell made: below an agent or at the prompt.
+    ShellServer(Option<u8>, Recipe),
+    /// A server at the other end of a remote shell.
+    RemoteServer(Recipe),
+    /// A server on a terminal, or with a service's null input: no wire.
+    Wireless(bool),
+    Grow(u8, Growth),
+    /// The host of a server ends.
+    HostExits(u8, Option<u8>),
+    LauncherDies(u8),
+    WrapperDies(u8, u8),
+    ServerEnds(u8),
+    HangUp(u8),
+    HandOver(u8, u8),
+    /// Forked pool workers.
+    Workers(u8, u8),
+    Background(u8, bool),
+    ExecsItself(u8),
+    /// A shell tool's job: a development server, a build.
+    Job(u8, bool),
+    /// A child whose parent is its creator's parent.
+    Sibling(u8),
+    Storm(u8),
+    Elapse(u16),
+}
+
+/// A story with its circumstances.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// What happens before the daemon starts.
+    pub before: Vec<Act>,
+    pub acts: Vec<Act>,
+    pub space: u32,
+    pub lag_ms: u16,
+    pub gone_first: bool,
+    pub observe: bool,
+    pub other_uids: bool,
+    /// For each record, whether it is lost.
+    pub faults: Vec<bool>,
+}
+
+impl Story {
+    pub fn settings(&self) -> Settings {
+        let mode = if self.observe { Mode::Observe } else { Mode::Reap };
+        Settings { mode, other_uids: self.other_uids, ..Settings::default() }
+    }
+
+    pub fn manners(&self) -> Manners {
+        let lag = Duration::from_millis(self.lag_ms.into());
+        Manners { lag, gone_first: self.gone_first, ..Manners::default() }
+    }
+
+    /// The world at the beginning, and after `prepare` had a hand in it the end, settled.
+    pub fn play(&self, prepare: impl FnOnce(&mut World)) -> World {
+        let mut world = World::new(self.settings(), self.manners(), self.space);
+        prepare(&mut world);
+        for act in &self.before {
+            act.play(&mut world);
+        }
+        world.host.start();
+        world.host.kernel.records.faults = self.faults.iter().copied().collect();
+        for act in &self.acts {
+            act.play(&mut world);
+        }
+        world.host.kernel.records.faults.clear();
+        world.host.settle();
+        world
+    }
+}
+
+impl Act {
+    #[expect(clippy::too_many_lines, reason = "one arm an act")]
+    pub fn play(self, world: &mut World) -> Option<()> {
+        match self {
+            Self::Agent(kind) => world.agent(kind, None).map(drop),
+            Self::AgentBelow(kind, host) => {
+                let tool = world.spawn(world.living_host(host)?, &programs::TOOL, Conduct::default())?;
+                world.agent(kind, Some(tool)).map(drop)
+            }
+            Self::AgentInMultiplexer(kind) => {
+                let tmux = world.sanctuary(world.shell, &programs::TMUX)?;
+                let shell = world.spawn(tmux, &programs::BASH, Conduct::default())?;
+                world.agent(kind, Some(shell)).map(drop)
+            }
+            Self::Server(host, launch) => world.server(world.living_host(host)?, launch).map(drop),
+            Self::ShellServer(below, recipe) => {
+                let above = below.and_then(|host| world.living_host(host));
+                let by_rule = above.filter(|a| world.host.truth.agents.contains(a));
+                let maker = match above {
+                    Some(agent) => world.spawn(agent, &programs::TOOL, Conduct::default())?,
+                    None => world.shell,
+                };
+                let place =
+                    world.unowned_server(maker, by_rule.or(above), Launch { recipe, ..Launch::default() });
+                place.map(drop)
+            }
+            Self::RemoteServer(recipe) => {
+                let launch = Launch { recipe, socket: true, ..Launch::default() };
+                world.unowned_server(world.sshd, None, launch).map(drop)
+            }
+            Self::Wireless(terminal) => {
+                let server = world.fork(world.shell)?;
+                if !terminal {
+                    world.host.kernel.open(server, 0, End::Null, false);
+                }
+                for step in Recipe::Console.steps() {
+                    if let programs::Step::Exec(program) = step {
+                        world.exec(server, program, Conduct::default());
+                    }
+                }
+                Some(())
+            }
+            Self::Grow(place, growth) => world.grow(world.living_leaf(place)?, growth),
+            Self::HostExits(host, code) => {
+                let status = code.map_or(ExitStatus::Signal(9), ExitStatus::Code);
+                world.exit(world.living_host(host)?, status);
+                Some(())
+            }
+            Self::LauncherDies(n) => {
+                let launcher = pick(&world.launchers, n)?;
+                world.kill(launcher);
+                Some(())
+            }
+            Self::WrapperDies(place, link) => {
+                let place = world.place(place)?;
+                let chain = world.host.truth.services[place].chain.clone();
+                let wrapper = pick(&chain[..chain.len() - 1], link)?;
+                world.kill(wrapper);
+                Some(())
+            }
+            Self::ServerEnds(place) => {
+                let leaf = world.living_leaf(place)?;
+                world.exit(leaf, ExitStatus::Code(0));
+                Some(())
+            }
+            Self::HangUp(place) => {
+                let place = world.place(place)?;
+                world.hang_up(place);
+                Some(())
+            }
+            Self::HandOver(place, to) => {
+                let place = world.place(place)?;
+                let to = world.living_host(to)?;
+                world.hand_over(place, to);
+                Some(())
+            }
+            Self::Workers(host, count) => {
+                for _ in 0..=count % 3 {
+                    world.fork(world.living_host(host)?)?;
+                }
+                Some(())
+            }
+            Self::Background(host, twice) => world.background(world.living_host(host)?, twice).map(drop),
+            Self::ExecsItself(host) => {
+                let host = world.living_host(host)?;
+                world.exec_itself(host);
+                Some(())
+            }
+            Self::Job(host, detached) => {
+                let tool = world.spawn(world.living_host(host)?, &programs::TOOL, Conduct::default())?;
+                let job = world.spawn(tool, &programs::VITE, Conduct::default())?;
+                if detached {
+                    world.setsid(job);
+                    world.exit(tool, ExitStatus::Code(0));
+                }
+                Some(())
+            }
+            Self::Sibling(host) => {
+                let child = world.host.kernel.fork_sibling(world.living_host(host)?)?;
+                world.host.breathe();
+                world.exec(child, &programs::VITE, Conduct::default());
+                Some(())
+            }
+            Self::Storm(count) => {
+                world.storm(u32::from(count) % 64);
+                Some(())
+            }
+            Self::Elapse(ms) => {
+                world.host.elapse(Duration::from_millis(ms.into()));
+                Some(())
+            }
+        }
+    }
+}
+
+fn pick<T: Copy>(from: &[T], n: u8) -> Option<T> {
+    from.get(usize::from(n).checked_rem(from.len())?).copied()
+}
+
+impl World {
+    fn living_host(&self, n: u8) -> Option<ProcessId> {
+        let living: Vec<ProcessId> =
+            self.hosts.iter().copied().filter(|h| self.host.kernel.alive(*h)).collect();
+        pick(&living, n)
+    }
+
+    fn place(&self, n: u8) -> Option<usize> {
+        let places: Vec<usize> = (0..self.host.truth.services.len()).collect();
+        pick(&places, n)
+    }
+
+    fn living_leaf(&self, n: u8) -> Option<ProcessId> {
+        let leaf = self.host.truth.services[self.place(n)?].leaf();
+        self.host.kernel.alive(leaf).then_some(leaf)
+    }
+
+    pub fn grow(&mut self, leaf: ProcessId, growth: Growth) -> Option<()> {
+        match growth {
+            Growth::Browser => self.browser(leaf).map(drop),
+            Growth::Helper => self.spawn(leaf, &programs::GIT, Conduct::default()).map(drop),
+            Growth::Multiplexer => self.sanctuary(leaf, &programs::TMUX).map(drop),
+            Growth::Conmon => self.sanctuary(leaf, &programs::CONMON).map(drop),
+            Growth::Agent => {
+                let tool = self.spawn(leaf, &programs::TOOL, Conduct::default())?;
+                let agent = self.agent(AgentKind::Claude, Some(tool))?;
+                self.server(agent, Launch::default()).map(drop)
+            }
+            Growth::Bridged => {
+                let front = self.host.truth.services.iter_mut().find(|s| s.leaf() == leaf)?;
+                front.bridged = true;
+                self.launch(leaf, Launch::default()).map(drop)
+            }
+        }
+    }
+
+    /// An agent replaces itself with a new version of its program.
+    pub fn exec_itself(&mut self, host: ProcessId) {
+        let image = self.host.kernel.get(host).map(|p| p.image.clone());
+        let again = AgentKind::ALL.into_iter().find_map(|kind| {
+            let program = kind.programs().last()?;
+            (Some(program.image()) == image).then_some(*program)
+        });
+        if let Some(program) = again {
+            self.exec(host, program, Conduct::default());
+        }
+    }
+}
+
+fn recipe() -> impl Strategy<Value = Recipe> {
+    prop::sample::select(Recipe::ALL.to_vec())
+}
+
+fn kind() -> impl Strategy<Value = AgentKind> {
+    prop::sample::select(AgentKind::ALL.to_vec())
+}
+
+fn conduct() -> impl Strategy<Value = Conduct> {
+    let on_term = prop_oneof![
+        4 => Just(OnTerm::Obey),
+        2 => Just(OnTerm::Ignore),
+        1 => Just(OnTerm::ForkAndExit),
+        1 => Just(OnTerm::ForkAndStay),
+    ];
+    let eof = prop_oneof![3 => Just(None), 1 => (0u32..30_000).prop_map(Some)];
+    (on_term, eof, prop::bool::weighted(0.04), prop::bool::weighted(0.04)).prop_map(
+        |(on_term, exits_at_eof, opted_out, serves_clients)| Conduct {
+            on_term,
+            exits_at_eof,
+            waits: false,
+            opted_out,
+            serves_clients,
+        },
+    )
+}
+
+fn launch() -> impl Strategy<Value = Launch> {
+    let odd = prop::bool::weighted(0.15);
+    let uid = prop::option::weighted(0.05, Just(1001));
+    (recipe(), any::<bool>(), odd, odd, odd, odd, uid, conduct()).prop_map(
+        |(recipe, socket, leaky, setsid, double_fork, moves_wire, uid, conduct)| Launch {
+            recipe,
+            socket,
+            leaky,
+            setsid,
+            double_fork,
+            moves_wire,
+            uid,
+            conduct,
+        },
+    )
+}
+
+fn growth() -> impl Strategy<Value = Growth> {
+    prop::sample::select(vec![
+        Growth::Browser,
+        Growth::Helper,
+        Growth::Multiplexer,
+        Growth::Conmon,
+        Growth::Agent,
+        Growth::Bridged,
+    ])
+}
+
+/// One act.
+pub fn act() -> impl Strategy<Value = Act> {
+    let n = any::<u8>;
+    prop_oneof![
+        6 => kind().prop_map(Act::Agent),
+        2 => (kind(), n()).prop_map(|(k, h)| Act::AgentBelow(k, h)),
+        1 => kind().prop_map(Act::AgentInMultiplexer),
+        14 => (n(), launch()).prop_map(|(h, l)| Act::Server(h, l)),
+        1 => (prop::option::of(n()), recipe()).prop_map(|(b, r)| Act::ShellServer(b, r)),
+        1 => recipe().prop_map(Act::RemoteServer),
+        1 => any::<bool>().prop_map(Act::Wireless),
+        4 => (n(), growth()).prop_map(|(p, g)| Act::Grow(p, g)),
+        7 => (n(), prop::option::of(0u8..2)).prop_map(|(h, c)| Act::HostExits(h, c)),
+        1 => n().prop_map(Act::LauncherDies),
+        2 => (n(), n()).prop_map(|(p, l)| Act::WrapperDies(p, l)),
+        2 => n().prop_map(Act::ServerEnds),
+        2 => n().prop_map(Act::HangUp),
+        1 => (n(), n()).prop_map(|(p, t)| Act::HandOver(p, t)),
+        2 => (n(), n()).prop_map(|(h, c)| Act::Workers(h, c)),
+        2 => (n(), any::<bool>()).prop_map(|(h, t)| Act::Background(h, t)),
+        1 => n().prop_map(Act::ExecsItself),
+        2 => (n(), any::<bool>()).prop_map(|(h, d)| Act::Job(h, d)),
+        1 => n().prop_map(Act::Sibling),
+        2 => n().prop_map(Act::Storm),
+        8 => prop_oneof![0u16..100, 0u16..20_000].prop_map(Act::Elapse),
+    ]
+}
+
+/// A story without losses that the daemon sees from the beginning.
+pub fn story() -> impl Strategy<Value = Story> {
+    let acts = prop::collection::vec(act(), 1..30);
+    (acts, 60u32..200, 0u16..50, any::<bool>(), prop::bool::weighted(0.1)).prop_map(
+        |(acts, space, lag_ms, gone_first, other_uids)| Story {
+            before: Vec::new(),
+            acts,
+            space,
+            lag_ms,
+            gone_first,
+            observe: false,
+            other_uids,
+            faults: Vec::new(),
+        },
+    )
+}
+
+/// A story whose first part the daemon finds in /proc.
+pub fn late_story() -> impl Strategy<Value = Story> {
+    (story(), prop::collection::vec(act(), 1..15)).prop_map(|(story, before)| Story { before, ..story })
+}
+
+/// A story of which records are lost.
+pub fn lossy_story() -> impl Strategy<Value = Story> {
+    let faults = prop::collection::vec(prop::bool::weighted(0.2), 0..200);
+    (story(), faults).prop_map(|(story, faults)| Story { faults, ..story })
+}

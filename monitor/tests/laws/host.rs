@@ -1,0 +1,370 @@
+//! The host: runs an engine against the model kernel the way the daemon's loop does.
+//!
+//! Every question is answered from the model, every signal goes through the identity check, time is the model's.
+//! It keeps a log of all that went in and out, and asks [`Truth`] about each signal at the moment it lands.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use monitor::{
+    engine::{Engine, Settings},
+    model::{
+        About, Answer, BootTime, Effect, Holder, Input, Losses, Memory, ProcessFacts, ProcessId, ServerFacts,
+        Signal, SignalError, Snapshot, SnapshotProcess, WireState,
+    },
+};
+
+use crate::{
+    files::End,
+    kernel::{Kernel, Process},
+    log::{Given, Log, Shot},
+    truth::Truth,
+};
+
+/// What the laws are tested against: the engine, or a twin of it that is broken on purpose.
+pub trait Core {
+    fn handle(&mut self, now: BootTime, input: Input);
+    fn handle_timeout(&mut self, now: BootTime);
+    fn poll_effect(&mut self) -> Option<Effect>;
+    fn poll_timeout(&self) -> Option<BootTime>;
+}
+
+impl Core for Engine {
+    fn handle(&mut self, now: BootTime, input: Input) {
+        Self::handle(self, now, input);
+    }
+    fn handle_timeout(&mut self, now: BootTime) {
+        Self::handle_timeout(self, now);
+    }
+    fn poll_effect(&mut self) -> Option<Effect> {
+        Self::poll_effect(self)
+    }
+    fn poll_timeout(&self) -> Option<BootTime> {
+        Self::poll_timeout(self)
+    }
+}
+
+/// How the shell behaves; the twins change it.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a defect or a habit of its own")]
+pub struct Manners {
+    /// How long records wait in the ring at most.
+    pub lag: Duration,
+    /// Whether pidfds are looked at before the ring.
+    pub gone_first: bool,
+    /// Whether the identity is compared before a signal. Only a twin does not.
+    pub compares: bool,
+    /// Whether the target of every signal ends and its number is reused just before the signal.
+    pub treacherous: bool,
+    /// Whether each record is delivered twice.
+    pub stutters: bool,
+    /// Whether the system refuses every signal.
+    pub refuses: bool,
+    /// Whether the probes see nothing.
+    pub blind: bool,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            lag: Duration::from_millis(20),
+            gone_first: false,
+            compares: true,
+            treacherous: false,
+            stutters: false,
+            refuses: false,
+            blind: false,
+        }
+    }
+}
+
+/// Engine, kernel, truth and log.
+pub struct Host {
+    pub kernel: Kernel,
+    pub core: Box<dyn Core>,
+    pub truth: Truth,
+    pub log: Log,
+    pub manners: Manners,
+    pub settings: Settings,
+    drain_at: Option<BootTime>,
+    pidfds: BTreeSet<ProcessId>,
+    resync: bool,
+    running: bool,
+}
+
+impl Host {
+    pub fn new(kernel: Kernel, truth: Truth, settings: Settings, manners: Manners) -> Self {
+        let core = Box::new(Engine::new(settings.clone()));
+        Self {
+            kernel,
+            core,
+            truth,
+            log: Log::default(),
+            manners,
+            settings,
+            drain_at: None,
+            pidfds: BTreeSet::new(),
+            resync: false,
+            running: false,
+        }
+    }
+
+    /// Attach, look at /proc, be ready.
+    pub fn start(&mut self) {
+        self.kernel.records.attached = true;
+        self.running = true;
+        self.truth.since = self.kernel.now();
+        self.truth.partial = !self.truth.services.is_empty();
+        for service in &mut self.truth.services {
+            service.found_ownerless = service.owner.is_some_and(|o| !self.kernel.alive(o));
+            let other_end = service.wire.and_then(|wire| self.kernel.opposite(wire));
+            let outside = |p: &Process| !self.kernel.descends(p.id, service.head());
+            let silent = other_end.is_none_or(|end| !self.kernel.holders(end).any(outside));
+            service.found_silent = silent && !self.truth.agents.contains(&service.maker);
+        }
+        self.look();
+        let ready =
+            Input::Ready { kernel: "6.18.0".to_owned(), hooks: vec!["sched_process_exit".to_owned()] };
+        self.give(ready);
+        self.wake();
+    }
+
+    /// Called between system calls of the world: wakes the daemon if it is time.
+    pub fn breathe(&mut self) {
+        if !self.running {
+            return;
+        }
+        let now = self.kernel.now();
+        if !self.kernel.records.is_empty() && self.drain_at.is_none() {
+            self.drain_at = Some(now + self.manners.lag);
+        }
+        let timer = self.core.poll_timeout().is_some_and(|t| t <= now);
+        if timer || self.kernel.records.wake || self.drain_at.is_some_and(|t| t <= now) {
+            self.wake();
+        }
+    }
+
+    /// Lets time pass, with all that happens by itself meanwhile.
+    pub fn elapse(&mut self, time: Duration) {
+        let end = self.kernel.now() + time;
+        let mut still = 0;
+        loop {
+            let now = self.kernel.now();
+            let timer = self.core.poll_timeout().filter(|_| self.running);
+            let next = [self.kernel.next_plan(), timer, self.drain_at].into_iter().flatten().min();
+            let Some(next) = next.filter(|t| *t <= end) else { break };
+            still = if next > now { 0 } else { still + 1 };
+            assert!(still < 1000, "the engine wants to be called at {next:?} again and again");
+            self.kernel.advance_to(next);
+            self.kernel.run_plans();
+            self.breathe();
+        }
+        self.kernel.advance_to(end);
+        self.breathe();
+    }
+
+    /// Lets time pass until nothing is due any more.
+    pub fn settle(&mut self) {
+        let rounds = self.settings.grace + self.settings.term_timeout * 8 + Duration::from_secs(60);
+        self.elapse(rounds);
+        self.wake();
+        self.elapse(rounds);
+    }
+
+    /// One turn of the daemon's loop.
+    pub fn wake(&mut self) {
+        self.drain_at = None;
+        if self.manners.gone_first {
+            self.tell_gone();
+        }
+        self.drain();
+        self.tell_gone();
+        let now = self.kernel.now();
+        if self.core.poll_timeout().is_some_and(|t| t <= now) {
+            self.log.given.push((now, Given::Timeout));
+            self.core.handle_timeout(now);
+            self.perform();
+        }
+        for _ in 0..4 {
+            if !std::mem::take(&mut self.resync) {
+                break;
+            }
+            self.look();
+        }
+    }
+
+    fn drain(&mut self) {
+        let (records, losses) = self.kernel.records.drain();
+        self.kernel.drained();
+        for event in records {
+            if self.manners.stutters {
+                self.give(Input::Process { event: event.clone() });
+            }
+            self.give(Input::Process { event });
+        }
+        if losses != Losses::default() {
+            self.log.first_loss.get_or_insert(self.kernel.now());
+            (self.truth.partial, self.truth.lossy) = (true, true);
+            self.give(Input::Lost { losses });
+        }
+    }
+
+    /// Drains, lets the tick end, then reads /proc: births are told in ticks, and of what was born in the
+    /// horizon's own tick nothing is concluded, although its fork may have been lost before the drain.
+    /// (The model's clock need not be moved for that: nothing happens meanwhile.)
+    fn look(&mut self) {
+        self.drain();
+        let horizon = BootTime((self.kernel.now().ticks() + 1) * 10_000_000);
+        self.log.first_look.get_or_insert(horizon);
+        self.log.last_look = Some(horizon);
+        let processes = self.kernel.living().map(describe).collect();
+        self.give(Input::Snapshot { snapshot: Snapshot { horizon, processes } });
+    }
+
+    fn tell_gone(&mut self) {
+        let gone: Vec<ProcessId> = self.pidfds.iter().copied().filter(|p| !self.kernel.alive(*p)).collect();
+        if !gone.is_empty() {
+            // As the daemon does: what they did before they ended comes first.
+            self.drain();
+        }
+        for process in gone {
+            self.pidfds.remove(&process);
+            self.give(Input::Gone { process });
+        }
+    }
+
+    /// Hands something in and carries out what follows from it.
+    pub fn give(&mut self, input: Input) {
+        let now = self.kernel.now();
+        self.log.given.push((now, Given::Input(input.clone())));
+        self.core.handle(now, input);
+        self.perform();
+    }
+
+    /// Carries out effects in order. A question is answered before anything else is handed in.
+    fn perform(&mut self) {
+        let mut later = Vec::new();
+        let mut effects = 0;
+        while let Some(effect) = self.core.poll_effect() {
+            effects += 1;
+            assert!(effects < 100_000, "the engine never stops asking");
+            let now = self.kernel.now();
+            self.log.effects.push((now, effect.clone()));
+            match effect {
+                Effect::Ask { token, about } => {
+                    let input = Input::Answered { token, answer: self.answer(about) };
+                    self.log.given.push((now, Given::Input(input.clone())));
+                    self.core.handle(now, input);
+                }
+                Effect::Signal { process, signal } => {
+                    let error = self.shoot(process, signal);
+                    later.push(Input::Signalled { process, signal, error });
+                }
+                // The shell looks whether the number still names the process, then enters it.
+                Effect::Track { process, tracking } if self.kernel.alive(process) => {
+                    self.kernel.records.track(process.pid, tracking);
+                }
+                Effect::Emit { .. } | Effect::Track { .. } => {}
+                Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
+                Effect::Resync => self.resync = true,
+            }
+        }
+        for input in later {
+            self.give(input);
+        }
+    }
+
+    fn shoot(&mut self, meant: ProcessId, signal: Signal) -> Option<SignalError> {
+        if self.manners.treacherous && self.kernel.alive(meant) {
+            self.kernel.replace(meant);
+        }
+        let at = self.kernel.now();
+        let lawful = self.truth.permits(&self.kernel, meant, self.settings.grace);
+        let mut shot = Shot { at, meant, signal, hit: None, wrong: None };
+        let same = self.kernel.alive(meant);
+        let error = if self.manners.refuses {
+            Some(SignalError::System { errno: 1, message: "pidfd_send_signal: not permitted".to_owned() })
+        } else if self.manners.compares && !same {
+            Some(SignalError::Gone)
+        } else {
+            shot.hit = self.kernel.signal(meant.pid, signal);
+            self.pidfds.extend(shot.hit);
+            None
+        };
+        shot.wrong = match shot.hit {
+            Some(hit) if hit != meant => Some(format!("meant {meant}, hit {hit}")),
+            Some(_) => lawful.err(),
+            None => None,
+        };
+        self.log.shots.push(shot);
+        error
+    }
+
+    fn answer(&self, about: About) -> Answer {
+        match about {
+            About::Memory(processes) => Answer::Memory {
+                processes: processes
+                    .into_iter()
+                    .filter(|p| self.kernel.alive(*p))
+                    .map(|process| Memory { process, rss_bytes: rss(process) })
+                    .collect(),
+            },
+            About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
+            About::Server { processes, wire } => Answer::Server {
+                facts: if self.manners.blind {
+                    ServerFacts { blind: Some("cannot read /proc".to_owned()), ..ServerFacts::default() }
+                } else {
+                    self.facts(&processes, wire)
+                },
+            },
+        }
+    }
+
+    fn facts(&self, processes: &[ProcessId], wire: monitor::model::Stdio) -> ServerFacts {
+        let living: Vec<&Process> = processes.iter().filter_map(|p| self.kernel.get(*p)).collect();
+        let end = living.iter().filter_map(|p| p.files.wire()).find(|end| end.stdio() == wire);
+        ServerFacts {
+            processes: living.iter().map(|p| facts(p)).collect(),
+            wire: end.map_or(WireState::Unknown, |end| self.wire(end)),
+            serves_clients: living.iter().any(|p| p.conduct.serves_clients),
+            opted_out: living.iter().any(|p| p.conduct.opted_out),
+            blind: None,
+        }
+    }
+
+    fn wire(&self, end: End) -> WireState {
+        let holders: Vec<Holder> = self
+            .kernel
+            .opposite(end)
+            .into_iter()
+            .flat_map(|other| self.kernel.holders(other))
+            .map(|p| Holder { process: p.id, uid: p.uid, sid: p.sid, image: p.image.clone() })
+            .collect();
+        if holders.is_empty() { WireState::HungUp } else { WireState::Held(holders) }
+    }
+}
+
+/// Resident memory: any number that differs between processes.
+pub fn rss(process: ProcessId) -> u64 {
+    u64::from(process.pid) << 20
+}
+
+fn describe(p: &Process) -> SnapshotProcess {
+    SnapshotProcess {
+        id: p.id,
+        parent: (p.parent.pid != 0).then_some(p.parent),
+        uid: p.uid,
+        sid: p.sid,
+        image: p.image.clone(),
+        stdio: p.files.standard_with_wire(),
+    }
+}
+
+fn facts(p: &Process) -> ProcessFacts {
+    ProcessFacts {
+        process: p.id,
+        uid: p.uid,
+        sid: p.sid,
+        rss_bytes: rss(p.id),
+        pss_bytes: Some(rss(p.id) / 2),
+    }
+}

@@ -1,0 +1,347 @@
+//! The laws, checked on the log of a settled world. Each violation is a sentence; no sentence, no violation.
+//!
+//! The checker knows the engine by its effects only and the world by [`Truth`](crate::truth::Truth) only.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use monitor::model::{BootTime, Evidence, Guard, Mode, Notice, ProcessId, ServerView};
+
+use crate::{
+    host::Host,
+    truth::{Service, Standing, Truth},
+};
+
+/// Times closer to a deadline than this are nobody's fault.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// A generous bound of what the system calls of one launch take.
+const SYSTEM_CALLS: Duration = Duration::from_millis(20);
+
+/// What must be said of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// It is an orphan: told exactly once.
+    Orphan,
+    /// It is none: never told.
+    None,
+    /// Either.
+    Open,
+}
+
+/// All violations in a settled world.
+pub fn violations(host: &Host) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(shots(host));
+    found.extend(judged_once(host));
+    found.extend(ended(host));
+    found.extend(order(host));
+    found.extend(agents(host));
+    found
+}
+
+/// No signal to a process that is not part of an unguarded orphan, or that is not who was meant.
+pub fn shots(host: &Host) -> Vec<String> {
+    let mut found: Vec<String> = host
+        .log
+        .shots
+        .iter()
+        .filter_map(|s| Some(format!("{:?} to {} at {:?}: {}", s.signal, s.meant, s.at, s.wrong.as_ref()?)))
+        .collect();
+    if host.settings.mode == Mode::Observe && !host.log.shots.is_empty() {
+        found.push("a signal in observe mode".to_owned());
+    }
+    found
+}
+
+/// What must be said of `service`.
+pub fn expect(host: &Host, service: &Service) -> Expect {
+    let kernel = &host.kernel;
+    if host.truth.partial
+        && !plain(host, service)
+        && host.truth.standing(kernel, service) != Standing::Unowned
+    {
+        return Expect::Open;
+    }
+    if blurred(host, service) || host.manners.blind {
+        return match host.truth.standing(kernel, service) {
+            Standing::Unowned | Standing::Owned => Expect::None,
+            _ => Expect::Open,
+        };
+    }
+    match host.truth.standing(kernel, service) {
+        Standing::Unowned => Expect::None,
+        // Whoever ended before the daemon heard of it may have gone into the background unseen.
+        _ if unheard(host, service) => Expect::Open,
+        Standing::Owned => Expect::None,
+        // A go-between of a host that no rule knows has ended before the kernel side heard of anybody.
+        _ if service.go_between.is_some() && !host.truth.agents.contains(&service.maker) => Expect::Open,
+        Standing::Unclear => Expect::Open,
+        Standing::Ownerless(since) => {
+            let verdict = since + host.settings.grace;
+            match host.truth.ended(kernel, service) {
+                Some(at) if at + MARGIN < verdict => Expect::None,
+                Some(at) if at < verdict + MARGIN && !was_shot(host, service) => Expect::Open,
+                // What it left in the chain is gone, helpers are there: the words do not say whose they are.
+                _ if !was_shot(host, service) && chain_ended_before(host, service, verdict) => Expect::Open,
+                _ => Expect::Orphan,
+            }
+        }
+    }
+}
+
+fn was_shot(host: &Host, service: &Service) -> bool {
+    host.log.shots.iter().any(|s| s.hit.is_some_and(|hit| host.kernel.descends(hit, service.head())))
+}
+
+fn chain_ended_before(host: &Host, service: &Service, time: BootTime) -> bool {
+    service
+        .chain
+        .iter()
+        .all(|id| host.kernel.history.get(id).and_then(|p| p.died).is_some_and(|(at, _)| at < time + MARGIN))
+}
+
+/// Whether it was started by its owner itself, which is not below another server: what even a look at /proc
+/// can tell.
+fn plain(host: &Host, service: &Service) -> bool {
+    let below = |h: &ProcessId| *h != service.head() && host.kernel.descends(service.head(), *h);
+    // The link that shows who started a chain may be the one that was lost; a rule knows its agents anyway.
+    let shown = !host.truth.lossy || service.chain.len() == 1 || host.truth.agents.contains(&service.maker);
+    shown && service.owner == Some(service.maker) && !host.truth.heads.iter().any(below)
+}
+
+/// Whether its history was partly unseen: something of its line ended before the daemon looked, or while
+/// records were lost.
+pub fn blurred(host: &Host, service: &Service) -> bool {
+    if service.found_ownerless || service.found_silent {
+        return true;
+    }
+    let makers = service.owner.iter().chain([&service.maker]).chain(&service.go_between);
+    let line = service.chain.iter().chain(makers).chain(&service.patrons);
+    let deaths: Vec<BootTime> =
+        line.filter_map(|id| host.kernel.history.get(id)?.died).map(|(at, _)| at).collect();
+    let looks = host.log.first_look.zip(host.log.last_look);
+    let Some((first, last)) = looks else { return true };
+    let unseen =
+        |at: BootTime| at <= first || host.log.first_loss.is_some_and(|l| l <= at + MARGIN && at <= last);
+    deaths.into_iter().any(unseen)
+}
+
+/// Whether the daemon knows it from /proc only, or may.
+fn unsure(host: &Host, service: &Service) -> bool {
+    let early = host.kernel.history.get(&service.head()).map(|p| p.born) < host.log.first_look;
+    early || host.log.first_loss.is_some() || blurred(host, service)
+}
+
+fn id_of(view: &ServerView) -> ProcessId {
+    let (pid, start) = view.id.split_once('@').unwrap_or_default();
+    ProcessId::new(pid.parse().unwrap_or_default(), start.parse().unwrap_or_default())
+}
+
+/// Whether a notice is about `service`.
+pub fn is_about(view: &ServerView, service: &Service) -> bool {
+    let leaf = service.leaf();
+    service.chain.contains(&id_of(view))
+        || view.processes.iter().any(|p| ProcessId::new(p.pid, p.start) == leaf)
+}
+
+/// The server a notice is about.
+pub fn server_of(notice: &Notice) -> Option<&ServerView> {
+    match notice {
+        Notice::ServerStarted { server, .. }
+        | Notice::ServerExited { server, .. }
+        | Notice::ServerDetached { server, .. }
+        | Notice::OrphanSuspected { server, .. }
+        | Notice::OrphanCleared { server, .. }
+        | Notice::OrphanDetected { server, .. }
+        | Notice::OrphanSpared { server, .. }
+        | Notice::OrphanReaped { server, .. }
+        | Notice::ReapFailed { server, .. }
+        | Notice::OrphanExited { server, .. } => Some(server),
+        _ => None,
+    }
+}
+
+/// The notices about a service, oldest first.
+pub fn about<'a>(host: &'a Host, service: &'a Service) -> Vec<&'a Notice> {
+    let all = host.log.notices().map(|(_, _, n)| n);
+    all.filter(|n| server_of(n).is_some_and(|v| is_about(v, service))).collect()
+}
+
+/// A verdict on evidence that never leads to a signal, as allowed where the past was not seen.
+fn weak(notice: &Notice) -> bool {
+    matches!(notice, Notice::OrphanDetected { evidence, guards, .. }
+        if evidence.contains(&Evidence::NoOwner) || guards.contains(&Guard::WeakEvidence))
+}
+
+/// The event's name in the stream, with what decides it.
+pub fn name(notice: &Notice) -> String {
+    let event = match serde_json::to_value(notice) {
+        Ok(json) => json["event"].as_str().unwrap_or_default().to_owned(),
+        Err(e) => e.to_string(),
+    };
+    match notice {
+        Notice::OrphanDetected { guards, .. } | Notice::OrphanSpared { guards, .. } => {
+            format!("{event} {guards:?}")
+        }
+        Notice::OrphanCleared { reason, .. } => format!("{event} {reason}"),
+        _ => event,
+    }
+}
+
+/// Every true orphan is judged exactly once, and nothing else is.
+pub fn judged_once(host: &Host) -> Vec<String> {
+    let mut found = Vec::new();
+    for service in &host.truth.services {
+        let notices = about(host, service);
+        let verdicts: Vec<&&Notice> =
+            notices.iter().filter(|n| matches!(n, Notice::OrphanDetected { .. })).collect();
+        let head = service.head();
+        let expected = expect(host, service);
+        let count = verdicts.len();
+        let unsure = unsure(host, service) || host.manners.blind;
+        let excused = unsure && verdicts.iter().all(|n| weak(n));
+        let wrong = match expected {
+            Expect::Orphan => count != 1,
+            Expect::None => count != 0 && !excused,
+            // A chain with a lost link may have fallen into pieces.
+            Expect::Open if host.truth.lossy => count > service.chain.len(),
+            Expect::Open => count > 1,
+        };
+        if wrong {
+            let told: Vec<String> = notices.iter().map(|n| name(n)).collect();
+            found.push(format!("server {head} (expected {expected:?}) was judged {count} times: {told:?}"));
+        }
+    }
+    found
+}
+
+/// Whether the engine called it an orphan.
+pub fn orphan(host: &Host, service: &Service) -> bool {
+    about(host, service).iter().any(|n| matches!(n, Notice::OrphanDetected { .. }) && !weak(n))
+}
+
+/// Every unguarded orphan is ended, every server's end is told once, in the word that fits.
+pub fn ended(host: &Host) -> Vec<String> {
+    let mut found = Vec::new();
+    let able = host.settings.mode == Mode::Reap && !host.manners.refuses && !host.manners.blind;
+    for service in &host.truth.services {
+        let head = service.head();
+        let orphan = expect(host, service) == Expect::Orphan;
+        // A chain with a lost link may have fallen into pieces.
+        let pieces = host.truth.lossy && service.chain.len() > 1;
+        let guarded = !host.truth.bars(&host.kernel, service).is_empty()
+            || host.truth.shelters(&host.kernel, service)
+            || host.truth.held_unseen(&host.kernel, service);
+        let free = !guarded && !service.bridged && !pieces;
+        let lives = host.truth.lives(&host.kernel, service);
+        if able && orphan && free && lives && !unheard(host, service) {
+            let rest: Vec<String> =
+                host.truth.members(&host.kernel, service).iter().map(|p| p.id.to_string()).collect();
+            found.push(format!("the orphan {head} was left alive: {rest:?}"));
+        }
+        let nested = host.truth.agents.iter().any(|a| host.kernel.descends(*a, head));
+        let ends = about(host, service).into_iter().filter(|n| is_end(n)).count();
+        let started = about(host, service).iter().any(|n| matches!(n, Notice::ServerStarted { .. }));
+        let workers = !Truth::left_behind(&host.kernel, service).is_empty();
+        // Of a chain that was broken before anybody looked the pieces count as servers.
+        let whole = !unsure(host, service);
+        if started && whole && !nested && !workers && !host.truth.shelters(&host.kernel, service) {
+            let wrong = if lives { ends != 0 } else { ends != 1 };
+            if wrong {
+                let told: Vec<String> = about(host, service).iter().map(|n| name(n)).collect();
+                found
+                    .push(format!("server {head} (alive: {lives}): its end was told {ends} times: {told:?}"));
+            }
+        }
+    }
+    found
+}
+
+/// Whether its owner, which no rule knows, ended before the daemon could ask who that was: then nobody knows
+/// whose user's it is, and the engine is right to leave it alone.
+fn unheard(host: &Host, service: &Service) -> bool {
+    let born = host.kernel.history.get(&service.head()).map(|p| p.born);
+    let maker = Some(service.maker).filter(|m| !host.truth.agents.contains(m));
+    let died = maker.and_then(|m| host.kernel.history.get(&m)?.died).map(|(at, _)| at);
+    let hasty = born.zip(died).is_some_and(|(born, died)| died < born + host.manners.lag + SYSTEM_CALLS);
+    hasty || host.truth.unheard.contains(&service.maker)
+}
+
+fn is_end(notice: &Notice) -> bool {
+    match notice {
+        Notice::ServerExited { .. } | Notice::OrphanReaped { .. } | Notice::OrphanExited { .. } => true,
+        Notice::OrphanCleared { reason, .. } => reason == "exited",
+        _ => false,
+    }
+}
+
+/// What may follow what: a verdict follows a suspicion with its whole grace between, a reap follows a verdict.
+pub fn order(host: &Host) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut suspected: BTreeMap<&str, BootTime> = BTreeMap::new();
+    let mut judged: BTreeSet<&str> = BTreeSet::new();
+    let mut begun: BTreeSet<&str> = BTreeSet::new();
+    for (_, told, notice) in host.log.notices() {
+        let Some(view) = server_of(notice) else { continue };
+        let id = view.id.as_str();
+        let mut wrong = |what: &str| found.push(format!("server {id} at {told:?}: {what}"));
+        match notice {
+            Notice::ServerStarted { .. } if !begun.insert(id) => wrong("started twice"),
+            Notice::ServerStarted { .. } => {}
+            // What is left of it may turn out to be a server again when the graph is repaired.
+            Notice::ServerExited { .. } if host.truth.partial => drop(begun.remove(id)),
+            _ if !begun.contains(id) => wrong("spoken of before it started"),
+            Notice::OrphanSuspected { deadline, .. } if suspected.insert(id, *deadline).is_some() => {
+                wrong("suspected twice");
+            }
+            // A server found without an owner is looked at without a word until somebody turns out to host it.
+            Notice::OrphanCleared { reason, .. } if reason == "owner_found" => drop(suspected.remove(id)),
+            Notice::OrphanCleared { .. } if suspected.remove(id).is_none() => wrong("cleared, not suspected"),
+            Notice::OrphanDetected { .. } => {
+                let deadline = suspected.get(id);
+                if !weak(notice) && deadline.is_none_or(|d| told < *d) {
+                    wrong("judged before its grace had passed");
+                }
+                judged.insert(id);
+            }
+            Notice::OrphanSpared { .. } | Notice::OrphanReaped { .. } | Notice::OrphanExited { .. }
+                if !judged.contains(id) =>
+            {
+                wrong("treated as an orphan without a verdict");
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// At most one agent lives under a number; each starts once and exits once.
+pub fn agents(host: &Host) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
+    for (_, told, notice) in host.log.notices() {
+        match notice {
+            Notice::AgentStarted { agent, .. } => {
+                if let Some(old) = alive.insert(agent.pid, agent.start) {
+                    found.push(format!(
+                        "agents {0}@{old} and {0}@{1} at once at {told:?}",
+                        agent.pid, agent.start
+                    ));
+                }
+            }
+            Notice::AgentExited { agent, .. } if alive.remove(&agent.pid) != Some(agent.start) => {
+                found.push(format!("agent {}@{} exited without having started", agent.pid, agent.start));
+            }
+            _ => {}
+        }
+    }
+    for (pid, start) in alive {
+        if !host.kernel.alive(ProcessId::new(pid, start)) {
+            found.push(format!("agent {pid}@{start} is gone and its exit was not told"));
+        }
+    }
+    found
+}

@@ -1,0 +1,114 @@
+//! The laws on random stories.
+
+use proptest::{prelude::*, test_runner::RngSeed};
+
+use crate::{
+    histories::{self, Story},
+    laws, replay,
+    world::World,
+};
+
+/// The same stories every time, so that a red test is a change and not luck; new ones each time where
+/// `PROPTEST_CASES` asks for a search. A found story becomes a scenario with a name: a file of seeds means
+/// nothing after the next change.
+pub fn config() -> ProptestConfig {
+    let search = std::env::var_os("PROPTEST_CASES").is_some();
+    let rng_seed = if search { RngSeed::Random } else { RngSeed::Fixed(1) };
+    ProptestConfig { failure_persistence: None, rng_seed, ..ProptestConfig::default() }
+}
+
+fn lawful(world: &World) -> Result<(), TestCaseError> {
+    let violations = laws::violations(&world.host);
+    prop_assert!(violations.is_empty(), "{}\n{}", violations.join("\n"), world.host.log.transcript());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// No wrong signal, every true orphan judged once and ended, everything told in order.
+    #[test]
+    fn a_story_seen_from_the_beginning_is_judged_rightly(story in histories::story()) {
+        lawful(&story.play(|_| ()))?;
+    }
+
+    /// The same where the first part is found in /proc.
+    #[test]
+    fn a_story_found_half_way_is_judged_rightly(story in histories::late_story()) {
+        lawful(&story.play(|_| ()))?;
+    }
+
+    /// The same where records are lost and the graph is repaired.
+    #[test]
+    fn a_story_with_losses_is_judged_rightly(story in histories::lossy_story()) {
+        lawful(&story.play(|_| ()))?;
+    }
+
+    /// Who only looks touches nothing, and sees what who acts sees.
+    #[test]
+    fn observing_touches_nothing(story in histories::story()) {
+        let world = Story { observe: true, ..story }.play(|_| ());
+        prop_assert!(world.host.log.shots.is_empty());
+        lawful(&world)?;
+    }
+
+    /// A stream with losses and the repair ends with the same orphans as the stream without, as far as nothing
+    /// died unseen. Who only looks does not change the world, so the two worlds are the same.
+    #[test]
+    fn losses_and_repair_end_with_the_same_orphans(story in histories::lossy_story()) {
+        let lossy = Story { observe: true, ..story };
+        let with = lossy.play(|_| ());
+        let without = Story { faults: Vec::new(), ..lossy.clone() }.play(|_| ());
+        let services = with.host.truth.services.iter().zip(&without.host.truth.services);
+        for (a, b) in services {
+            prop_assert_eq!(a.head(), b.head(), "the worlds differ");
+            let expected = laws::expect(&with.host, a);
+            if expected != laws::Expect::Open && expected == laws::expect(&without.host, b) {
+                prop_assert_eq!(
+                    laws::orphan(&with.host, a), laws::orphan(&without.host, b),
+                    "{}\n{}", a.head(), with.host.log.transcript()
+                );
+            }
+        }
+    }
+
+    /// The same inputs at the same times give the same effects.
+    #[test]
+    fn an_engine_is_deterministic(story in histories::lossy_story()) {
+        let world = story.play(|_| ());
+        let again = story.play(|_| ());
+        prop_assert_eq!(replay::effects(&world.host.log), replay::effects(&again.host.log));
+        let replayed = replay::replay(&world.host.log, world.host.settings.clone(), 1);
+        prop_assert_eq!(replayed, replay::effects(&world.host.log));
+    }
+
+    /// A record told twice is a record told once.
+    #[test]
+    fn applying_twice_is_applying_once(story in histories::story()) {
+        let world = story.play(|_| ());
+        let twice = replay::replay(&world.host.log, world.host.settings.clone(), 2);
+        let once = replay::effects(&world.host.log);
+        prop_assert_eq!(
+            replay::visible(&twice), replay::visible(&once), "{}", world.host.log.transcript()
+        );
+    }
+
+    /// Whatever happens between the look and the signal: who gets it is who was meant.
+    #[test]
+    fn a_number_that_changed_hands_is_not_signalled(story in histories::story()) {
+        let world = story.play(|w| w.host.manners.treacherous = true);
+        let hits: Vec<_> = world.host.log.shots.iter().filter(|s| s.hit.is_some_and(|h| h != s.meant)).collect();
+        prop_assert!(hits.is_empty(), "{hits:?}");
+    }
+
+    /// Nobody who cannot look judges, and nobody who may not signal says that it did.
+    #[test]
+    fn blindness_and_refusal_are_survived(story in histories::story(), blind in any::<bool>()) {
+        let world = story.play(|w| {
+            w.host.manners.blind = blind;
+            w.host.manners.refuses = !blind;
+        });
+        prop_assert!(world.host.log.shots.iter().all(|s| s.hit.is_none()));
+        lawful(&world)?;
+    }
+}

@@ -1,0 +1,275 @@
+//! The daemon under test: started, listened to, asked, stopped and replayed.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::Signal;
+
+use crate::{
+    event::Event,
+    host::{Identity, PATIENCE, output},
+};
+
+/// How to start a daemon, beyond what every test needs.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// `--grace`.
+    pub grace: &'static str,
+    /// The text of the configuration file.
+    pub config: String,
+    /// Further arguments.
+    pub args: Vec<&'static str>,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self { grace: "300ms", config: String::new(), args: Vec::new() }
+    }
+}
+
+/// A running `orphand run`.
+#[derive(Debug)]
+pub struct Daemon {
+    /// Which process it is.
+    pub id: Identity,
+    child: Mutex<Child>,
+    stream: Arc<Stream>,
+    folder: PathBuf,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    state: Mutex<Lines>,
+    grew: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    events: Vec<Event>,
+    malformed: Option<String>,
+    ended: bool,
+}
+
+impl Daemon {
+    /// Start one whose files lie in `folder`, and wait until it is ready.
+    pub(crate) fn start(folder: &Path, launch: &Launch) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join("config.toml"), &launch.config)?;
+        let log = fs::File::create(folder.join("stderr"))?;
+        let mut child = Command::new(orphand()?)
+            .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
+            .args(["--lock", "lock", "--config", "config.toml", "--record", "trace"])
+            .args(&launch.args)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .context("start orphand")?;
+        let id = Identity::of(child.id()).context("orphand has no identity")?;
+        let out = child.stdout.take().context("orphand has no stdout")?;
+        let stream = Arc::new(Stream::default());
+        let copy = Arc::clone(&stream);
+        thread::spawn(move || copy.fill(BufReader::new(out)));
+        let daemon = Self { id, child: Mutex::new(child), stream, folder: folder.to_owned() };
+        daemon.wait("ready", |e| e.kind() == "ready")?;
+        Ok(daemon)
+    }
+
+    /// The first event, past or to come, that `wanted` holds for.
+    pub fn wait(&self, what: &str, wanted: impl Fn(&Event) -> bool) -> Result<Event> {
+        let mut seen = 0;
+        let pending = |lines: &mut Lines| {
+            let news = lines.events.get(seen..).unwrap_or_default();
+            let found = news.iter().any(&wanted);
+            seen = lines.events.len() - usize::from(found && !lines.events.is_empty());
+            !found && !lines.ended
+        };
+        let (lines, _) = self
+            .stream
+            .grew
+            .wait_timeout_while(self.stream.lock(), PATIENCE, pending)
+            .unwrap_or_else(PoisonError::into_inner);
+        let found = lines.events.iter().find(|e| wanted(e)).cloned();
+        drop(lines);
+        found.with_context(|| format!("no {what} within {PATIENCE:?}\n{}", self.account()))
+    }
+
+    /// The event `kind` about the server that `process` belongs to.
+    pub fn wait_for(&self, kind: &str, process: Identity) -> Result<Event> {
+        self.wait(&format!("{kind} for {process}"), |e| e.is(kind, process))
+    }
+
+    /// All events so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.stream.lock().events.clone()
+    }
+
+    /// What the daemon has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("stderr")).unwrap_or_default()
+    }
+
+    /// The server with `processes` (all of them) was judged an orphan because its owner exited, and reaped.
+    pub fn reaped(&self, processes: &[Identity]) -> Result<Event> {
+        let first = *processes.first().context("a server without processes")?;
+        let reaped = self.wait_for("orphan_reaped", first)?;
+        for one in processes {
+            ensure!(reaped.has(*one), "{one} is not among the reaped: {}", reaped.line);
+            one.wait_gone()?;
+        }
+        let events = self.events();
+        let about = |kind: &str| events.iter().find(|e| e.kind() == kind && e.server() == reaped.server());
+        let detected = about("orphan_detected").context("reaped, but not detected")?;
+        ensure!(detected.list("evidence").contains(&"owner_exited"), "no evidence: {}", detected.line);
+        ensure!(detected.list("guards").is_empty(), "reaped in spite of guards: {}", detected.line);
+        Ok(reaped)
+    }
+
+    /// Nobody accused any of `processes`, and they live. Only says something after [`Scene::barrier`].
+    ///
+    /// [`Scene::barrier`]: crate::Scene::barrier
+    pub fn silent(&self, processes: &[Identity]) -> Result<()> {
+        for one in processes {
+            if let Some(event) = self.events().iter().find(|e| e.accuses() && e.has(*one)) {
+                bail!("{one} was accused: {}\n{}", event.line, self.account());
+            }
+            ensure!(one.alive(), "{one} is dead\n{}", self.account());
+        }
+        Ok(())
+    }
+
+    /// Send it `signal`.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.id.signal(signal)
+    }
+
+    /// Stop it, if it has not been; check that it ended well, its stream and its trace.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.id.alive() {
+            self.signal(Signal::TERM)?;
+        }
+        self.id.wait_gone()?;
+        let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+        ensure!(status.success(), "orphand ended with {status}\n{}", self.account());
+        let end = self.stream.grew.wait_timeout_while(self.stream.lock(), PATIENCE, |l| !l.ended);
+        drop(end);
+        ensure!(!self.log().contains("panicked"), "orphand panicked\n{}", self.account());
+        self.check_stream().with_context(|| self.account())?;
+        self.check_replay().with_context(|| self.account())
+    }
+
+    fn check_stream(&self) -> Result<()> {
+        let lines = self.stream.lock();
+        ensure!(lines.malformed.is_none(), "{:?}", lines.malformed);
+        let mut judged = BTreeMap::<(String, String), u32>::new();
+        for (expected, event) in (1u64..).zip(&lines.events) {
+            ensure!(event["seq"] == expected, "seq: expected {expected}: {}", event.line);
+            ensure!(event["time"].is_string() && event["boot_ns"].is_u64(), "no time: {}", event.line);
+            if matches!(event.kind(), "orphan_detected" | "orphan_reaped" | "orphan_exited") {
+                let times = judged.entry((event.kind().into(), event.server().into())).or_default();
+                *times += 1;
+                ensure!(*times == 1, "more than once: {}", event.line);
+            }
+        }
+        let last = lines.events.last().map(Event::kind);
+        ensure!(last == Some("stopping"), "the last event is {last:?}");
+        Ok(())
+    }
+
+    fn check_replay(&self) -> Result<()> {
+        let replay = ["replay", "--format", "json", "trace"];
+        let output = output(Command::new(orphand()?).args(replay).current_dir(&self.folder))?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "replay ended with {}: {told}", output.status);
+        let replayed = String::from_utf8(output.stdout)?;
+        let live = self.events();
+        for (line, event) in replayed.lines().zip(&live) {
+            ensure!(line == event.line, "the replay differs:\n live   {}\n replay {line}", event.line);
+        }
+        let count = replayed.lines().count();
+        ensure!(count == live.len(), "the replay has {count} events, the live run had {}", live.len());
+        Ok(())
+    }
+
+    /// What it said, for the report of a failure.
+    fn account(&self) -> String {
+        let events = self.events();
+        let lines = events.iter().rev().take(60).rev().map(|e| e.line.as_str()).collect::<Vec<_>>();
+        format!("--- events of {}\n{}\n--- log\n{}", self.id, lines.join("\n"), self.log())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Std refuses to signal a child that was waited for, and holds its number until then.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Stream {
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fill(&self, out: impl BufRead) {
+        for line in out.lines() {
+            let event = line.map_err(anyhow::Error::from).and_then(Event::parse);
+            let mut lines = self.lock();
+            match event {
+                Ok(event) => lines.events.push(event),
+                Err(error) => lines.malformed = Some(format!("{error:#}")),
+            }
+            self.grew.notify_all();
+        }
+        self.lock().ended = true;
+        self.grew.notify_all();
+    }
+}
+
+/// The built binary: `ORPHAND_BIN`, or the one beside this test. It must not be older than its sources.
+pub fn orphand() -> Result<PathBuf> {
+    if let Some(path) = env::var_os("ORPHAND_BIN") {
+        return Ok(path.into());
+    }
+    let path = built("orphand")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the package has no parent folder")?;
+    let sources = ["monitor/src", "monitor-common/src", "monitor-ebpf/src"].map(|d| newest(&root.join(d)));
+    let built = path.metadata().and_then(|m| m.modified()).context("the age of the binary")?;
+    ensure!(
+        sources.into_iter().flatten().all(|source| source <= built),
+        "{} is older than its sources: run `cargo build -p monitor` first",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// The binary `name` in the folder this test was built into.
+pub(crate) fn built(name: &str) -> Result<PathBuf> {
+    let test = env::current_exe()?;
+    // target/PROFILE/deps/TEST-HASH
+    let path = test.ancestors().nth(2).context("no target folder")?.join(name);
+    ensure!(path.exists(), "{} is missing: run `cargo build -p monitor -p tests` first", path.display());
+    Ok(path)
+}
+
+/// When something below `folder` was last written.
+fn newest(folder: &Path) -> Option<SystemTime> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    entries
+        .filter_map(|e| {
+            if e.file_type().ok()?.is_dir() { newest(&e.path()) } else { e.metadata().ok()?.modified().ok() }
+        })
+        .max()
+}

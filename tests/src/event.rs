@@ -1,0 +1,71 @@
+//! One line of the daemon's stream, and what can be asked of it.
+
+use std::ops::Deref;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::host::Identity;
+
+/// An event as printed.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The line without its newline.
+    pub line: String,
+    value: Value,
+}
+
+impl Event {
+    pub(crate) fn parse(line: String) -> Result<Self> {
+        let value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
+        Ok(Self { line, value })
+    }
+
+    /// Its `event`.
+    pub fn kind(&self) -> &str {
+        self["event"].as_str().unwrap_or_default()
+    }
+
+    /// Whether it is a `kind` about the server that `process` belongs to.
+    pub fn is(&self, kind: &str, process: Identity) -> bool {
+        self.kind() == kind && self.has(process)
+    }
+
+    /// Whether `process` is among its server's.
+    pub fn has(&self, process: Identity) -> bool {
+        let all = self.pointer("/server/processes").and_then(Value::as_array);
+        all.is_some_and(|all| all.iter().any(|p| process == *p))
+    }
+
+    /// Whether one of `processes` is among its server's.
+    pub fn has_any(&self, processes: &[Identity]) -> bool {
+        processes.iter().any(|&one| self.has(one))
+    }
+
+    /// Whether it is about `agent` as an agent.
+    pub fn is_agent(&self, kind: &str, agent: Identity) -> bool {
+        self.kind() == kind && agent == self["agent"]
+    }
+
+    /// The id of its server.
+    pub fn server(&self) -> &str {
+        self.pointer("/server/id").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether it calls a server an orphan, or a suspect.
+    pub fn accuses(&self) -> bool {
+        self.kind().starts_with("orphan_") || self.kind() == "reap_failed"
+    }
+
+    /// The strings of the list `key`.
+    pub fn list(&self, key: &str) -> Vec<&str> {
+        self[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+}
+
+impl Deref for Event {
+    type Target = Value;
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}

@@ -1,0 +1,29 @@
+//! End-to-end tests: the real daemon on the real kernel, with actors that tell their own truth.
+//!
+//! A test is a [`scene()`]: it has a folder, a cgroup that holds whatever the test starts, and the host to
+//! itself (a lock across all test binaries: a reaping daemon of one test would end the orphans of another).
+//! Nothing waits by sleeping: what must happen is waited for, with a deadline that means failure; what must
+//! not happen is looked at after a barrier, [`Scene::barrier`]. When a scene ends, every daemon it started
+//! is stopped, its sequence numbers are checked for gaps, and its recorded trace is replayed: the replay must
+//! print the same bytes.
+#![forbid(unsafe_code)]
+
+mod cast;
+mod cgroup;
+mod client;
+mod daemon;
+mod event;
+pub mod fixtures;
+mod host;
+mod part;
+mod scene;
+mod twins;
+
+pub use cast::Actor;
+pub use client::{Client, Sdk};
+pub use daemon::{Daemon, Launch, orphand};
+pub use event::Event;
+pub use host::{Identity, Innocent, output, reuse, within};
+pub use part::Part;
+pub use scene::{Scene, scene};
+pub use twins::{Play, twins};

@@ -1,0 +1,300 @@
+//! Bad input and bad surroundings: one clear line, an exit code of the contract, nothing lost.
+
+use std::{
+    fs,
+    io::Read as _,
+    process::{Command, Output, Stdio},
+};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
+use tests::{Identity, Part, Scene, orphand, output, scene};
+
+/// The daemon's command line with files of its own.
+fn run(s: &Scene, args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(orphand()?);
+    command.args(["run", "--format", "json"]).args(args).current_dir(s.folder()).stdin(Stdio::null());
+    if !args.contains(&"--lock") {
+        command.args(["--lock", "another-lock"]);
+    }
+    Ok(command)
+}
+
+/// It printed nothing, said one line that has all of `words` in it, and ended with `code`.
+fn refused(output: &Output, code: i32, words: &[&str]) -> Result<()> {
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(code), "ended with {} instead of {code}: {told}", output.status);
+    ensure!(output.stdout.is_empty(), "stdout: {}", String::from_utf8_lossy(&output.stdout));
+    ensure!(told.lines().count() == 1, "not one line: {told}");
+    for word in words {
+        ensure!(told.contains(word), "no {word:?} in {told:?}");
+    }
+    Ok(())
+}
+
+/// A second daemon is refused and names the first; when the first has stopped the place is free.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_second_daemon() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let lock = s.folder().join("daemon0/lock");
+        let lock = ["--lock", lock.to_str().context("a path that is not UTF-8")?];
+        let told = output(&mut run(s, &lock)?)?;
+        refused(&told, 1, &[&daemon.id.pid.to_string()])?;
+        daemon.signal(Signal::TERM)?;
+        daemon.id.wait_gone()?;
+        let mut next = run(s, &lock)?.stdout(Stdio::piped()).spawn()?;
+        let mut out = next.stdout.take().context("no stdout")?;
+        ensure!(out.read(&mut [0])? == 1, "it said nothing");
+        let id = Identity::of(next.id()).context("it has no identity")?;
+        id.signal(Signal::TERM)?;
+        ensure!(next.wait()?.success(), "it did not stop well");
+        Ok(())
+    })
+}
+
+/// Without root and without capabilities it says what it lacks.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn no_privilege() -> Result<()> {
+    scene(|s| {
+        // The binary may lie where nobody can reach it.
+        let copy = s.folder().join("orphand");
+        fs::copy(orphand()?, &copy)?;
+        let nobody =
+            ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
+        let command = ["run", "--format", "json", "--lock", "/tmp/orphand-nobody.lock"];
+        let told = output(Command::new("/usr/bin/setpriv").args(nobody).arg(&copy).args(command))?;
+        refused(&told, 1, &["root", "CAP_BPF"])
+    })
+}
+
+/// In another PID namespace the kernel's numbers mean other processes.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_foreign_pid_namespace() -> Result<()> {
+    scene(|s| {
+        let told = output(&mut unshared(s, &["--pid", "--fork", "--kill-child", "--mount-proc"], "exec")?)?;
+        refused(&told, 1, &["PID namespace"])
+    })
+}
+
+/// The daemon's command line in namespaces of its own, after `before` in a shell.
+fn unshared(s: &Scene, namespaces: &[&str], before: &str) -> Result<Command> {
+    let script = format!("{before} \"$0\" run --format json --grace 300ms --lock lock");
+    let mut command = Command::new("/usr/bin/unshare");
+    command.args(namespaces).args(["/bin/sh", "-c", &script]).arg(orphand()?).current_dir(s.folder());
+    Ok(command)
+}
+
+/// A kernel that does not describe its types is told so.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_kernel_without_btf() -> Result<()> {
+    scene(|s| {
+        let told = output(&mut unshared(s, &["--mount"], "mount -t tmpfs none /sys/kernel/btf && exec")?)?;
+        refused(&told, 1, &["BTF"])
+    })
+}
+
+/// Where tracefs is not mounted it is mounted, or done without.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn tracefs_is_not_mounted() -> Result<()> {
+    scene(|s| {
+        let hide = "for m in /sys/kernel/tracing /sys/kernel/debug; do umount -R $m 2>/dev/null; done; exec";
+        let mut child = unshared(s, &["--mount"], hide)?.stdout(Stdio::piped()).spawn()?;
+        let mut out = child.stdout.take().context("no stdout")?;
+        let said = out.read(&mut [0])?;
+        Identity::of(child.id()).context("it has ended")?.signal(Signal::TERM)?;
+        ensure!(child.wait()?.success() && said == 1, "it did not run");
+        Ok(())
+    })
+}
+
+/// A wrong configuration is named by file, line and key.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_bad_configuration() -> Result<()> {
+    scene(|s| {
+        let missing = output(&mut run(s, &["--config", "nowhere.toml"])?)?;
+        refused(&missing, 1, &["nowhere.toml"])?;
+        for (text, words) in [
+            ("grace = \"10s\"\nno_such_key = 1\n", ["no_such_key", "2"]),
+            ("\n\ngrace = \"soon\"\n", ["grace", "3"]),
+            ("grace = [\n", ["bad.toml", "1"]),
+        ] {
+            fs::write(s.folder().join("bad.toml"), text)?;
+            let told = output(&mut run(s, &["--config", "bad.toml"])?)?;
+            refused(&told, 1, &words)?;
+            refused(&told, 1, &["bad.toml"])?;
+        }
+        let usage = output(&mut run(s, &["--grace", "soon"])?)?;
+        ensure!(usage.status.code() == Some(2), "ended with {}", usage.status);
+        Ok(())
+    })
+}
+
+/// SIGINT and SIGTERM: a last event, exit code 0, servers and agents untouched.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn told_to_stop() -> Result<()> {
+    scene(|s| {
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server"))?;
+        for signal in [Signal::INT, Signal::TERM] {
+            let daemon = s.daemon()?;
+            daemon.signal(signal)?;
+            daemon.id.wait_gone()?;
+            let last = daemon.wait("stopping", |e| e.kind() == "stopping")?;
+            ensure!(
+                last["servers"].as_u64() >= Some(1) && last["agents"].as_u64() >= Some(1),
+                "{}",
+                last.line
+            );
+        }
+        ensure!(agent.id.alive() && server.id.alive(), "something went with the daemon");
+        Ok(())
+    })
+}
+
+/// The reader of stdout went away: no reason to stop reaping; it ends well when told.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_reader_that_went_away() -> Result<()> {
+    reap_unheard(drop)
+}
+
+/// The reader of stdout stalls while more is said than a pipe holds: verdicts and signals go on in time.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_reader_that_stalls() -> Result<()> {
+    // Held open and never read.
+    reap_unheard(std::mem::forget)
+}
+
+/// A daemon whose stdout goes to `reader` reaps one orphan after another, until far more was said than a
+/// pipe holds.
+fn reap_unheard(reader: impl FnOnce(std::process::ChildStdout)) -> Result<()> {
+    scene(|s| {
+        let mut child =
+            run(s, &["--grace", "100ms"])?.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let daemon = Identity::of(child.id()).context("it has no identity")?;
+        let mut out = child.stdout.take().context("no stdout")?;
+        out.read_exact(&mut [0])?;
+        reader(out);
+        for i in 0..30 {
+            let agent = s.start(&Part::agent(format!("agent{i}")))?;
+            let padding = "x".repeat(900);
+            let server = Part::server(format!("server{i}")).through(move |c| {
+                c.split(' ')
+                    .map(str::to_owned)
+                    .chain([padding.clone(), padding.clone(), padding.clone()])
+                    .collect()
+            });
+            let server = agent.start(&server)?;
+            agent.kill()?;
+            server.id.wait_gone()?;
+        }
+        daemon.signal(Signal::TERM)?;
+        ensure!(child.wait()?.success(), "it did not end well");
+        Ok(())
+    })
+}
+
+/// Arguments that are not UTF-8 and arguments with terminal controls arrive as valid JSON and do no harm.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn hostile_arguments() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server").through(|c| {
+            // The shell makes the bytes: orders are JSON and cannot carry them.
+            let hostile = "$(printf '\\377\\376\\033]0;owned\\007\\342\\200\\256')";
+            ["/bin/sh", "-c", &format!("exec {c} \"{hostile}\" --api-key=s3cr3t-value")]
+                .map(Into::into)
+                .into()
+        }))?;
+        agent.kill()?;
+        let reaped = daemon.reaped(&[server.id])?;
+        let argv = reaped["server"]["processes"][0]["argv"].as_array().context("no argv")?;
+        let argv: Vec<&str> = argv.iter().filter_map(|a| a.as_str()).collect();
+        ensure!(argv.iter().any(|a| a.contains('\u{fffd}')), "{argv:?}");
+        ensure!(argv.iter().any(|a| a.contains('\u{1b}')), "{argv:?}");
+        ensure!(!reaped.line.contains("s3cr3t-value"), "a secret was told: {}", reaped.line);
+        Ok(())
+    })
+}
+
+/// The text form of the same: nothing that a terminal would obey.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn text_is_sanitised() -> Result<()> {
+    scene(|s| {
+        let mut command = Command::new(orphand()?);
+        command.args(["run", "--format", "text", "--grace", "300ms", "--lock", "another-lock"]);
+        let mut child =
+            command.current_dir(s.folder()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut out = child.stdout.take().context("no stdout")?;
+        let mut text = vec![0];
+        out.read_exact(&mut text)?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server").through(|c| {
+            let hostile = "$(printf '\\033[2J\\302\\233\\342\\200\\256')";
+            ["/bin/sh", "-c", &format!("exec {c} \"{hostile}\"")].map(Into::into).into()
+        }))?;
+        agent.kill()?;
+        server.id.wait_gone()?;
+        Identity::of(child.id()).context("it has ended")?.signal(Signal::TERM)?;
+        out.read_to_end(&mut text)?;
+        ensure!(child.wait()?.success(), "it did not end well");
+        let text = String::from_utf8(text)?;
+        let bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}');
+        ensure!(!text.contains(bad), "{text:?}");
+        ensure!(text.contains("fake-mcp-server"), "{text}");
+        Ok(())
+    })
+}
+
+/// A trace that is none, or was cut, is refused with a line that says where.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn foreign_and_truncated_traces() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        s.mark(&daemon)?;
+        daemon.signal(Signal::TERM)?;
+        daemon.id.wait_gone()?;
+        let whole = fs::read(s.folder().join("daemon0/trace"))?;
+        let cut = whole.get(..whole.len() - 20).context("a short trace")?;
+        let newer =
+            String::from_utf8_lossy(&whole).replacen("\"orphand_trace\":1", "\"orphand_trace\":99", 1);
+        for (name, bytes, word) in [
+            ("foreign", b"{\"hello\":1}\n".as_slice(), "foreign"),
+            ("binary", b"\x7fELF\x02\x01".as_slice(), "binary"),
+            ("empty", b"".as_slice(), "empty"),
+            ("newer", newer.as_bytes(), "99"),
+        ] {
+            fs::write(s.folder().join(name), bytes)?;
+            refused(&replay(s, name)?, 1, &[word])?;
+        }
+        let missing =
+            Command::new(orphand()?).args(["replay", "nowhere"]).current_dir(s.folder()).output()?;
+        refused(&missing, 1, &["nowhere"])?;
+        // A cut one (a daemon that was killed) is replayed as far as it goes.
+        fs::write(s.folder().join("cut"), cut)?;
+        let replayed = replay(s, "cut")?;
+        let told = String::from_utf8_lossy(&replayed.stderr);
+        ensure!(replayed.status.code() == Some(1), "ended with {}: {told}", replayed.status);
+        let lines = cut.split(|&b| b == b'\n').count();
+        ensure!(told.lines().count() == 1 && told.contains(&lines.to_string()), "no line number in {told:?}");
+        ensure!(!replayed.stdout.is_empty(), "nothing was replayed");
+        Ok(())
+    })
+}
+
+fn replay(s: &Scene, trace: &str) -> Result<Output> {
+    output(Command::new(orphand()?).arg("replay").arg(trace).current_dir(s.folder()))
+}

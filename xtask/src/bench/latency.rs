@@ -1,0 +1,112 @@
+//! From the kernel's stamp of an owner's exit to the line about it at a reader.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::{
+    Bench,
+    daemon::Daemon,
+    storm,
+    table::{Table, quantile},
+};
+use crate::command;
+
+/// How long a server outlives its owner: long enough to be suspected, short of the grace.
+const SERVER_MS: &str = "1000";
+/// An exit whose line has not come by then counts as missed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The latency idle and below a storm on all cores.
+pub fn latency(bench: &Bench<'_>) -> Result<Table> {
+    let head = ["host", "owner exits", "missed", "p50 ms", "p99 ms", "max ms", "aim"];
+    let mut table = Table::new("From an owner's exit to the line `orphan_suspected`", &head);
+    let idle = series(bench)?;
+    table.row(row("idle", &idle, "p99 below 2 ms"));
+    let storms = Storms::start(bench)?;
+    let under_storm = series(bench)?;
+    drop(storms);
+    table.row(row("fork storm on all cores", &under_storm, ""));
+    Ok(table)
+}
+
+/// A storm in the background; over when dropped.
+struct Storms(Vec<Child>);
+
+impl Storms {
+    fn start(bench: &Bench<'_>) -> Result<Self> {
+        // Far longer than the series: it is ended before.
+        let long = Duration::from_secs(600);
+        let start =
+            |_| storm::command(bench, "fork", &bench.actors.agent, long).stdout(Stdio::null()).spawn();
+        (0..bench.jobs).map(start).collect::<Result<_, _>>().map(Self).context("cannot start a storm")
+    }
+}
+
+impl Drop for Storms {
+    fn drop(&mut self) {
+        for storm in &mut self.0 {
+            let _ = storm.kill();
+            let _ = storm.wait();
+        }
+    }
+}
+
+/// Milliseconds of each exit; nothing for a missed one.
+fn series(bench: &Bench<'_>) -> Result<Vec<Option<f64>>> {
+    command::say("bench", &format!("latency: {} owner exits", bench.args.exits));
+    let mut daemon = bench.start()?;
+    let mut all = Vec::with_capacity(bench.args.exits);
+    for _ in 0..bench.args.exits {
+        all.push(one(bench, &mut daemon)?);
+        if all.len() == 5 && all.iter().all(Option::is_none) {
+            bail!("the daemon says nothing about five owner exits");
+        }
+    }
+    daemon.stop()?;
+    Ok(all)
+}
+
+/// An agent starts a server and is killed: how long until the line about that server?
+///
+/// It is killed only when the daemon has told of the server: real agents live longer than that, and one that is
+/// not yet confirmed does not wake the daemon.
+fn one(bench: &Bench<'_>, daemon: &mut Daemon) -> Result<Option<f64>> {
+    let mut agent = Command::new(&bench.actors.agent)
+        .arg("agent")
+        .arg(&bench.actors.server)
+        .arg(SERVER_MS)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start an agent")?;
+    let mut said = String::new();
+    BufReader::new(agent.stdout.take().context("an agent has no stdout")?).read_line(&mut said)?;
+    let server: u64 = said.trim().parse().with_context(|| format!("an agent said \"{}\"", said.trim()))?;
+    let about = |event: &Value| {
+        let processes = event.pointer("/server/processes").and_then(Value::as_array);
+        processes.is_some_and(|all| all.iter().any(|p| p.get("pid").and_then(Value::as_u64) == Some(server)))
+    };
+    let mut line =
+        |kind: &str| daemon.wait_for(PATIENCE, |line| line.kind() == kind && about(&line.event)).ok();
+    let known = line("server_started").is_some();
+    agent.kill().and_then(|()| agent.wait()).context("cannot end an agent")?;
+    if !known {
+        return Ok(None);
+    }
+    let line = line("orphan_suspected");
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a latency are few")]
+    Ok(line.map(|line| line.read_ns.saturating_sub(line.boot_ns()) as f64 / 1e6))
+}
+
+fn row(host: &str, all: &[Option<f64>], aim: &str) -> [String; 7] {
+    let seen: Vec<f64> = all.iter().flatten().copied().collect();
+    let ms = |share| format!("{:.3}", quantile(&seen, share));
+    let missed = all.len() - seen.len();
+    [host.into(), all.len().to_string(), missed.to_string(), ms(0.5), ms(0.99), ms(1.0), aim.into()]
+}

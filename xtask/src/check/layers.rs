@@ -1,0 +1,182 @@
+//! The one-way rule: who may use whom in `monitor`, and that the core does no I/O.
+//!
+//! `main -> daemon -> {source, probe, sink, engine}`; `engine -> verdict -> recognise -> lineage -> model`.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+
+use super::scan;
+
+/// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
+/// everything, and nothing listed may use it.
+const LAYERS: [(&str, &[&str]); 12] = [
+    ("model", &[]),
+    ("lineage", &["model"]),
+    ("recognise", &["model", "lineage"]),
+    ("verdict", &["model", "lineage", "recognise"]),
+    ("engine", &["model", "lineage", "recognise", "verdict"]),
+    ("exit_code", &[]),
+    ("readable", &[]),
+    ("clock", &["model", "readable"]),
+    ("host", &["model", "readable"]),
+    ("source", &["model", "clock", "host", "readable"]),
+    ("probe", &["model", "clock", "host", "readable"]),
+    ("sink", &["model", "clock", "host", "readable"]),
+];
+
+/// The core: total, synchronous, deterministic.
+const PURE: [&str; 5] = ["model", "lineage", "recognise", "verdict", "engine"];
+
+/// What the core must not name: I/O, clocks, the runtime, the kernel, and what differs from run to run.
+const IMPURE: [&str; 17] = [
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::io",
+    "Instant",
+    "SystemTime",
+    "tokio",
+    "aya",
+    "rustix",
+    "procfs",
+    "tracing",
+    "println",
+    "eprintln",
+    "RandomState",
+    "thread_rng",
+];
+
+/// Violations below the source folder of `monitor`.
+pub fn findings(src: &Path) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    for file in scan::files(src)? {
+        let relative = file.strip_prefix(src).unwrap_or(&file);
+        if relative.extension().is_none_or(|e| e != "rs") || scan::is_test(relative) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        findings.extend(
+            judge(relative, &scan::code(&text))
+                .into_iter()
+                .map(|what| format!("monitor/src/{}: {what}", relative.display())),
+        );
+    }
+    Ok(findings)
+}
+
+/// The first-level module that a file belongs to.
+fn module(relative: &Path) -> String {
+    let first = relative.iter().next().unwrap_or_default();
+    Path::new(first).file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn judge(relative: &Path, code: &str) -> Vec<String> {
+    let module = module(relative);
+    let Some((_, may)) = LAYERS.iter().find(|(name, _)| *name == module) else { return Vec::new() };
+    let mut used = scan::modules_below(code, "crate");
+    // In the root file of a first-level module `super` is the crate.
+    let depth = relative.components().count();
+    if depth == 1 || (depth == 2 && relative.file_name().is_some_and(|name| name == "mod.rs")) {
+        used.extend(scan::modules_below(code, "super"));
+    }
+    let mut findings: Vec<String> = used
+        .iter()
+        // Types and macros that the crate's root re-exports have capitals.
+        .filter(|name| **name != module && !may.contains(&name.as_str()))
+        .map(|name| format!("`{module}` must not use `{name}`"))
+        .collect();
+    if PURE.contains(&module.as_str()) {
+        let compact: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
+        findings.extend(
+            IMPURE
+                .iter()
+                .filter(|name| names(&compact, name))
+                .map(|name| format!("the core must not use `{name}`")),
+        );
+        findings.extend(std_group(&compact));
+    }
+    findings
+}
+
+/// Whether code has this path as whole words.
+fn names(code: &str, path: &str) -> bool {
+    let bounds = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    code.match_indices(path).any(|(at, _)| {
+        let before = code.get(..at).and_then(|s| s.chars().next_back());
+        let after = code.get(at + path.len()..).and_then(|s| s.chars().next());
+        bounds(before) && bounds(after)
+    })
+}
+
+/// `use std::{fs, ..}` names `std::fs` too.
+fn std_group(code: &str) -> Vec<String> {
+    let used = scan::modules_below(code, "std");
+    let impure = |name: &String| IMPURE.contains(&format!("std::{name}").as_str());
+    let grouped = used.into_iter().filter(|name| impure(name) && !names(code, &format!("std::{name}")));
+    grouped.map(|name| format!("the core must not use `std::{name}`")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(file: &str, code: &str) -> Vec<String> {
+        judge(Path::new(file), &scan::code(code))
+    }
+
+    #[test]
+    fn down_is_allowed_and_up_is_not() {
+        assert_eq!(
+            judged("verdict/runs.rs", "use crate::{lineage::Graph, model::ProcessId};"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            judged("lineage/graph.rs", "use crate::verdict::Runs;"),
+            ["`lineage` must not use `verdict`"]
+        );
+        assert_eq!(judged("engine.rs", "use super::sink;"), ["`engine` must not use `sink`"]);
+        assert_eq!(
+            judged("lineage/mod.rs", "use super::engine::Engine;"),
+            ["`lineage` must not use `engine`"]
+        );
+    }
+
+    #[test]
+    fn a_super_further_down_stays_in_the_module() {
+        assert_eq!(judged("lineage/graph.rs", "use super::node::Node;"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn sources_and_sinks_do_not_know_each_other_nor_the_graph() {
+        assert_eq!(judged("sink/stream.rs", "use crate::source::x;"), ["`sink` must not use `source`"]);
+        assert_eq!(
+            judged("probe/stdio.rs", "fn f(g: &crate::lineage::Graph) {}"),
+            ["`probe` must not use `lineage`"]
+        );
+        assert_eq!(judged("source/kernel.rs", "use crate::{clock, model};"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_top_may_use_everything() {
+        assert_eq!(judged("daemon.rs", "use crate::{engine, sink, source};"), Vec::<String>::new());
+        assert_eq!(judged("sink/mod.rs", "use crate::daemon;"), ["`sink` must not use `daemon`"]);
+    }
+
+    #[test]
+    fn the_core_does_no_io() {
+        let clean = "use std::{collections::BTreeMap, time::Duration};\nfn instantiate() {}";
+        assert_eq!(judged("engine.rs", clean), Vec::<String>::new());
+        assert_eq!(
+            judged("engine.rs", "use std::{fs, time::Duration};"),
+            ["the core must not use `std::fs`"]
+        );
+        assert_eq!(
+            judged("lineage/a.rs", "let now = std::time::Instant::now();"),
+            ["the core must not use `Instant`"]
+        );
+        assert_eq!(judged("source/a.rs", "use std::fs;"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,81 @@
+//! `cargo xtask check`: what a reviewer need not look for.
+//!
+//! Every step runs even if an earlier one failed: one call tells all there is to mend.
+
+mod layers;
+mod licences;
+mod lints;
+mod scan;
+mod style;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::{command, setup, workspace};
+
+/// The arguments of `check`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these steps; all of them if none is named.
+    #[arg(value_enum)]
+    steps: Vec<Step>,
+}
+
+/// A step, in the order in which they run: the quick ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// rustfmt has nothing to change.
+    Format,
+    /// Length of files, headers of modules, words and paths that do not belong into the repository.
+    Style,
+    /// The one-way rule of docs/design.md, and the purity of the core.
+    Layers,
+    /// Licences and sources of the dependencies, by deny.toml.
+    Licences,
+    /// clippy, warnings denied, for what runs in user space.
+    Clippy,
+    /// clippy, warnings denied, for the eBPF programs, on their own target.
+    ClippyBpf,
+    /// rustdoc, warnings denied.
+    Docs,
+}
+
+/// The verb.
+pub fn main(args: &Args) -> Result<()> {
+    let steps = if args.steps.is_empty() { Step::value_variants() } else { &args.steps };
+    let mut failed = Vec::new();
+    for step in steps {
+        let name = step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        match step.run() {
+            Ok(()) => command::say("check", &format!("{name}: ok")),
+            Err(error) => {
+                command::say("check", &format!("{name}: FAILED\n{error:#}"));
+                failed.push(name);
+            }
+        }
+    }
+    if !failed.is_empty() {
+        bail!("check failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+impl Step {
+    fn run(self) -> Result<()> {
+        let root = workspace::root();
+        match self {
+            Self::Format => command::run(workspace::cargo().args(["fmt", "--all", "--check"])),
+            Self::Style => report(&style::findings(&root)?),
+            Self::Layers => report(&layers::findings(&root.join("monitor/src"))?),
+            Self::Licences => licences::check(&root),
+            Self::Clippy => setup::bpf().and_then(|_| lints::user()),
+            Self::ClippyBpf => setup::bpf().and_then(|bpf| lints::bpf(&bpf)),
+            Self::Docs => setup::bpf().and_then(|_| lints::docs()),
+        }
+    }
+}
+
+/// Findings, one a line, are a failure.
+fn report(findings: &[String]) -> Result<()> {
+    if findings.is_empty() { Ok(()) } else { bail!("{}", findings.join("\n")) }
+}

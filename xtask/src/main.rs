@@ -1,0 +1,59 @@
+//! orphand's chores: `cargo xtask VERB`.
+//!
+//! One module a verb. Nothing here is part of the product, and nothing here depends on it: `setup` must
+//! compile before the product can, because the product's build script needs what `setup` finds.
+
+mod bench;
+mod check;
+mod command;
+mod privilege;
+mod run;
+mod setup;
+mod test;
+mod trace;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "orphand's chores", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Find or install what it takes to build the eBPF programs (and, with --tests, to run every test).
+    Setup(setup::Args),
+    /// Build the daemon and run it: `cargo xtask run -- --observe`.
+    Run(run::Args),
+    /// Run every test, those that need root and the real kernel included.
+    Test(test::Args),
+    /// Formatting, lints, documentation, licences, the one-way rule of the modules.
+    Check(check::Args),
+    /// Measure what the daemon costs and how quick it is; needs root, takes a quarter of an hour.
+    Bench(bench::Args),
+    /// Record what the kernel reports to a file, for `orphand replay`.
+    Trace(trace::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().verb {
+        Verb::Setup(args) => setup::main(&args),
+        Verb::Run(args) => run::main(&args),
+        Verb::Test(args) => test::main(&args),
+        Verb::Check(args) => check::main(&args),
+        Verb::Bench(args) => bench::main(&args),
+        Verb::Trace(args) => trace::main(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

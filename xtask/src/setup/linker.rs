@@ -1,0 +1,107 @@
+//! `bpf-linker`: it reads the compiler's bitcode, so its LLVM must be the compiler's, or newer.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::packages;
+use crate::{command, workspace};
+
+/// The release that is built where none is found.
+const VERSION: &str = "0.13.0";
+/// The major versions of LLVM that this release can be built for.
+const LLVMS: [u32; 3] = [21, 22, 23];
+
+/// The folder of a linker that is there already and fits: one of ours, or one in `PATH`.
+pub fn find(home: &Path, llvm: u32) -> Option<PathBuf> {
+    let ours = folder(home, llvm).join("bin");
+    if runs(&ours.join("bpf-linker")) {
+        return Some(ours);
+    }
+    let theirs = command::find("bpf-linker")?;
+    let fits = runs(&theirs) && llvm_of(&theirs).is_some_and(|its| its >= llvm);
+    fits.then(|| theirs.parent().map(Path::to_path_buf)).flatten()
+}
+
+/// Builds one below `home` and gives its folder.
+pub fn install(home: &Path, llvm: u32) -> Result<PathBuf> {
+    if !LLVMS.contains(&llvm) {
+        bail!("bpf-linker {VERSION} cannot be built for its LLVM {llvm}, only for {LLVMS:?}");
+    }
+    let prefix = if let Some(prefix) = llvm_prefix(llvm) {
+        prefix
+    } else {
+        packages::install_llvm(llvm)?;
+        llvm_prefix(llvm).with_context(|| format!("the development files of LLVM {llvm} cannot be found"))?
+    };
+    command::say("setup", &format!("building bpf-linker {VERSION} for LLVM {llvm} (about a minute, once)"));
+    let root = folder(home, llvm);
+    command::run(
+        workspace::cargo()
+            .args(["install", "--quiet", "--locked", "bpf-linker", "--version", VERSION])
+            .args(["--no-default-features", "--features", &format!("llvm-{llvm}"), "--root"])
+            .arg(&root)
+            .env("LLVM_PREFIX", prefix),
+    )?;
+    find(home, llvm).with_context(|| format!("what was built below {} does not run", root.display()))
+}
+
+/// Where our linker for this LLVM lives: the path says which LLVM it is for.
+fn folder(home: &Path, llvm: u32) -> PathBuf {
+    home.join(format!("llvm-{llvm}"))
+}
+
+fn runs(linker: &Path) -> bool {
+    command::is_executable(linker) && command::output(Command::new(linker).arg("--version")).is_ok()
+}
+
+/// The folder below which the headers and libraries of this LLVM are: Debian has one for each major version,
+/// others have one LLVM and `llvm-config` tells which.
+fn llvm_prefix(llvm: u32) -> Option<PathBuf> {
+    let debian = PathBuf::from(format!("/usr/lib/llvm-{llvm}"));
+    if command::is_executable(&debian.join("bin/llvm-config")) {
+        return Some(debian);
+    }
+    [format!("llvm-config-{llvm}"), "llvm-config".into()].iter().find_map(|name| {
+        let ask = |what| command::output(Command::new(name).arg(what)).ok();
+        let version = ask("--version")?;
+        let major: u32 = version.split('.').next()?.parse().ok()?;
+        (major == llvm).then(|| ask("--prefix"))?.map(|prefix| prefix.trim().into())
+    })
+}
+
+/// The major version of the LLVM that a linker was built with, from the producer string that LLVM puts into
+/// bitcode (`LLVM22.1.8`): it is in the linker itself or in the shared library that it loads.
+fn llvm_of(linker: &Path) -> Option<u32> {
+    let loaded = command::output(Command::new("ldd").arg(linker)).unwrap_or_default();
+    let library =
+        loaded.lines().find(|line| line.contains("libLLVM")).and_then(|line| line.split(" => ").nth(1));
+    let file = library.and_then(|path| path.split_whitespace().next()).map_or(linker, Path::new);
+    producer(&fs::read(file).ok()?)
+}
+
+/// The major version in the first producer string.
+fn producer(bytes: &[u8]) -> Option<u32> {
+    bytes.windows(8).find_map(|window| {
+        let rest = window.strip_prefix(b"LLVM")?;
+        let (major, minor) = rest.split_at_checked(2)?;
+        let numbered = major.iter().all(u8::is_ascii_digit) && minor.first() == Some(&b'.');
+        numbered.then(|| std::str::from_utf8(major).ok()?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_llvm_out_of_a_binary() {
+        assert_eq!(producer(b"\0\0LLVM tools\0LLVM22.1.8\0"), Some(22));
+        assert_eq!(producer(b"LLVMContext LLVM-22 LLVM22"), None);
+        assert_eq!(producer(b""), None);
+    }
+}

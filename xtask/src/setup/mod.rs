@@ -1,0 +1,114 @@
+//! `cargo xtask setup`: what it takes to build the eBPF programs, and to run every test.
+//!
+//! What is found is written to `.toolchain/bpf.toml` ([`Bpf`]), which the product's build script reads. Calling
+//! it again is cheap: [`bpf()`] only looks whether what the file names still stands. Nothing that is installed is
+//! ever removed or replaced, and what cannot be installed is named in one line.
+
+mod bpf;
+mod compiler;
+mod linker;
+mod mounts;
+mod packages;
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::fs::FlockOperation;
+
+pub use bpf::{Bpf, TARGET};
+use compiler::Compiler;
+pub use packages::install_clippy;
+
+use crate::{command, workspace};
+
+/// The arguments of `setup`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Also install what the tests need: Python, Node.js, chromium and the published MCP packages.
+    #[arg(long)]
+    tests: bool,
+}
+
+/// The verb.
+pub fn main(args: &Args) -> Result<()> {
+    let bpf = bpf()?;
+    command::say("setup", &format!("eBPF is built by {bpf}"));
+    if args.tests {
+        tests()?;
+        fixtures(workspace::cargo().args(["run", "--quiet", "-p", "tests", "--bin", "fixtures"]))?;
+        command::say("setup", "everything the tests need is there");
+    }
+    Ok(())
+}
+
+/// Makes sure that eBPF can be built, and that the kernel's file systems that eBPF uses are mounted.
+pub fn bpf() -> Result<Bpf> {
+    mounts::mount_missing();
+    let home = workspace::root().join(".toolchain");
+    if let Some(bpf) = Bpf::read(&home).filter(Bpf::stands) {
+        return Ok(bpf);
+    }
+    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+    let _lock = lock(&home)?;
+    // Another setup may have done it while we waited.
+    if let Some(bpf) = Bpf::read(&home).filter(Bpf::stands) {
+        return Ok(bpf);
+    }
+    let bpf = find_or_install(&home)?;
+    bpf.write(&home)?;
+    Ok(bpf)
+}
+
+/// Makes sure that the programs the tests call are there.
+pub fn tests() -> Result<()> {
+    packages::install_for_tests()
+}
+
+/// Has the tests' own installer fetch the published MCP packages; it is idempotent.
+pub fn fixtures(installer: &mut std::process::Command) -> Result<()> {
+    command::run(installer.stdout(std::process::Stdio::null()))
+        .context("cannot install the published MCP packages that the tests use")
+}
+
+/// One setup at a time in a checkout.
+fn lock(home: &Path) -> Result<fs::File> {
+    let path = home.join("lock");
+    let file = fs::File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)
+        .with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(file)
+}
+
+/// What is there is preferred to what would have to be built, and that to what would have to be installed.
+fn find_or_install(home: &Path) -> Result<Bpf> {
+    let mut failures = Vec::new();
+    if let Some(bpf) = first(home, &mut failures) {
+        return Ok(bpf);
+    }
+    for install in [packages::install_compiler, compiler::install_by_rustup] {
+        match install() {
+            Ok(()) => {
+                if let Some(bpf) = first(home, &mut failures) {
+                    return Ok(bpf);
+                }
+            }
+            Err(error) => failures.push(format!("{error:#}")),
+        }
+    }
+    bail!("eBPF cannot be built here ({}). {}", failures.join("; "), packages::advice());
+}
+
+/// The first compiler that has a linker, or gets one.
+fn first(home: &Path, failures: &mut Vec<String>) -> Option<Bpf> {
+    let compilers = Compiler::all();
+    let ready = compilers.iter().find_map(|c| Some(Bpf::new(c, &linker::find(home, c.llvm)?)));
+    ready.or_else(|| {
+        compilers.iter().find_map(|c| match linker::install(home, c.llvm) {
+            Ok(dir) => Some(Bpf::new(c, &dir)),
+            Err(error) => {
+                failures.push(format!("{}: {error:#}", c.rustc.display()));
+                None
+            }
+        })
+    })
+}

@@ -1,0 +1,127 @@
+//! `cargo xtask test`: every test there is.
+//!
+//! Two rounds of the same binaries: first what any user can run, in parallel; then what is marked ignored because
+//! it needs root, the real kernel and the host for itself, one by one. Nothing is ever skipped in silence: what
+//! cannot be run is a failure.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    ops::AddAssign,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{command, privilege, setup, workspace};
+
+/// The arguments of `test`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only tests whose name contains this.
+    filter: Option<String>,
+    /// Only those that any user can run: quick, but not the whole truth.
+    #[arg(long)]
+    unprivileged: bool,
+}
+
+/// monitor-ebpf is not built for this machine, so it has no tests on it.
+const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
+
+/// The verb.
+pub fn main(args: &Args) -> Result<()> {
+    setup::bpf()?;
+    // Asked for first: nobody should wait for a build to learn that a password is needed.
+    let root =
+        if args.unprivileged { Vec::new() } else { privilege::prefix("the tests on the real kernel")? };
+    command::run(workspace::cargo().arg("build").args(WHAT).args(["--bins", "--tests"]))?;
+    let mut count = Count::default();
+    count += round(args.filter.as_deref(), &[], &[])?;
+    if !args.unprivileged {
+        setup::tests()?;
+        setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
+        count += round(args.filter.as_deref(), &root, &["--ignored", "--test-threads=1"])?;
+    }
+    println!("\nxtask: {} passed, {} failed", count.passed, count.failed);
+    if count.failed > 0 || count.broken > 0 {
+        bail!("{} tests failed, {} test programs ended in failure", count.failed, count.broken);
+    }
+    if count.passed == 0 {
+        bail!("no test was run; is there one named like \"{}\"?", args.filter.as_deref().unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// What came of the tests.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Count {
+    passed: u64,
+    failed: u64,
+    /// Rounds that ended in failure, for whatever reason: a test program that crashed counts no test.
+    broken: u64,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.broken += other.broken;
+    }
+}
+
+impl Count {
+    /// Takes in a line such as `test result: ok. 9 passed; 0 failed; 1 ignored; 0 measured; ..`.
+    fn read(&mut self, line: &str) {
+        let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for part in counts.split("; ") {
+            match part.split_once(' ') {
+                Some((n, "passed")) => self.passed += n.parse().unwrap_or(0),
+                Some((n, "failed")) => self.failed += n.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// One round over all test programs, run by `runner`; what they print is passed on as it comes.
+fn round(filter: Option<&str>, runner: &[String], flags: &[&str]) -> Result<Count> {
+    let mut cargo = workspace::cargo();
+    cargo.arg("test").args(WHAT).arg("--no-fail-fast");
+    if !runner.is_empty() {
+        // A list of strings is written the same way in TOML.
+        cargo.args(["--config", &format!("target.'cfg(unix)'.runner={runner:?}")]);
+    }
+    cargo.arg("--").args(flags).args(filter).stdout(Stdio::piped());
+    let mut child = cargo.spawn().context("cannot start cargo test")?;
+    let mut count = Count::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.context("cannot read what the tests print")?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            count.read(&line);
+        }
+    }
+    if !child.wait().context("cannot wait for cargo test")?.success() {
+        count.broken += 1;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_closing_lines_of_test_programs() {
+        let mut count = Count::default();
+        count.read(
+            "test result: ok. 9 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+        );
+        count.read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 7 filtered out; finished in 1.00s");
+        count.read("test a::b ... ok");
+        assert_eq!(count, Count { passed: 12, failed: 2, broken: 0 });
+    }
+}
