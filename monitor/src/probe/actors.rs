@@ -63,6 +63,12 @@ pub(super) fn ourselves() -> ProcessId {
     id(std::process::id())
 }
 
+/// Our session as a crate of others' reads it. 0 is one too: below a pid 1 that never called setsid(2), or of a leader in an
+/// outer PID namespace (getsid(2) in rustix takes it for impossible).
+pub(super) fn our_session() -> u32 {
+    procfs::process::Process::myself().unwrap().stat().unwrap().session.unsigned_abs()
+}
+
 /// The facts about a server of these processes, which must not be blind.
 pub(super) fn facts(server: &[ProcessId], wire: Stdio) -> ServerFacts {
     let facts = Probe::new().unwrap().facts(server, wire);

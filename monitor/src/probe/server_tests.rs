@@ -3,7 +3,7 @@ use std::process::{Command, Stdio as Std};
 use super::*;
 use crate::{
     model::{About, Answer, WireState},
-    probe::actors::{Started, facts, ourselves},
+    probe::actors::{Started, facts, our_session, ourselves},
 };
 
 #[test]
@@ -13,7 +13,7 @@ fn the_facts_about_a_living_server() {
     let [process] = found.processes[..] else { panic!("{found:?}") };
     assert_eq!(process.process, server.id());
     assert_eq!(process.uid, rustix::process::getuid().as_raw());
-    assert_eq!(process.sid, rustix::process::getsid(None).unwrap().as_raw_pid().unsigned_abs());
+    assert_eq!(process.sid, our_session());
     assert!(process.rss_bytes > 0);
     assert!(process.pss_bytes.is_some_and(|pss| pss <= process.rss_bytes));
     assert!(matches!(found.wire, WireState::Held(_)));

@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::*;
-use crate::probe::actors::{Started, facts, holders, id, ourselves};
+use crate::probe::actors::{Started, facts, holders, id, our_session, ourselves};
 
 #[test]
 fn a_pipe_is_held_until_its_writer_closes_it() {
@@ -46,7 +46,7 @@ fn the_oldest_holder_comes_first_and_its_image_is_told() {
     assert_eq!((us.process, it.process), (ourselves(), sibling.id()));
     assert_eq!(it.image.argv, ["sleep", "601"]);
     assert_eq!(us.uid, rustix::process::getuid().as_raw());
-    assert_eq!(us.sid, rustix::process::getsid(None).unwrap().as_raw_pid().unsigned_abs());
+    assert_eq!(us.sid, our_session());
 }
 
 #[test]
