@@ -13,7 +13,13 @@ pub(super) struct Started(pub Child);
 
 impl Started {
     pub fn new(command: &mut Command) -> Self {
-        Self(command.spawn().unwrap())
+        let child = command.spawn().unwrap();
+        // A vfork(2) parent goes on before the new image has its arguments and environment (`begin_new_exec()`).
+        let environ = format!("/proc/{}/environ", child.id());
+        while std::fs::read(&environ).is_ok_and(|bytes| bytes.is_empty()) {
+            std::thread::yield_now();
+        }
+        Self(child)
     }
 
     /// A process that reads nothing and stays.
