@@ -26,6 +26,15 @@ pub enum State {
     Agent = 3,
     /// The parent of a candidate: only its exit is reported, and wakes the reader.
     Watched = 4,
+    /// A service manager: its exit is reported, and every exec of a child of it.
+    Manager = 5,
+}
+
+impl Member {
+    /// Whether what it does itself is not reported, only its exit: it is in the map for others' sake.
+    pub const fn only_exits(self) -> bool {
+        self.state == State::Watched as u32 || self.state == State::Manager as u32
+    }
 }
 
 /// Values of the map ANCHORS, whose key is the tgid of a candidate: how many forks below it were reported

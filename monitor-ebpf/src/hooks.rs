@@ -35,7 +35,7 @@ fn current_tgid() -> u32 {
 pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let creator = current_tgid();
     let Some(standing) = members::standing(creator) else { return Ok(()) };
-    if standing.state == State::Watched as u32 {
+    if standing.only_exits() {
         return Ok(());
     }
     let child = Task::new(ctx.arg(1));
@@ -67,12 +67,12 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let tgid = current_tgid();
     let task = Task::current();
     let standing = members::standing(tgid);
-    let followed = standing.is_some_and(|m| m.state != State::Watched as u32);
-    if !followed && !is_candidate(task)? {
-        return Ok(());
-    }
+    let followed = standing.is_some_and(|m| !m.only_exits());
     let parent = task.parent()?;
     let parent_tgid = parent.tgid()?;
+    if !followed && !is_candidate(task)? && !members::is_manager(parent_tgid) {
+        return Ok(());
+    }
     if !followed {
         debug!(ctx, "candidate {} below {}", tgid, parent_tgid);
         members::enter_candidate(tgid, parent_tgid);
@@ -171,7 +171,7 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
         pad: 0,
     };
     debug!(ctx, "exit of {}, state {}", tgid, standing.state);
-    let matters = standing.state == State::Agent as u32 || standing.state == State::Watched as u32;
+    let matters = standing.state == State::Agent as u32 || standing.only_exits();
     emit(Kind::Exit, &record, if matters { Urgency::AtOnce } else { Urgency::Ordinary });
     Ok(())
 }
@@ -185,7 +185,7 @@ pub fn setsid(ret: i64) -> Result<(), Counter> {
     }
     let tgid = current_tgid();
     let Some(standing) = members::standing(tgid) else { return Ok(()) };
-    if standing.state == State::Watched as u32 {
+    if standing.only_exits() {
         return Ok(());
     }
     let task = Task::current();

@@ -37,6 +37,16 @@ pub fn standing(tgid: u32) -> Option<Member> {
     Some(member)
 }
 
+/// Whether this is a service manager that user space has entered.
+#[inline(always)]
+pub fn is_manager(tgid: u32) -> bool {
+    // SAFETY: the pointer came from the map; one load of the aligned four bytes.
+    MEMBERS.get_ptr(tgid).is_some_and(|entry| {
+        let state = unsafe { core::ptr::read_volatile(&raw const (*entry).state) };
+        state == State::Manager as u32
+    })
+}
+
 #[inline(always)]
 fn judged(anchor: u32) -> Option<Anchor> {
     // SAFETY: the pointer came from the map; a single aligned load.

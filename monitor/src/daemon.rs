@@ -155,6 +155,7 @@ impl Daemon {
         while let Some(effect) = self.engine.poll_effect() {
             match effect {
                 Effect::Emit { at, notice } => self.stream.push(at, notice),
+                Effect::Persist { .. } => {}
                 Effect::Ask { token, about } => {
                     let answer: Answer = self.probe.answer(&about);
                     self.tell_engine(Input::Answered { token, answer });

@@ -200,7 +200,15 @@ impl Engine {
             let State::Suspect { deadline, .. } = server.state else { continue };
             let shown = server_view(server, &self.graph);
             server.last_view = Some(shown.clone());
-            self.emit(at, Notice::OrphanSuspected { server: shown, owner: Some(view.clone()), deadline });
+            self.emit(
+                at,
+                Notice::OrphanSuspected {
+                    recovered: false,
+                    server: shown,
+                    owner: Some(view.clone()),
+                    deadline,
+                },
+            );
         }
         self.forget_dead_agents();
     }

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::{
     lineage::ServerKey,
-    model::{BootTime, ExitStatus, Notice, ProcessId},
+    model::{BootTime, Class, ExitStatus, Notice, ProcessId},
     verdict::{Stage, State, agent_view},
 };
 
@@ -84,13 +84,16 @@ impl Engine {
             State::Live | State::Suspect { .. } => Notice::ServerExited { server: view, owner },
             State::Orphan(case) => match strongest {
                 Some(signal) => Notice::OrphanReaped {
+                    class: Class::Server,
+                    recovered: false,
                     server: view,
                     owner,
                     signal,
                     took_ms: millis(at, case.first_signal.unwrap_or(at)),
                     freed_bytes: case.rss_bytes,
+                    freed_pss_bytes: case.pss_bytes,
                 },
-                None => Notice::OrphanExited { server: view, owner },
+                None => Notice::OrphanExited { class: Class::Server, server: view, owner },
             },
         };
         self.emit(at, notice);

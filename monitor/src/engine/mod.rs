@@ -92,6 +92,7 @@ impl Engine {
             Input::Answered { .. } => {}
             Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
             Input::Timeout => self.handle_timeout(now),
+            Input::Remembered { .. } | Input::Reap { .. } => {}
             Input::Stop => self.stop(now),
         }
     }
@@ -125,7 +126,8 @@ impl Engine {
         match event {
             ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
             ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
-                let seen = SnapshotProcess { id: process, parent: Some(parent), uid, sid, image, stdio };
+                let seen =
+                    SnapshotProcess { id: process, parent: Some(parent), uid, sid, image, stdio, unit: None };
                 self.exec(now, at, &seen);
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),

@@ -11,7 +11,9 @@ use std::{
 use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
-    model::{About, BootTime, Effect, Guard, Mode, Notice, ProcessId, ServerFacts, Signal, SignalError},
+    model::{
+        About, BootTime, Class, Effect, Guard, Mode, Notice, ProcessId, ServerFacts, Signal, SignalError,
+    },
     verdict::{Case, Finding, Looks, Stage, State, agent_view, examine, server_view},
 };
 
@@ -120,6 +122,7 @@ impl Engine {
             stage: Stage::Spared,
             looks: 0,
             rss_bytes,
+            pss_bytes,
             first_signal: None,
             signalled: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -127,6 +130,8 @@ impl Engine {
         let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
         let latency_ms = now.since(deadline).as_secs_f64() * 1e3;
         let notice = Notice::OrphanDetected {
+            class: Class::Server,
+            recovered: false,
             server: view,
             owner,
             evidence,
@@ -170,7 +175,7 @@ impl Engine {
         let delay = SPARED_FIRST.saturating_mul(1 << case.looks.min(10)).min(SPARED_MOST);
         self.servers.set_timer(key, Some(now + delay));
         if tell {
-            self.emit(now, Notice::OrphanSpared { server: view, owner, guards });
+            self.emit(now, Notice::OrphanSpared { class: Class::Server, server: view, owner, guards });
         }
     }
 

@@ -20,6 +20,7 @@ impl Engine {
     pub fn report(&self) -> Report {
         let agents = self.agents.all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
+            left_behind: None,
             agent: agent_view(agent),
             servers: agent.servers.iter().filter_map(|key| self.server_report(*key)).collect(),
         });
@@ -31,6 +32,7 @@ impl Engine {
         Report {
             agents: agents.collect(),
             unowned: unowned.filter_map(|key| self.server_report(key)).collect(),
+            runs: Vec::new(),
             blind: Vec::new(),
         }
     }
@@ -51,6 +53,7 @@ impl Engine {
             server: server_view(server, &self.graph),
             evidence: case.map(|c| c.evidence.clone()).unwrap_or_default(),
             guards: case.map(|c| c.guards.clone()).unwrap_or_default(),
+            pss_bytes: case.and_then(|c| c.pss_bytes),
             state: state.to_owned(),
         })
     }

@@ -224,6 +224,6 @@ impl Engine {
             server.state = State::Suspect { since, deadline };
         }
         self.servers.set_timer(key, Some(deadline));
-        self.emit(now, Notice::OrphanSuspected { server: view, owner, deadline });
+        self.emit(now, Notice::OrphanSuspected { recovered: false, server: view, owner, deadline });
     }
 }

@@ -27,7 +27,8 @@ pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<O
     if image.exe.is_empty() && image.argv.is_empty() && !dir.still_alive() {
         return Ok(None);
     }
-    let process = SnapshotProcess { id: dir.id(), parent: None, uid, sid: stat.sid, image, stdio };
+    let process =
+        SnapshotProcess { id: dir.id(), parent: None, uid, sid: stat.sid, image, stdio, unit: None };
     Ok(Some(Seen { process, ppid: stat.ppid }))
 }
 

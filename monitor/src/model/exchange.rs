@@ -2,12 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, Image, Notice, ProcessEvent, ProcessId, Snapshot, SnapshotProcess, Stdio};
+use super::{
+    BootTime, Fact, Image, Knowledge, Notice, ProcessEvent, ProcessId, ReapRequest, Snapshot,
+    SnapshotProcess, Stdio, UnitFacts,
+};
 
 /// All that can happen to the engine. A trace is a list of these with their times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
+    /// What earlier daemons knew. Handed in once, before anything else.
+    Remembered {
+        /// From the store.
+        knowledge: Knowledge,
+    },
     /// The kernel reported a process.
     Process {
         /// The record.
@@ -54,6 +62,11 @@ pub enum Input {
     },
     /// The time that the engine waited for has come.
     Timeout,
+    /// A person asks to end servers now.
+    Reap {
+        /// Which.
+        request: ReapRequest,
+    },
     /// The daemon has been told to stop.
     Stop,
 }
@@ -82,6 +95,13 @@ pub enum Effect {
         at: BootTime,
         /// What to tell.
         notice: Box<Notice>,
+    },
+    /// Put this on disk before any effect behind it is carried out.
+    Persist {
+        /// When the cause happened.
+        at: BootTime,
+        /// What to remember.
+        fact: Box<Fact>,
     },
     /// Find something out and answer with [`Input::Answered`] before anything else is handed in.
     Ask {
@@ -121,6 +141,8 @@ pub enum Tracking {
     Member,
     /// The same, and its exit wakes the daemon at once.
     Agent,
+    /// A service manager: the execs of its children are reported whatever they run.
+    Manager,
 }
 
 /// A question to the host.
@@ -181,6 +203,9 @@ pub struct ServerFacts {
     pub serves_clients: bool,
     /// Whether the environment of a process of the server asks to be left alone (`ORPHAND_OPT_OUT=1`).
     pub opted_out: bool,
+    /// The unit of the server proper, or of another of its processes where that has ended; absent outside of units.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<UnitFacts>,
     /// Why the look is not complete, if it is not.
     pub blind: Option<String>,
 }
@@ -225,6 +250,9 @@ pub struct Holder {
     pub sid: u32,
     /// What it runs.
     pub image: Image,
+    /// The unit it lives in; asked for those outside of the server only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<UnitFacts>,
 }
 
 /// The two signals orphand sends.

@@ -2,26 +2,36 @@
 //!
 //! Everything here is plain data that the pure core and the shell share. Nothing here does I/O.
 
+mod control;
 mod event;
 mod exchange;
+mod fact;
 mod id;
 mod image;
 mod kernel_side;
 mod notice;
 pub mod redact;
 mod report;
+mod run;
 mod snapshot;
 mod time;
+mod unit;
 
+pub use control::{Planned, ReapRequest, Status};
 pub use event::{ExitStatus, ProcessEvent};
 pub use exchange::{
     About, Answer, Effect, Holder, Input, Losses, Memory, ProcessFacts, ServerFacts, Signal, SignalError,
     Tracking, WireState,
 };
+pub use fact::{
+    End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
+};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
 pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
-pub use notice::{AgentView, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
+pub use notice::{AgentView, Class, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
 pub use report::{AgentReport, Report, ServerReport};
+pub use run::{Run, RunKey, RunReport, RunView};
 pub use snapshot::{Snapshot, SnapshotProcess};
 pub use time::BootTime;
+pub use unit::{Unit, UnitFacts, UnitState};

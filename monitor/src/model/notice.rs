@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Losses, ProcessId, Signal};
+use super::{Losses, ProcessId, RunView, Signal};
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,9 @@ pub enum Notice {
     },
     /// The owner exited; grace begins.
     OrphanSuspected {
+        /// Whether the owner ended while no daemon watched.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        recovered: bool,
         /// The server.
         server: ServerView,
         /// Who owned it.
@@ -96,6 +99,12 @@ pub enum Notice {
     },
     /// It is an orphan.
     OrphanDetected {
+        /// What is left behind: a server, or an agent.
+        #[serde(default)]
+        class: Class,
+        /// Whether it rests on what an earlier daemon witnessed.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        recovered: bool,
         /// The server.
         server: ServerView,
         /// Who owned it.
@@ -113,6 +122,9 @@ pub enum Notice {
     },
     /// An orphan stays because of these guards.
     OrphanSpared {
+        /// What is left behind.
+        #[serde(default)]
+        class: Class,
         /// The server.
         server: ServerView,
         /// Who owned it.
@@ -122,6 +134,12 @@ pub enum Notice {
     },
     /// An orphan was ended.
     OrphanReaped {
+        /// What was left behind.
+        #[serde(default)]
+        class: Class,
+        /// Whether the daemon that signalled it did not see the end.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        recovered: bool,
         /// The server as it was.
         server: ServerView,
         /// Who owned it.
@@ -132,6 +150,8 @@ pub enum Notice {
         took_ms: u64,
         /// Resident memory before, in bytes.
         freed_bytes: u64,
+        /// Proportional memory before, in bytes, where it could be read: what the host regained.
+        freed_pss_bytes: Option<u64>,
     },
     /// A process of an orphan could not be ended.
     ReapFailed {
@@ -146,6 +166,9 @@ pub enum Notice {
     },
     /// An orphan ended that nobody signalled.
     OrphanExited {
+        /// What was left behind.
+        #[serde(default)]
+        class: Class,
         /// The server as it was.
         server: ServerView,
         /// Who owned it.
@@ -175,6 +198,17 @@ pub enum Notice {
         /// Orphans that stay.
         orphans: u64,
     },
+}
+
+/// What can be left behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// An MCP stdio server.
+    #[default]
+    Server,
+    /// An agent that was started by an agent whose unit has been stopped or started anew since.
+    Agent,
 }
 
 /// Whether the daemon acts.
@@ -220,6 +254,9 @@ pub struct ServerView {
     pub rss_bytes: Option<u64>,
     /// Whether the server proper leads a session of its own.
     pub session_leader: bool,
+    /// The run it is accounted to: that of the top-most agent. Absent for one that nobody owns.
+    #[serde(default)]
+    pub run: Option<RunView>,
 }
 
 /// An agent in an event.

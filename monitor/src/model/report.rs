@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Evidence, Guard, ServerView};
+use super::{AgentView, Evidence, Guard, RunReport, ServerView};
 
 /// Agents, their servers, and servers without an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -12,6 +12,9 @@ pub struct Report {
     pub agents: Vec<AgentReport>,
     /// Servers that nobody owns, as far as could be seen.
     pub unowned: Vec<ServerReport>,
+    /// The runs that matter: alive, with servers left, and the latest of each agent; in the order of their numbers.
+    #[serde(default)]
+    pub runs: Vec<RunReport>,
     /// What could not be seen, one sentence each. With something in here, an absence of orphans proves nothing.
     #[serde(default)]
     pub blind: Vec<String>,
@@ -20,6 +23,9 @@ pub struct Report {
 /// An agent and its servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentReport {
+    /// What is known if it was left behind itself: evidence, guards, state.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub left_behind: Option<Box<ServerReport>>,
     /// The agent.
     pub agent: AgentView,
     /// The servers it owns.
@@ -35,6 +41,9 @@ pub struct ServerReport {
     pub evidence: Vec<Evidence>,
     /// What forbids to end it.
     pub guards: Vec<Guard>,
+    /// Proportional memory in bytes, where it was asked for or the server is an orphan.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
     /// The verdict: `live`, `suspect`, `orphan`, `spared`, `terminating`.
     pub state: String,
 }

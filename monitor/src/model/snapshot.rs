@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, Image, ProcessId, Stdio};
+use super::{BootTime, Image, ProcessId, Stdio, UnitFacts};
 
 /// What one pass over /proc saw. It says nothing about processes born at or after `horizon`: they may have
 /// been missed, or seen half-made.
@@ -30,4 +30,7 @@ pub struct SnapshotProcess {
     /// Standard input, output and error now. `stdio[0]` is the wire where it could be found on another
     /// descriptor (Python's mcp 2 moves it).
     pub stdio: [Stdio; 3],
+    /// The unit it lives in; absent outside of units, and where nobody asked ([`super::About::Process`] always does).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<UnitFacts>,
 }

@@ -135,7 +135,7 @@ fn still_held(
         .into_iter()
         .filter_map(|(process, sid)| {
             let dir = proc.identified(process).ok()??;
-            Some(Holder { process, uid: dir.uid().ok()?, sid, image: dir.image() })
+            Some(Holder { process, uid: dir.uid().ok()?, sid, image: dir.image(), unit: None })
         })
         .collect()
 }

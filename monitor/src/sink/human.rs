@@ -127,12 +127,12 @@ impl Text {
                 let _ = write!(line, ": {}", found.join(", "));
                 Sentence { more: stays_because(guards), ..Sentence::new(paint::ALARM, "orphan", line) }
             }
-            Notice::OrphanSpared { server, owner, guards } => {
+            Notice::OrphanSpared { server, owner, guards, .. } => {
                 let why = list_guards(guards);
                 let line = format!("{}{} stays: {why}", named(server), of(owner.as_ref()));
                 Sentence::new(paint::WARNING, "spared", line)
             }
-            Notice::OrphanReaped { server, owner, signal, took_ms, freed_bytes } => {
+            Notice::OrphanReaped { server, owner, signal, took_ms, freed_bytes, .. } => {
                 let line = format!(
                     "{}{} ended by {} in {}, {} freed",
                     named(server),
@@ -148,7 +148,7 @@ impl Text {
                 let line = format!("{}: pid {pid} lives on: {}{errno}", named(server), text::sanitise(error));
                 Sentence::new(paint::ALARM, "failed", line)
             }
-            Notice::OrphanExited { server, owner } => {
+            Notice::OrphanExited { server, owner, .. } => {
                 let line = format!("{}{}, an orphan, ended by itself", named(server), of(owner.as_ref()));
                 Sentence::new(paint::GOOD, "ended", line)
             }

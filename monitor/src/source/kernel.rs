@@ -183,6 +183,7 @@ impl KernelSource {
         let state = match tracking {
             Tracking::Member => State::Member,
             Tracking::Agent => State::Agent,
+            Tracking::Manager => State::Manager,
         };
         let member = Member { anchor: process.pid, state: state as u32 };
         // What is pending below it becomes a member with it.

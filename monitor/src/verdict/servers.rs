@@ -75,6 +75,8 @@ pub struct Case {
     pub looks: u32,
     /// Resident memory at the verdict, in bytes.
     pub rss_bytes: u64,
+    /// Proportional memory at the verdict, in bytes, where it could be read.
+    pub pss_bytes: Option<u64>,
     /// When the first signal was sent.
     pub first_signal: Option<BootTime>,
     /// What was sent to whom.

@@ -38,6 +38,7 @@ pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
         rule: server.rule.clone(),
         processes: nodes.into_iter().map(process_view).collect(),
         rss_bytes: server.rss_bytes,
+        run: None,
         session_leader: leads_session(server.proper, graph),
     }
 }

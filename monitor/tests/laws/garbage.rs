@@ -7,8 +7,8 @@ use monitor::{
     engine::{Engine, Settings},
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Holder, Input, Losses, Memory, ProcessEvent,
-        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio,
-        WireState,
+        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, Unit,
+        UnitFacts, UnitState, WireState,
     },
 };
 use proptest::prelude::*;
@@ -52,16 +52,30 @@ fn stdio() -> impl Strategy<Value = Stdio> {
 
 fn seen() -> impl Strategy<Value = SnapshotProcess> {
     let program = prop::sample::select(programs());
-    (id(), prop::option::of(id()), 0u32..2, 0u32..8, program, [stdio(), stdio(), stdio()]).prop_map(
-        |(id, parent, uid, sid, program, stdio)| SnapshotProcess {
+    (id(), prop::option::of(id()), 0u32..2, 0u32..8, program, [stdio(), stdio(), stdio()], unit()).prop_map(
+        |(id, parent, uid, sid, program, stdio, unit)| SnapshotProcess {
             id,
             parent,
             uid,
             sid,
             image: program.image(),
             stdio,
+            unit,
         },
     )
+}
+
+/// Few units and invocations, so that they meet.
+fn unit() -> impl Strategy<Value = Option<UnitFacts>> {
+    let word = prop::sample::select(vec!["", "a", "b"]).prop_map(str::to_owned);
+    let state = prop_oneof![
+        Just(UnitState::Unknown),
+        Just(UnitState::Stopped),
+        word.clone().prop_map(UnitState::Active)
+    ];
+    let unit = (word.clone(), word.clone()).prop_map(|(manager, name)| Unit { manager, name });
+    let facts = (unit, prop::option::of(word), state);
+    prop::option::of(facts.prop_map(|(unit, invocation_id, state)| UnitFacts { unit, invocation_id, state }))
 }
 
 fn status() -> impl Strategy<Value = ExitStatus> {
@@ -92,20 +106,23 @@ fn answer() -> impl Strategy<Value = Answer> {
     let memory = (id(), any::<u64>()).prop_map(|(process, rss_bytes)| Memory { process, rss_bytes });
     let fact =
         (id(), 0u32..2).prop_map(|(process, uid)| ProcessFacts { process, uid, ..ProcessFacts::default() });
-    let holder = seen().prop_map(|s| Holder { process: s.id, uid: s.uid, sid: s.sid, image: s.image });
+    let holder =
+        seen().prop_map(|s| Holder { process: s.id, uid: s.uid, sid: s.sid, image: s.image, unit: s.unit });
     let wire = prop_oneof![
         Just(WireState::Unknown),
         Just(WireState::HungUp),
         prop::collection::vec(holder, 0..4).prop_map(WireState::Held),
     ];
-    let facts = (prop::collection::vec(fact, 0..4), wire, any::<bool>(), any::<bool>(), any::<bool>())
-        .prop_map(|(processes, wire, serves_clients, opted_out, blind)| ServerFacts {
-            processes,
-            wire,
-            serves_clients,
-            opted_out,
-            blind: blind.then(|| "blind".to_owned()),
-        });
+    let facts =
+        (prop::collection::vec(fact, 0..4), wire, any::<bool>(), any::<bool>(), any::<bool>(), unit())
+            .prop_map(|(processes, wire, serves_clients, opted_out, blind, unit)| ServerFacts {
+                processes,
+                wire,
+                serves_clients,
+                opted_out,
+                unit,
+                blind: blind.then(|| "blind".to_owned()),
+            });
     prop_oneof![
         prop::collection::vec(memory, 0..4).prop_map(|processes| Answer::Memory { processes }),
         prop::option::of(seen()).prop_map(|process| Answer::Process { process }),

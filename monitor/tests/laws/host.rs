@@ -263,7 +263,7 @@ impl Host {
                 Effect::Track { process, tracking } if self.kernel.alive(process) => {
                     self.kernel.records.track(process.pid, tracking);
                 }
-                Effect::Emit { .. } | Effect::Track { .. } => {}
+                Effect::Emit { .. } | Effect::Persist { .. } | Effect::Track { .. } => {}
                 Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
                 Effect::Resync => self.resync = true,
             }
@@ -327,6 +327,7 @@ impl Host {
             wire: end.map_or(WireState::Unknown, |end| self.wire(end)),
             serves_clients: living.iter().any(|p| p.conduct.serves_clients),
             opted_out: living.iter().any(|p| p.conduct.opted_out),
+            unit: None,
             blind: None,
         }
     }
@@ -337,7 +338,7 @@ impl Host {
             .opposite(end)
             .into_iter()
             .flat_map(|other| self.kernel.holders(other))
-            .map(|p| Holder { process: p.id, uid: p.uid, sid: p.sid, image: p.image.clone() })
+            .map(|p| Holder { process: p.id, uid: p.uid, sid: p.sid, image: p.image.clone(), unit: None })
             .collect();
         if holders.is_empty() { WireState::HungUp } else { WireState::Held(holders) }
     }
@@ -356,6 +357,7 @@ fn describe(p: &Process) -> SnapshotProcess {
         sid: p.sid,
         image: p.image.clone(),
         stdio: p.files.standard_with_wire(),
+        unit: None,
     }
 }
 

@@ -132,6 +132,7 @@ impl Records {
         let state = match tracking {
             Tracking::Member => State::Member,
             Tracking::Agent => State::Agent,
+            Tracking::Manager => State::Watched,
         };
         let anchor = self.map.get(&pid).map_or(pid, |e| e.anchor);
         self.map.insert(pid, Entry { anchor, state });

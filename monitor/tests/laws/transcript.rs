@@ -56,6 +56,7 @@ fn input(given: &Given) -> String {
 
 fn effect(effect: &Effect) -> String {
     match effect {
+        Effect::Persist { fact, .. } => format!("<- {fact:?}"),
         Effect::Emit { notice, .. } => match server_of(notice) {
             Some(view) => {
                 let ids: Vec<u32> = view.processes.iter().map(|p| p.pid).collect();

@@ -91,6 +91,7 @@ impl Story {
     fn carry_out(&mut self) {
         while let Some(effect) = self.engine.poll_effect() {
             match effect {
+                Effect::Persist { .. } => {}
                 Effect::Emit { notice, .. } => self.notices.push(*notice),
                 Effect::Ask { token, about } => {
                     let answer = self.answer(about);

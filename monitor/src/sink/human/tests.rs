@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    model::{AgentView, ProcessId, Signal},
+    model::{AgentView, Class, ProcessId, Signal},
     sink::report::tests::{claude, filesystem, process},
 };
 
@@ -49,6 +49,8 @@ fn all() -> Vec<Notice> {
         owner,
     };
     let detected = |server, evidence: &[Evidence], guards: &[Guard]| Notice::OrphanDetected {
+        class: Class::Server,
+        recovered: false,
         server,
         owner: gone(),
         evidence: evidence.to_vec(),
@@ -98,14 +100,22 @@ fn all() -> Vec<Notice> {
         Notice::ServerStarted { server: filesystem(), owner: None },
         Notice::ServerExited { server: filesystem(), owner: Some(claude(true)) },
         Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
-        Notice::OrphanSuspected { server: filesystem(), owner: gone(), deadline: at(20) },
+        Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(20) },
         cleared("exited", None),
         cleared("owner_found", Some(claude(true))),
         detected(filesystem(), &[Evidence::OwnerExited, Evidence::StdinHangup], &[]),
         detected(browser, &[Evidence::OwnerExited], &[Guard::Observe]),
         detected(young, &[Evidence::NoOwner], &[Guard::WeakEvidence, Guard::Listening]),
-        Notice::OrphanSpared { server: filesystem(), owner: gone(), guards: vec![Guard::LiveAgentBelow] },
+        Notice::OrphanSpared {
+            class: Class::Server,
+            server: filesystem(),
+            owner: gone(),
+            guards: vec![Guard::LiveAgentBelow],
+        },
         Notice::OrphanReaped {
+            class: Class::Server,
+            recovered: false,
+            freed_pss_bytes: None,
             server: filesystem(),
             owner: gone(),
             signal: Signal::Term,
@@ -114,7 +124,7 @@ fn all() -> Vec<Notice> {
         },
         failed(Some(1)),
         failed(None),
-        Notice::OrphanExited { server: filesystem(), owner: gone() },
+        Notice::OrphanExited { class: Class::Server, server: filesystem(), owner: gone() },
         Notice::Lost { records: Losses { fork: 2, exec: 1, ..Losses::default() }, sink: BTreeMap::new() },
         Notice::Lost { records: Losses::default(), sink: BTreeMap::from([("stream".to_owned(), 12)]) },
         Notice::Resynced { added: 2, removed: 1 },

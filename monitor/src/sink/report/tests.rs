@@ -20,6 +20,7 @@ pub(in crate::sink) fn process(pid: u32, exe: &str, argv: &[&str]) -> ProcessVie
 /// The launch chain of `npx -y @modelcontextprotocol/server-filesystem /tmp`.
 pub(in crate::sink) fn filesystem() -> ServerView {
     ServerView {
+        run: None,
         id: "1234@229468".to_owned(),
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),
@@ -58,11 +59,18 @@ fn server(name: &str, state: &str, evidence: &[Evidence], guards: &[Guard]) -> S
         rss_bytes: Some(56_000_000),
         ..filesystem()
     };
-    ServerReport { server, evidence: evidence.to_vec(), guards: guards.to_vec(), state: state.to_owned() }
+    ServerReport {
+        server,
+        evidence: evidence.to_vec(),
+        guards: guards.to_vec(),
+        pss_bytes: None,
+        state: state.to_owned(),
+    }
 }
 
 fn report() -> Report {
     let filesystem = ServerReport {
+        pss_bytes: None,
         server: filesystem(),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
         guards: Vec::new(),
@@ -81,13 +89,19 @@ fn report() -> Report {
         vec![ProcessView { argv_truncated: true, ..process(5, "", &["a\nb", "", "c d"]) }];
     hostile.server.rss_bytes = None;
     Report {
+        runs: Vec::new(),
         agents: vec![
-            AgentReport { agent: claude(true), servers: vec![server("time", "live", &[], &[]), hostile] },
             AgentReport {
+                left_behind: None,
+                agent: claude(true),
+                servers: vec![server("time", "live", &[], &[]), hostile],
+            },
+            AgentReport {
+                left_behind: None,
                 agent: AgentView { generation: Some(2), ..claude(false) },
                 servers: vec![filesystem, server("fetch", "suspect", &[Evidence::OwnerExited], &[])],
             },
-            AgentReport { agent: host, servers: Vec::new() },
+            AgentReport { left_behind: None, agent: host, servers: Vec::new() },
         ],
         unowned: vec![server(
             "everything",

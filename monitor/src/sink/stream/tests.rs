@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    model::{Losses, Mode},
+    model::{Class, Losses, Mode},
     sink::report::tests::{claude, filesystem},
 };
 
@@ -34,8 +34,15 @@ fn notices() -> Vec<Notice> {
             agents: 2,
             servers: 5,
         },
-        Notice::OrphanSuspected { server: server(), owner: owner(), deadline: BootTime(103_000_000_000) },
+        Notice::OrphanSuspected {
+            recovered: false,
+            server: server(),
+            owner: owner(),
+            deadline: BootTime(103_000_000_000),
+        },
         Notice::OrphanDetected {
+            class: Class::Server,
+            recovered: false,
             server: server(),
             owner: owner(),
             evidence: vec![crate::model::Evidence::OwnerExited],

@@ -1,0 +1,65 @@
+//! What a person asks of the running daemon, and its answers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Guard, Losses, Mode, Report, ServerView};
+
+/// What `orphand status` shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// orphand's version.
+    pub version: String,
+    /// The daemon's process.
+    pub pid: u32,
+    /// Whether it acts.
+    pub mode: Mode,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The hooks in use.
+    pub hooks: Vec<String>,
+    /// Nanoseconds since the daemon's `ready`.
+    pub up_ns: u64,
+    /// Why it cannot vouch for what it says; empty while it can.
+    pub blind: Vec<String>,
+    /// Agents, servers, orphans, runs, with memory measured now.
+    pub report: Report,
+    /// Processes in the lineage graph.
+    pub processes: u64,
+    /// Records received since the start, by kind.
+    pub records: Losses,
+    /// Records lost since the start, by kind.
+    pub lost: Losses,
+    /// Repairs from /proc since the start.
+    pub resyncs: u64,
+    /// Lines dropped by sink, since the start.
+    pub sink_dropped: BTreeMap<String, u64>,
+}
+
+/// Which servers to end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReapRequest {
+    /// Those of agents with this name, or of this unit.
+    pub agent: Option<String>,
+    /// Those of this run.
+    pub generation: Option<u64>,
+    /// The one with this process.
+    pub pid: Option<u32>,
+    /// Exactly these: what a plan said, so that nothing is ended that was not shown.
+    pub servers: Option<Vec<String>>,
+    /// Also servers whose owner lives.
+    pub include_active: bool,
+}
+
+/// One server that a [`ReapRequest`] means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The server.
+    pub server: ServerView,
+    /// The verdict on it now: `live`, `suspect`, `orphan`, `spared`, `terminating`.
+    pub state: String,
+    /// What forbids to end it, whoever asks. Empty: it will be ended.
+    pub guards: Vec<Guard>,
+}
