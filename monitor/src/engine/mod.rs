@@ -8,6 +8,7 @@
 mod agents;
 mod births;
 mod ends;
+mod explicit;
 mod reap;
 mod repair;
 mod report;
