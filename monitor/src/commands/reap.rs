@@ -91,7 +91,7 @@ fn carry_out(
     };
     let left = hand.reap(&request)?;
     let is_left = |one: &&&Planned| find(&left, &one.server.id).is_some();
-    let (stayed, ended): (Vec<&Planned>, Vec<&Planned>) = to_end.iter().partition(|one| is_left(&one));
+    let (stayed, ended): (Vec<&Planned>, Vec<&Planned>) = to_end.iter().partition(|one| is_left(one));
     // Those of which a guard was found at the last moment say which.
     let stayed: Vec<Planned> = stayed.into_iter().map(|one| as_left(one, &left)).collect();
     let stayed: Vec<&Planned> = stayed.iter().chain(guarded).collect();

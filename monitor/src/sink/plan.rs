@@ -60,9 +60,10 @@ fn row(one: &Planned) -> (anstyle::Style, Vec<String>) {
             format!("{}{number}", text::sanitise(&run.agent))
         },
     );
-    let (style, note) = match one.guards.is_empty() {
-        true => (paint::ALARM, String::new()),
-        false => (paint::PLAIN, format!("stays: {}", guards(one))),
+    let (style, note) = if one.guards.is_empty() {
+        (paint::ALARM, String::new())
+    } else {
+        (paint::PLAIN, format!("stays: {}", guards(one)))
     };
     let cells = vec![
         text::sanitise(&one.server.name).into_owned(),
