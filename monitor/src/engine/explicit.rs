@@ -45,7 +45,8 @@ impl Engine {
             let Some(server) = self.servers.get_mut(key) else { continue };
             let id = server.id.to_string();
             let ends = planned.iter().any(|p| p.guards.is_empty() && p.server.id == id);
-            let under_way = server.case().is_some_and(|c| matches!(c.stage, Stage::Leaf | Stage::Rest | Stage::Kill));
+            let under_way =
+                server.case().is_some_and(|c| matches!(c.stage, Stage::Leaf | Stage::Rest | Stage::Kill));
             if !ends || under_way {
                 continue;
             }

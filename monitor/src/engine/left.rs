@@ -9,8 +9,8 @@ use super::{Engine, Purpose, ends::millis, units::tracked_owner};
 use crate::{
     lineage::AgentKey,
     model::{
-        About, BootTime, Class, Effect, End, Evidence, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal,
-        Stdio, Tracked,
+        About, BootTime, Class, Effect, End, Evidence, Fact, Guard, Mode, Notice, ProcessId, ServerFacts,
+        Signal, Stdio, Tracked,
     },
     verdict::{Account, Left, LeftStage, agent_as_server, agent_view},
 };
@@ -45,7 +45,9 @@ impl Engine {
             a.is_alive() && a.above.is_some() && a.account.run() == agent.account.run()
         };
         let left: Vec<AgentKey> = match agent.above {
-            None => self.agents.all().iter().filter(|(k, a)| *k != key && below(a)).map(|(k, _)| *k).collect(),
+            None => {
+                self.agents.all().iter().filter(|(k, a)| *k != key && below(a)).map(|(k, _)| *k).collect()
+            }
             Some(_) => Vec::new(),
         };
         self.suspect(at, &left);
@@ -240,7 +242,13 @@ impl Engine {
     }
 
     /// A signal to an agent was refused. Whether it was to one.
-    pub(super) fn left_refused(&mut self, now: BootTime, process: ProcessId, error: &str, errno: i32) -> bool {
+    pub(super) fn left_refused(
+        &mut self,
+        now: BootTime,
+        process: ProcessId,
+        error: &str,
+        errno: i32,
+    ) -> bool {
         let Some(key) = self.agents.of(process) else { return false };
         let Some(agent) = self.agents.get_mut(key) else { return false };
         if !matches!(agent.left.stage, LeftStage::Signalled { .. }) {

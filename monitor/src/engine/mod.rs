@@ -10,16 +10,16 @@ mod births;
 mod ends;
 mod explicit;
 mod left;
-mod recall;
 mod reap;
+mod recall;
 mod repair;
 mod report;
 mod servers;
 mod settings;
 mod targets;
-mod units;
 #[cfg(test)]
 mod tests;
+mod units;
 
 use std::collections::{BTreeSet, VecDeque};
 

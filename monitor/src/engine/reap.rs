@@ -12,7 +12,8 @@ use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
     model::{
-        About, BootTime, Class, Effect, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal, SignalError,
+        About, BootTime, Class, Effect, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal,
+        SignalError,
     },
     verdict::{Case, Finding, Looks, Stage, State, agent_view, examine, server_view},
 };

@@ -6,8 +6,8 @@ use super::Engine;
 use crate::{
     lineage::Origin,
     model::{
-        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView, Tracked,
-        TrackedOwner,
+        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
+        Tracked, TrackedOwner,
     },
     verdict::{Account, Newcomer, State, agent_view, server_view, trace},
 };
@@ -107,8 +107,7 @@ impl Engine {
         });
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
-        let new =
-            Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+        let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
         let key = self.agents.start(new);
         self.agents.end(key, now, false);
         key

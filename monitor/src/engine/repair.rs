@@ -165,14 +165,9 @@ impl Engine {
 
     /// Whether the head of a launch chain that was there before us hangs below a service manager, or init: nobody's child any
     /// more.
-    fn is_adopted(
-        &self,
-        head: &SnapshotProcess,
-        others: &FxHashMap<ProcessId, &SnapshotProcess>,
-    ) -> bool {
+    fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
         let Some(parent) = head.parent.filter(|_| !self.ready) else { return false };
-        let steward =
-            |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::Steward);
+        let steward = |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::Steward);
         parent.pid == 1 || others.get(&parent).is_some_and(|p| steward(p))
     }
 

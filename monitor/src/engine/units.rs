@@ -33,10 +33,8 @@ impl Engine {
 
     /// Whether this process is the main one of a unit that a rule names; if so, or if that has to be asked first, all is done.
     pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
-        let others = matches!(
-            role,
-            Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward
-        );
+        let others =
+            matches!(role, Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward);
         if others || !self.settings.rules.name_units() || self.agents.of(id).is_some() {
             return false;
         }
@@ -52,7 +50,11 @@ impl Engine {
         let Some(name) = self.settings.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
         // Its main process is the first; what is adopted later by the manager is not.
         let same = |a: &Agent| {
-            a.is_alive() && a.name == name && a.unit.as_ref().is_some_and(|u| u.unit == facts.unit && u.invocation_id == facts.invocation_id)
+            a.is_alive()
+                && a.name == name
+                && a.unit
+                    .as_ref()
+                    .is_some_and(|u| u.unit == facts.unit && u.invocation_id == facts.invocation_id)
         };
         if self.agents.all().iter().any(|(_, a)| same(a)) {
             return false;

@@ -100,7 +100,9 @@ pub enum RuleError {
     #[error("a rule needs a name of 1 to 64 printable characters")]
     Name,
     /// It would hold for every process.
-    #[error("rule \"{0}\" says nothing to look for: give it one of program, package, module, script, exe, unit")]
+    #[error(
+        "rule \"{0}\" says nothing to look for: give it one of program, package, module, script, exe, unit"
+    )]
     Empty(String),
     /// An empty pattern matches nothing.
     #[error("rule \"{rule}\": {key} is empty")]
@@ -121,10 +123,14 @@ pub enum RuleError {
         program: String,
     },
     /// The manager starts whatever the unit says.
-    #[error("rule \"{0}\": a rule with unit names no program: the unit's main process is meant, whatever it runs")]
+    #[error(
+        "rule \"{0}\": a rule with unit names no program: the unit's main process is meant, whatever it runs"
+    )]
     UnitAndProgram(String),
     /// Not the name of a service.
-    #[error("rule \"{rule}\": \"{unit}\" is no service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\"")]
+    #[error(
+        "rule \"{rule}\": \"{unit}\" is no service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\""
+    )]
     Unit {
         /// The rule.
         rule: String,

@@ -140,9 +140,8 @@ impl Agents {
 
     /// The agent whose time for such a look has come, the timer removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
-        let is_due = |key: &AgentKey| {
-            self.by_key.get(key).is_some_and(|a| a.left.timer.is_some_and(|at| at <= now))
-        };
+        let is_due =
+            |key: &AgentKey| self.by_key.get(key).is_some_and(|a| a.left.timer.is_some_and(|at| at <= now));
         let due = self.by_main.values().filter(|key| is_due(key)).min().copied()?;
         self.by_key.get_mut(&due)?.left.timer = None;
         Some(due)

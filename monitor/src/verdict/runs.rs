@@ -168,19 +168,22 @@ impl Runs {
         let mut found = Vec::new();
         for runs in self.runs.values() {
             let old = runs.len().saturating_sub(LATEST);
-            let shown = runs.values().enumerate().filter(|(at, run)| {
-                *at >= old || run.alive || matters(&run.key, run.generation)
-            });
-            found.extend(shown.map(|(_, run)| RunReport {
-                run: Account {
-                    key: run.key.clone(),
-                    generation: Some(run.generation),
-                    agent: run.agent.clone(),
-                    invocation_id: run.invocation_id.clone(),
+            let shown = runs
+                .values()
+                .enumerate()
+                .filter(|(at, run)| *at >= old || run.alive || matters(&run.key, run.generation));
+            found.extend(shown.map(|(_, run)| {
+                RunReport {
+                    run: Account {
+                        key: run.key.clone(),
+                        generation: Some(run.generation),
+                        agent: run.agent.clone(),
+                        invocation_id: run.invocation_id.clone(),
+                    }
+                    .view(),
+                    started: run.main.born(),
+                    alive: run.alive,
                 }
-                .view(),
-                started: run.main.born(),
-                alive: run.alive,
             }));
         }
         found

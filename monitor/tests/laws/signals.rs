@@ -6,7 +6,7 @@ use monitor::model::ProcessId;
 
 use crate::{
     kernel::Kernel,
-    truth::{Service, Standing, Truth},
+    truth::{Bar, Service, Standing, Truth},
 };
 
 impl Truth {
@@ -54,7 +54,9 @@ impl Truth {
         // A bridge that had ended by then left what it talked to in the same state.
         let cut = service.bridged && self.partial && !kernel.alive(service.leaf());
         if (service.found_hung_up || cut) && kernel.now() >= self.since + grace {
-            let bars = self.bars(kernel, service);
+            let mut bars = self.bars(kernel, service);
+            // Whose user it is not is known only of an owner.
+            bars.remove(&Bar::OtherUid);
             return (!bars.is_empty()).then(|| format!("{bars:?}"));
         }
         if service.found_ownerless {

@@ -3,4 +3,5 @@
 mod owners;
 mod reaping;
 mod story;
+mod units;
 mod verdicts;

@@ -1,6 +1,9 @@
 //! A host made by hand: what is to be answered is set before it is asked.
 
-use std::{collections::{BTreeMap, BTreeSet}, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     engine::{Engine, Settings},
