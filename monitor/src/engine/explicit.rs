@@ -78,8 +78,11 @@ impl Engine {
                 server.state = owner_exited.map_or(State::Live, |since| State::Suspect { since, deadline });
                 (owner_exited.is_some() || server.found).then_some(deadline)
             }
-            // It goes on as the orphan it was.
-            _ => Some(now),
+            // It goes on as the orphan it was, and tells what is new about its guards.
+            _ => {
+                self.servers.set_timer(key, Some(now));
+                return true;
+            }
         };
         let server = server_view(server, &self.graph);
         self.servers.set_timer(key, due);

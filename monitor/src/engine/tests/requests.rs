@@ -69,7 +69,7 @@ fn who_asks_overrules_weak_evidence_and_nothing_else() {
     ask(&mut story, ReapRequest::default());
     story.pass_secs(1);
     assert_eq!(story.sent(), []);
-    assert_eq!(story.told(), ["orphan_spared listening"]);
+    assert_eq!(story.told(), ["orphan_spared listening weak_evidence"]);
 }
 
 #[test]
