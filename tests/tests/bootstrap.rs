@@ -89,8 +89,10 @@ fn found_without_an_owner() -> Result<()> {
             ensure!(evidence.contains(&"stdin_hangup") == dies, "{}", detected.line);
             ensure!(guards.contains(&"weak_evidence") != dies, "{}", detected.line);
         }
-        daemon.reaped(&[server.id])?;
-        daemon.reaped(&[chain.id])?;
+        for one in [server.id, chain.id] {
+            daemon.wait_for("orphan_reaped", one)?;
+            one.wait_gone()?;
+        }
         daemon.wait_for("orphan_spared", held.id)?;
         s.barrier(&daemon)?;
         ensure!(held.id.alive() && worker.id.alive(), "ended on weak evidence");
