@@ -128,7 +128,7 @@ impl Front {
     /// Serves from a thread of its own; the questions come out of the receiver.
     pub fn start(self, metrics: Metrics) -> Result<(Serving, mpsc::Receiver<Query>), FrontError> {
         let Self { http, control, peers } = self;
-        let (queries, asked) = mpsc::channel(QUEUE);
+        let (queries, questions) = mpsc::channel(QUEUE);
         let asker = Asker::new(queries, Proc::system()?);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -163,7 +163,7 @@ impl Front {
                 runtime.shutdown_background();
             })
             .map_err(FrontError::Thread)?;
-        Ok((Serving { _socket: file, _stop: stop }, asked))
+        Ok((Serving { _socket: file, _stop: stop }, questions))
     }
 }
 
