@@ -6,6 +6,9 @@
 //! not happen is looked at after a barrier, [`Scene::barrier`]. When a scene ends, every daemon it started
 //! is stopped, its sequence numbers are checked for gaps, and its recorded trace is replayed: the replay must
 //! print the same bytes.
+//!
+//! Services are played on real systemd ([`Scene::boot`]): a [`Service`] is a unit, its agent and what that starts; each of their
+//! processes tells the [`Truth`].
 #![forbid(unsafe_code)]
 
 mod cast;
@@ -17,6 +20,9 @@ pub mod fixtures;
 mod host;
 mod part;
 mod scene;
+mod service;
+mod systemd;
+mod truth;
 mod twins;
 
 pub use cast::Actor;
@@ -26,4 +32,7 @@ pub use event::Event;
 pub use host::{Identity, Innocent, output, reuse, within};
 pub use part::Part;
 pub use scene::{Scene, scene};
+pub use service::{Child, SERVER, Service};
+pub use systemd::{Layout, Manager, System, USER};
+pub use truth::{Told, Truth};
 pub use twins::{Play, twins};
