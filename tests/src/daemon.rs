@@ -320,10 +320,11 @@ pub(crate) fn built(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// When something below `folder` was last written.
+/// When something below `folder` was last written; tests among the sources are no part of the binary.
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     entries
+        .filter(|e| !e.path().file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")))
         .filter_map(|e| {
             if e.file_type().ok()?.is_dir() { newest(&e.path()) } else { e.metadata().ok()?.modified().ok() }
         })

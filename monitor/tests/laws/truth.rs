@@ -36,6 +36,8 @@ pub struct Service {
     /// Whether it was there before the daemon, and nothing could tell whose: its host, which no rule knows, had
     /// let go of the wire.
     pub found_silent: bool,
+    /// Whether it was there before the daemon, and nobody but itself held its wire by then: nobody can ever talk to it again.
+    pub found_hung_up: bool,
     /// Whether it was there before the daemon and its owner was gone by then.
     pub found_ownerless: bool,
 }
