@@ -233,13 +233,24 @@ impl Daemon {
         let rules = &self.rules;
         let horizon: BootTime = clock::now();
         let matters = |image: &_| matters(&rules.role(image));
-        self.procfs.snapshot(horizon, matters).context("cannot reconcile with /proc")
+        let mut snapshot = self.procfs.snapshot(horizon, matters).context("cannot reconcile with /proc")?;
+        fill_units(&self.probe, rules, &mut snapshot);
+        Ok(snapshot)
     }
 }
 
 /// Whose standard streams matter: servers, and what may launch one.
 pub fn matters(role: &Role) -> bool {
     matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell)
+}
+
+/// Reads the units of agents, and of all processes where rules name units.
+pub fn fill_units(probe: &Probe, rules: &Rules, snapshot: &mut Snapshot) {
+    for process in &mut snapshot.processes {
+        if rules.name_units() || matches!(rules.role(&process.image), Role::Agent { .. }) {
+            process.unit = probe.unit(process.id);
+        }
+    }
 }
 
 async fn told(signal: &mut Signal) {

@@ -61,9 +61,14 @@ impl Cast {
 
     /// The path of the actor's script under the name `name`, made if need be.
     pub(crate) fn script(&self, name: &str) -> Result<String> {
+        self.put(name, SCRIPT)
+    }
+
+    /// The path of the program `text` under the name `name`, made if need be.
+    pub(crate) fn put(&self, name: &str, text: &str) -> Result<String> {
         let path = self.folder.join("bin").join(name);
         if !path.exists() {
-            std::fs::write(&path, SCRIPT).with_context(|| format!("write {}", path.display()))?;
+            std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
             open_to_all(&path, 0o755)?;
         }
         Ok(path.to_string_lossy().into_owned())

@@ -1,7 +1,10 @@
 //! The fence around a scene: whatever is started in this cgroup stays in it, double forks, new sessions and
 //! cleared environments included, so that all of it can be found and ended.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
@@ -36,32 +39,85 @@ impl Cgroup {
         self.path.join("cgroup.procs")
     }
 
-    /// Who lives in it.
-    pub(crate) fn members(&self) -> Vec<Identity> {
-        let text = fs::read_to_string(self.procs()).unwrap_or_default();
-        text.lines().filter_map(|l| Identity::of(l.parse().ok()?)).filter(|i| i.alive()).collect()
+    /// The file that takes a 1 and ends whoever lives in it.
+    pub(crate) fn killer(&self) -> PathBuf {
+        self.path.join("cgroup.kill")
     }
 
-    fn has(&self, one: Identity) -> bool {
-        self.members().contains(&one)
+    /// Who lives in it and in the groups below.
+    pub(crate) fn members(&self) -> Vec<Identity> {
+        members_below(&self.path)
+    }
+
+    /// A group below, for a service manager of its own: its path from the mount point, as /proc/PID/cgroup has it, and the files
+    /// that take who moves in. `version1`: also in the hierarchy by which systemd keeps its units where version 1 is in use.
+    pub(crate) fn room(&self, name: &str, version1: bool) -> Result<(String, Vec<PathBuf>)> {
+        let mut rooms = vec![self.path.join(name)];
+        if version1 {
+            rooms.push(version1_of(&self.path).context(NO_VERSION_1)?.join(name));
+        }
+        for room in &rooms {
+            fs::create_dir_all(room).with_context(|| format!("make the cgroup {}", room.display()))?;
+        }
+        let scene = self.path.file_name().unwrap_or_default().to_string_lossy();
+        Ok((format!("/{scene}/{name}"), rooms.iter().map(|r| r.join("cgroup.procs")).collect()))
+    }
+
+    /// End whoever lives in it. In one stroke where the kernel can (Linux 5.14), else one by one.
+    pub(crate) fn end(&self) -> Result<()> {
+        within("an empty cgroup", || {
+            let _ = fs::write(self.killer(), "1");
+            let members = self.members();
+            // Asked again before the signal: the number may have left the group with its process meanwhile.
+            for one in members.iter().filter(|&&m| self.members().contains(&m)) {
+                let _ = one.signal(Signal::KILL);
+            }
+            members.is_empty().then_some(())
+        })
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Asked again before the signal: the number may have left the group with its process meanwhile.
-        let emptied = within("an empty cgroup", || {
-            let members = self.members();
-            for one in members.iter().filter(|&&m| self.has(m)) {
-                let _ = one.signal(Signal::KILL);
-            }
-            members.is_empty().then_some(())
+        let ended = self.end();
+        let removed = within("a removed cgroup", || {
+            let version1 = version1_of(&self.path).is_none_or(|path| !path.exists() || remove(&path));
+            (remove(&self.path) && version1).then_some(())
         });
-        let removed = within("a removed cgroup", || fs::remove_dir(&self.path).ok());
-        if let Err(error) = emptied.and(removed) {
+        if let Err(error) = ended.and(removed) {
             eprintln!("orphand tests: {}: {error:#}", self.path.display());
         }
     }
+}
+
+const NO_VERSION_1: &str = "no hierarchy name=systemd of version 1 is mounted: this layout cannot be played on this host; \
+    mount -t cgroup -o none,name=systemd none DIR makes one";
+
+/// The groups directly below.
+fn below(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path())
+}
+
+fn members_below(path: &Path) -> Vec<Identity> {
+    let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    let here = text.lines().filter_map(|l| Identity::of(l.parse().ok()?)).filter(|i| i.alive());
+    here.chain(below(path).flat_map(|group| members_below(&group))).collect()
+}
+
+/// Remove a group and those below; whether it worked.
+fn remove(path: &Path) -> bool {
+    below(path).all(|group| remove(&group)) && fs::remove_dir(path).is_ok()
+}
+
+/// The same group in the hierarchy `name=systemd` of version 1, if that is mounted.
+fn version1_of(path: &Path) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let root = mounts.lines().find_map(|line| match *line.split(' ').collect::<Vec<_>>() {
+        [_, at, "cgroup", options, ..] if options.split(',').any(|o| o == "name=systemd") => Some(at),
+        _ => None,
+    })?;
+    Some(Path::new(root).join(path.file_name()?))
 }
 
 /// Where the unified hierarchy is mounted (the only one, or beside those of version 1).

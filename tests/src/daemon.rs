@@ -6,13 +6,14 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::SystemTime,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::{
     event::Event,
@@ -26,13 +27,19 @@ pub struct Launch {
     pub grace: &'static str,
     /// The text of the configuration file.
     pub config: String,
+    /// Where it keeps what must outlive it, from its own folder. Another daemon's, `../daemon0/state`, makes it that one's
+    /// successor.
+    pub state: &'static str,
     /// Further arguments.
     pub args: Vec<&'static str>,
 }
 
+/// The flags by which a daemon keeps to its own folder, but for `--state-dir`, which is passed with them. Empty: it knows none.
+const OWN_PLACES: &[&str] = &[];
+
 impl Default for Launch {
     fn default() -> Self {
-        Self { grace: "300ms", config: String::new(), args: Vec::new() }
+        Self { grace: "300ms", config: String::new(), state: "state", args: Vec::new() }
     }
 }
 
@@ -44,6 +51,9 @@ pub struct Daemon {
     child: Mutex<Child>,
     stream: Arc<Stream>,
     folder: PathBuf,
+    state: String,
+    killed: OnceLock<()>,
+    finished: OnceLock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -65,9 +75,12 @@ impl Daemon {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("config.toml"), &launch.config)?;
         let log = fs::File::create(folder.join("stderr"))?;
+        let state = if OWN_PLACES.is_empty() { &[][..] } else { &["--state-dir", launch.state] };
         let mut child = Command::new(orphand()?)
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", "trace"])
+            .args(OWN_PLACES)
+            .args(state)
             .args(&launch.args)
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -80,7 +93,15 @@ impl Daemon {
         let stream = Arc::new(Stream::default());
         let copy = Arc::clone(&stream);
         thread::spawn(move || copy.fill(BufReader::new(out)));
-        let daemon = Self { id, child: Mutex::new(child), stream, folder: folder.to_owned() };
+        let daemon = Self {
+            id,
+            child: Mutex::new(child),
+            stream,
+            folder: folder.to_owned(),
+            state: launch.state.into(),
+            killed: OnceLock::new(),
+            finished: OnceLock::new(),
+        };
         daemon.wait("ready", |e| e.kind() == "ready")?;
         Ok(daemon)
     }
@@ -153,8 +174,43 @@ impl Daemon {
         self.id.signal(signal)
     }
 
+    /// What it answers to a verb such as `status`, as JSON.
+    pub fn ask(&self, verb: &[&str]) -> Result<Value> {
+        self.run_verb(verb, &["--socket", "control.sock"])
+    }
+
+    /// What its store answers to `history`, as JSON; it need not run.
+    pub fn history(&self) -> Result<Value> {
+        self.run_verb(&["history"], &["--state-dir", &self.state])
+    }
+
+    fn run_verb(&self, verb: &[&str], place: &[&str]) -> Result<Value> {
+        let mut command = Command::new(orphand()?);
+        let output = output(command.args(verb).arg("--json").args(place).current_dir(&self.folder))?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{verb:?} ended with {}: {told}\n{}", output.status, self.account());
+        serde_json::from_slice(&output.stdout).with_context(|| format!("{verb:?} printed no JSON"))
+    }
+
+    /// SIGKILL it: what comes after that is a successor's business, [`Launch::state`].
+    pub fn kill(&self) -> Result<()> {
+        self.killed.set(()).ok().context("killed twice")?;
+        if self.id.alive() {
+            self.signal(Signal::KILL)?;
+        }
+        self.id.wait_gone()?;
+        let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+        // What it had written before is read to the end.
+        drop(self.stream.grew.wait_timeout_while(self.stream.lock(), PATIENCE, |l| !l.ended));
+        Ok(())
+    }
+
     /// Stop it, if it has not been; check that it ended well, its stream and its trace.
-    pub(crate) fn finish(&self) -> Result<()> {
+    pub fn finish(&self) -> Result<()> {
+        if self.killed.get().is_some() || self.finished.get().is_some() {
+            return Ok(());
+        }
+        let _ = self.finished.set(());
         if self.id.alive() {
             self.signal(Signal::TERM)?;
         }
@@ -264,10 +320,11 @@ pub(crate) fn built(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// When something below `folder` was last written.
+/// When something below `folder` was last written; tests among the sources are no part of the binary.
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     entries
+        .filter(|e| !e.path().file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")))
         .filter_map(|e| {
             if e.file_type().ok()?.is_dir() { newest(&e.path()) } else { e.metadata().ok()?.modified().ok() }
         })

@@ -52,6 +52,11 @@ impl Event {
         self.pointer("/server/id").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The number of the run that its server is accounted to.
+    pub fn generation(&self) -> Option<u64> {
+        self.pointer("/server/run/generation").and_then(Value::as_u64)
+    }
+
     /// Whether it calls a server an orphan, or a suspect.
     pub fn accuses(&self) -> bool {
         self.kind().starts_with("orphan_") || self.kind() == "reap_failed"

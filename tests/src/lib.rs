@@ -6,17 +6,25 @@
 //! not happen is looked at after a barrier, [`Scene::barrier`]. When a scene ends, every daemon it started
 //! is stopped, its sequence numbers are checked for gaps, and its recorded trace is replayed: the replay must
 //! print the same bytes.
+//!
+//! Services are played on real systemd ([`Scene::boot`]): a [`Service`] is a unit, its agent and what that starts; each of their
+//! processes tells the [`Truth`].
 #![forbid(unsafe_code)]
 
 mod cast;
 mod cgroup;
 mod client;
 mod daemon;
+pub mod day;
 mod event;
 pub mod fixtures;
 mod host;
+mod number;
 mod part;
 mod scene;
+mod service;
+mod systemd;
+mod truth;
 mod twins;
 
 pub use cast::Actor;
@@ -24,6 +32,10 @@ pub use client::{Client, Sdk};
 pub use daemon::{Daemon, Launch, orphand};
 pub use event::Event;
 pub use host::{Identity, Innocent, output, reuse, within};
+pub use number::Number;
 pub use part::Part;
 pub use scene::{Scene, scene};
+pub use service::{Child, SERVER, Service};
+pub use systemd::{Layout, Manager, System, USER};
+pub use truth::{Told, Truth};
 pub use twins::{Play, twins};

@@ -1,8 +1,9 @@
 //! A scene: the frame of one test.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     fs::{self, File},
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     rc::Rc,
@@ -20,7 +21,13 @@ use crate::{
     event::Event,
     host::Identity,
     part::Part,
+    systemd::{Layout, System},
+    truth::Truth,
 };
+
+const GATEWAY: &str = include_str!("../actors/gateway.py");
+
+const PREFIX: &str = "orphand-scene-";
 
 /// The folder, the cgroup, the cast and the daemons of a test. Dropping it ends all of them.
 pub struct Scene {
@@ -30,6 +37,8 @@ pub struct Scene {
     cgroup: Cgroup,
     children: RefCell<Vec<Child>>,
     cast: Arc<Cast>,
+    truth: Arc<Truth>,
+    keeper: OnceCell<Child>,
     folder: TempDir,
     barriers: Cell<u32>,
     _host: File,
@@ -57,14 +66,18 @@ impl Scene {
         let lock = std::env::temp_dir().join("orphand-tests.lock");
         let host = File::create(&lock).with_context(|| format!("make {}", lock.display()))?;
         flock(&host, FlockOperation::LockExclusive).with_context(|| format!("lock {}", lock.display()))?;
-        let folder = tempfile::Builder::new().prefix("orphand-scene-").tempdir().context("make a folder")?;
+        let cgroup = Cgroup::create()?;
+        sweep(&std::env::temp_dir());
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("make a folder")?;
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path(), open).context("open the folder to other users")?;
         Ok(Self {
             daemons: RefCell::default(),
-            cgroup: Cgroup::create()?,
+            cgroup,
             children: RefCell::default(),
             cast: Cast::assemble(folder.path())?,
+            truth: Truth::listen(folder.path())?,
+            keeper: OnceCell::new(),
             folder,
             barriers: Cell::new(0),
             _host: host,
@@ -100,11 +113,61 @@ impl Scene {
         self.cast.expect(&part.alias)
     }
 
+    /// This machine's systemd, booted under the name `name`; it ends with the scene.
+    pub fn boot(&self, name: &str, layout: Layout) -> Result<System> {
+        self.keep()?;
+        System::boot(self, name, layout)
+    }
+
+    /// What the processes of services tell of themselves.
+    pub fn truth(&self) -> &Truth {
+        &self.truth
+    }
+
+    /// A program of services in the scene's `bin`, under the name `name`: an agent, or one of those that it starts.
+    pub fn program(&self, name: &str, agent: bool) -> Result<String> {
+        if agent {
+            return self.cast.put(name, GATEWAY);
+        }
+        let path = self.folder().join("bin").join(name);
+        if !path.exists() {
+            fs::copy(built("serve")?, &path).with_context(|| format!("copy it to {}", path.display()))?;
+        }
+        Ok(path.to_string_lossy().into_owned())
+    }
+
     /// A command that will run inside the scene's cgroup.
     pub fn command(&self, program: &str) -> Result<Command> {
         let mut command = Command::new(built("enter")?);
         command.arg(self.cgroup.procs()).arg(program);
         Ok(command)
+    }
+
+    /// A command that will run in a group of its own below the scene's, and that group's path as /proc/PID/cgroup has it.
+    /// `version1`: in the hierarchy of systemd's too.
+    pub(crate) fn command_in(&self, room: &str, version1: bool, program: &str) -> Result<(String, Command)> {
+        let (path, procs) = self.cgroup.room(room, version1)?;
+        let mut command = self.command(&built("enter")?.to_string_lossy())?;
+        let (last, others) = procs.split_last().context("no group")?;
+        for one in others {
+            command.arg(one).arg(built("enter")?);
+        }
+        command.arg(last).arg(program);
+        // What is typed at the terminal is for the test.
+        command.process_group(0);
+        Ok((path, command))
+    }
+
+    /// Should this test be killed, somebody ends what its actors' own line to it does not: the keeper reads from a pipe whose
+    /// other end only the test has.
+    fn keep(&self) -> Result<()> {
+        if self.keeper.get().is_none() {
+            let mut keeper = Command::new("/bin/sh");
+            keeper.args(["-c", "read -r _; echo 1 > \"$0\""]).arg(self.cgroup.killer());
+            keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+            let _ = self.keeper.set(keeper.spawn().context("start the keeper")?);
+        }
+        Ok(())
     }
 
     /// Run it as a child of the test that ends with the scene.
@@ -169,14 +232,23 @@ impl Scene {
     }
 }
 
+/// Remove the folders of scenes whose test was killed; nobody lives in them any more. Those kept of failures stay.
+fn sweep(temporary: &Path) {
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.path().extension().is_none() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Drop for Scene {
     fn drop(&mut self) {
         self.daemons.borrow_mut().clear();
         // Those that are children of the test are collected here, once they have been ended.
-        for one in self.cgroup.members() {
-            let _ = one.signal(rustix::process::Signal::KILL);
+        if let Err(error) = self.cgroup.end() {
+            eprintln!("orphand tests: {error:#}");
         }
-        for child in self.children.borrow_mut().iter_mut() {
+        for child in self.children.borrow_mut().iter_mut().chain(self.keeper.get_mut()) {
             let _ = child.wait();
         }
     }

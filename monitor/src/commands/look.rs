@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     cli, clock,
     config::Config,
-    daemon::matters,
+    daemon::{fill_units, matters},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::client::{Client, ClientError},
@@ -60,7 +60,8 @@ fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     let procfs = Procfs::system()?;
     let probe = Probe::new()?;
     let horizon = clock::now();
-    let snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
+    let mut snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
+    fill_units(&probe, &rules, &mut snapshot);
     let settings = Settings { mode: Mode::Observe, grace: Duration::ZERO, rules, ..Settings::default() };
     let mut engine = Engine::new(settings);
     let mut blind = Vec::new();

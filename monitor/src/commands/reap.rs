@@ -157,5 +157,5 @@ impl Hand for Daemon {
 /// Whether nothing more will happen to what was asked for: it has ended, or it stays.
 fn settled(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
-    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan"))
+    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "live"))
 }

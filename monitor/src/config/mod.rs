@@ -37,7 +37,7 @@ pub use self::{error::ConfigError, listen::Listen};
 use crate::{
     duration,
     model::{Mode, RingSize, SetsidHook},
-    recognise::{Rule, RuleBook, Rules},
+    recognise::{Rule, RuleBook, Rules, not_agents},
 };
 
 /// Where the configuration is read from if nothing else is said. It need not exist.
@@ -79,22 +79,22 @@ pub struct Config {
     /// What is to be remembered over restarts.
     pub state_dir: PathBuf,
     /// Left alone, with all below.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub multiplexer: Vec<Rule>,
     /// MCP servers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub server: Vec<Rule>,
     /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agent: Vec<Rule>,
     /// Never an agent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub steward: Vec<Rule>,
     /// Run other programs on their own standard streams.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub launcher: Vec<Rule>,
 }
 

@@ -2,20 +2,35 @@
 
 use super::{Engine, Purpose};
 use crate::{
-    lineage::{AgentKey, Node},
-    model::{About, BootTime, Effect, ExitStatus, Notice, ProcessId, Tracking},
+    lineage::{AgentKey, Node, UnitSight},
+    model::{About, BootTime, Effect, ExitStatus, Fact, Notice, ProcessId, Tracking},
     recognise::Role,
-    verdict::{Newcomer, State, agent_view, program_name, server_view},
+    verdict::{Newcomer, State, TopMost, agent_view, program_name, server_view},
 };
 
 impl Engine {
     /// A process turned out to be an agent: by rule, or because it started a server.
     pub(super) fn agent_recognised(&mut self, at: BootTime, id: ProcessId, name: String, implied: bool) {
         let Some(node) = self.graph.get(id) else { return };
+        let UnitSight::Known(unit) = node.unit.clone() else {
+            self.ask(About::Process(id), Purpose::Unit { process: id, at, name, implied });
+            return;
+        };
         let above = node.agent;
-        let new =
-            Newcomer { name, implied, main: id, origin: node.origin, uid: node.uid, sid: node.sid, above };
+        let (origin, uid, sid) = (node.origin, node.uid, node.sid);
+        let account = if let Some(above) = above.and_then(|a| self.agents.get(a)) {
+            above.account.clone()
+        } else {
+            let top = TopMost { name: &name, uid, main: id, unit: unit.as_deref() };
+            let (account, run) = self.runs.account(&top);
+            if let Some(run) = run {
+                self.persist(at, Fact::Run { run });
+            }
+            account
+        };
+        let new = Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account };
         let key = self.agents.start(new);
+        self.unit_started_anew(at, key);
         // What it created before it was known as an agent is its own, too.
         let mut subtree = vec![id];
         if implied {
@@ -27,7 +42,7 @@ impl Engine {
             }
         }
         self.leave_server(id);
-        self.claim_made(key, id);
+        self.claim_made(at, key, id);
         self.confirm(id);
         self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Agent });
         self.tell_agent_started(at, key, None);
@@ -93,7 +108,9 @@ impl Engine {
             self.hand_over(at, key, heir, status);
             return;
         }
+        self.left_ended(at, key);
         self.agents.end(key, at, matches!(status, Some(ExitStatus::Signal(_))));
+        self.run_may_have_ended(at, key);
         let servers: Vec<_> =
             self.agents.get(key).map(|a| a.servers.iter().copied().collect()).unwrap_or_default();
         let deadline = at + self.settings.grace;
@@ -116,23 +133,13 @@ impl Engine {
 
     /// What a process started that turns out to be an agent is its own, and no longer that of the agent whose
     /// copy it seemed to be.
-    fn claim_made(&mut self, key: AgentKey, id: ProcessId) {
+    fn claim_made(&mut self, at: BootTime, key: AgentKey, id: ProcessId) {
         for server in self.servers.keys() {
             let head = self.servers.get(server).and_then(|s| self.graph.get(s.id));
-            let Some(owner) = self.servers.get(server).and_then(|s| s.owner).filter(|o| *o != key) else {
-                continue;
-            };
-            if !head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
-                continue;
-            }
-            if let Some(agent) = self.agents.get_mut(owner) {
-                agent.servers.remove(&server);
-            }
-            if let Some(agent) = self.agents.get_mut(key) {
-                agent.servers.insert(server);
-            }
-            if let Some(server) = self.servers.get_mut(server) {
-                server.owner = Some(key);
+            let others = self.servers.get(server).and_then(|s| s.owner).is_some_and(|owner| owner != key);
+            if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
+                self.set_owner(server, Some(key));
+                self.remember_server(at, server);
             }
         }
     }

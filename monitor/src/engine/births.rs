@@ -17,8 +17,8 @@ impl Engine {
         }
         let Some(parent) = self.graph.get(creator) else {
             // Nobody we know: the kernel side followed a process that was dismissed meanwhile.
-            self.effects.push_back(Effect::Untrack { process: child });
-            self.effects.push_back(Effect::Untrack { process: creator });
+            self.untrack(child);
+            self.untrack(creator);
             return;
         };
         let node = parent.fork(child, uid, sid);
@@ -103,6 +103,12 @@ impl Engine {
             // A child of a multiplexer runs a program of its own: it is looked at like any stranger.
             (node.protected, node.pending) = (false, true);
         }
+        if matches!(role, Role::Steward) {
+            self.manager_ran(id);
+        }
+        if self.is_main_of_unit(at, id, &role) {
+            return;
+        }
         match role {
             Role::Multiplexer | Role::Exempt { .. } => self.protect(id),
             Role::Agent { name, .. } => self.agent_recognised(at, id, name, false),
@@ -126,7 +132,7 @@ impl Engine {
             part_of.processes.remove(&id);
             part_of.recognised.remove(&id);
         }
-        if self.finding {
+        if self.finding.is_some() {
             // Its exec was lost: what it started since seemed to be part of the server.
             self.release_below(id, server);
         }
@@ -156,7 +162,7 @@ impl Engine {
         for process in self.graph.descendants(id).into_iter().rev().chain([id]) {
             if self.graph.get(process).is_some_and(|n| n.pending) {
                 self.graph.remove(process);
-                self.effects.push_back(Effect::Untrack { process });
+                self.untrack(process);
             }
         }
         if let Some(up) = up {
@@ -169,7 +175,7 @@ impl Engine {
         let idle = self.graph.get(id).is_some_and(|n| n.pending && n.origin.execs == 0);
         if idle && self.graph.children(id).next().is_none() {
             self.graph.remove(id);
-            self.effects.push_back(Effect::Untrack { process: id });
+            self.untrack(id);
         }
     }
 

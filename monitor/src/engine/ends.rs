@@ -3,13 +3,14 @@
 use super::Engine;
 use crate::{
     lineage::ServerKey,
-    model::{BootTime, Class, ExitStatus, Notice, ProcessId},
+    model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId},
     verdict::{Stage, State, agent_view},
 };
 
 impl Engine {
     /// A process ended. `status` is absent where nobody witnessed it.
     pub(super) fn exit(&mut self, now: BootTime, at: BootTime, id: ProcessId, status: Option<ExitStatus>) {
+        self.managers.remove(&id);
         let Some(node) = self.graph.get(id) else { return };
         let (server, wraps, protected) = (node.server, node.wraps, node.protected);
         let up = self.graph.up(id).map(|n| n.id);
@@ -74,6 +75,16 @@ impl Engine {
         }
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
+        let end = match &server.state {
+            State::Live | State::Suspect { .. } => End::Exited,
+            State::Orphan(case) => strongest.map_or(End::OrphanExited, |signal| End::Reaped {
+                signal: Some(signal),
+                took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
+                freed_bytes: case.rss_bytes,
+                freed_pss_bytes: case.pss_bytes,
+            }),
+        };
+        self.persist(at, Fact::Ended { server: server.id, end });
         let notice = match server.state {
             State::Suspect { since, .. } if server.owner.is_some() => Notice::OrphanCleared {
                 server: view,
@@ -86,10 +97,11 @@ impl Engine {
                 Some(signal) => Notice::OrphanReaped {
                     class: Class::Server,
                     recovered: false,
+                    asked: server.asked,
                     server: view,
                     owner,
-                    signal,
-                    took_ms: millis(at, case.first_signal.unwrap_or(at)),
+                    signal: Some(signal),
+                    took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
                     freed_bytes: case.rss_bytes,
                     freed_pss_bytes: case.pss_bytes,
                 },

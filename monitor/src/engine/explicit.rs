@@ -1,7 +1,11 @@
 //! Reaping because a person asked: which servers that means, and what forbids it whoever asks.
 
 use super::Engine;
-use crate::model::{Guard, Planned, ReapRequest};
+use crate::{
+    lineage::ServerKey,
+    model::{BootTime, Class, Guard, Notice, Planned, ReapRequest, ServerFacts},
+    verdict::{Stage, State, agent_view, server_view},
+};
 
 impl Engine {
     /// The servers that a request means, with what forbids to end them.
@@ -31,4 +35,54 @@ impl Engine {
 /// A person who asks may overrule what orphand does not know or was told not to do by itself, and nothing else.
 fn forbids_anybody(guard: Guard) -> bool {
     !matches!(guard, Guard::Observe | Guard::WeakEvidence)
+}
+
+impl Engine {
+    /// Begins to end what a request means and nothing forbids. Each server is looked at first, as any orphan is.
+    pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
+        let planned = self.plan(request);
+        for key in self.servers.keys() {
+            let Some(server) = self.servers.get_mut(key) else { continue };
+            let id = server.id.to_string();
+            let ends = planned.iter().any(|p| p.guards.is_empty() && p.server.id == id);
+            let under_way =
+                server.case().is_some_and(|c| matches!(c.stage, Stage::Leaf | Stage::Rest | Stage::Kill));
+            if !ends || under_way {
+                continue;
+            }
+            server.asked = true;
+            match &mut server.state {
+                State::Live => server.state = State::Suspect { since: now, deadline: now },
+                State::Suspect { deadline, .. } => *deadline = now,
+                State::Orphan(case) => {
+                    case.stage = Stage::Spared;
+                    case.refused.clear();
+                }
+            }
+            self.look(now, key);
+        }
+    }
+
+    /// A look at a server that a person asked to end found what forbids it: it is again what it was. Whether that is so.
+    pub(super) fn asked_and_refused(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) -> bool {
+        let Some(guards) = self.examine(key, facts).map(|f| f.guards).filter(|g| !g.is_empty()) else {
+            return false;
+        };
+        let Some(server) = self.servers.get_mut(key) else { return true };
+        server.asked = false;
+        let owner = server.owner.and_then(|a| self.agents.get(a));
+        let (owner_exited, view) = (owner.and_then(|a| a.exited), owner.map(agent_view));
+        if server.case().is_some() {
+            // It goes on as the orphan it was, and tells what is new about its guards.
+            self.servers.set_timer(key, Some(now));
+            return true;
+        }
+        let deadline = now + self.settings.grace;
+        server.state = owner_exited.map_or(State::Live, |since| State::Suspect { since, deadline });
+        let due = (owner_exited.is_some() || server.found).then_some(deadline);
+        let server = server_view(server, &self.graph);
+        self.servers.set_timer(key, due);
+        self.emit(now, Notice::OrphanSpared { class: Class::Server, server, owner: view, guards });
+        true
+    }
 }

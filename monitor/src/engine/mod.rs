@@ -9,7 +9,9 @@ mod agents;
 mod births;
 mod ends;
 mod explicit;
+mod left;
 mod reap;
+mod recall;
 mod repair;
 mod report;
 mod servers;
@@ -17,8 +19,9 @@ mod settings;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod units;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
@@ -26,10 +29,10 @@ pub use self::settings::Settings;
 use crate::{
     lineage::{AgentKey, Graph, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Input, Memory, Notice, ProcessEvent, ProcessId,
-        SnapshotProcess,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Memory, Notice, ProcessEvent, ProcessId,
+        SnapshotProcess, Tracking,
     },
-    verdict::{Agents, Servers},
+    verdict::{Agents, Runs, Servers},
 };
 
 /// The engine.
@@ -39,6 +42,11 @@ pub struct Engine {
     graph: Graph,
     agents: Agents,
     servers: Servers,
+    runs: Runs,
+    /// What earlier daemons followed and this one has not found yet.
+    recall: recall::Recall,
+    /// Service managers, whose children's execs are reported for the sake of rules about units.
+    managers: BTreeSet<ProcessId>,
     questions: FxHashMap<u64, Purpose>,
     next_token: u64,
     effects: VecDeque<Effect>,
@@ -49,8 +57,17 @@ pub struct Engine {
     /// When to ask for a repair, if one is owed and another one was just made.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
+    /// Bootstrap is over: what a look at /proc finds from now on was missed, not there before us.
+    ready: bool,
     /// What is being recognised was found in /proc: its parent may be an adopter.
-    finding: bool,
+    finding: Option<Found>,
+}
+
+/// What is known of a process that is being found in /proc.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    /// Whether its launch chain hangs below a service manager, or init.
+    adopted: bool,
 }
 
 /// Why something was asked.
@@ -62,6 +79,12 @@ enum Purpose {
     Measure { servers: Vec<ServerKey> },
     /// What is this creator of a server-to-be?
     Creator { creator: ProcessId, server: ProcessId },
+    /// What unit does this process, an agent, live in?
+    Unit { process: ProcessId, at: BootTime, name: String, implied: bool },
+    /// Is this process the main one of a unit that a rule names?
+    UnitRule { process: ProcessId, at: BootTime },
+    /// Time to look at an agent that nobody above is left of.
+    Left { agent: AgentKey },
     /// Time to look at a server whose owner is gone or not known.
     Look { server: ServerKey },
 }
@@ -93,7 +116,8 @@ impl Engine {
             Input::Answered { .. } => {}
             Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
             Input::Timeout => self.handle_timeout(now),
-            Input::Remembered { .. } | Input::Reap { .. } => {}
+            Input::Remembered { knowledge } => self.remember(knowledge),
+            Input::Reap { request } => self.reap_on_request(now, &request),
             Input::Stop => self.stop(now),
         }
     }
@@ -106,6 +130,9 @@ impl Engine {
         while let Some(server) = self.servers.due(now) {
             self.due(now, server);
         }
+        while let Some(agent) = self.agents.left_due(now) {
+            self.look_at_left(agent);
+        }
     }
 
     /// The next thing to do, oldest first.
@@ -115,7 +142,7 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] wants to be called, if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        [self.servers.next_timer(), self.repair_at].into_iter().flatten().min()
+        [self.servers.next_timer(), self.agents.next_left(), self.repair_at].into_iter().flatten().min()
     }
 
     /// The number of processes in the lineage graph.
@@ -148,6 +175,15 @@ impl Engine {
             (Purpose::Creator { creator, server }, Answer::Process { process }) => {
                 self.creator_known(now, creator, server, process);
             }
+            (Purpose::Unit { process, at, name, implied }, answer) => {
+                self.unit_known(process, answer);
+                self.agent_recognised(at, process, name, implied);
+            }
+            (Purpose::UnitRule { process, at }, answer) => {
+                self.unit_known(process, answer);
+                self.become_what_it_is(now, at, process);
+            }
+            (Purpose::Left { agent }, Answer::Server { facts }) => self.left_looked(now, agent, &facts),
             (Purpose::Look { server }, Answer::Server { facts }) => self.looked(now, server, &facts),
             // An answer to another question than was asked tells nothing.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
@@ -195,6 +231,20 @@ impl Engine {
         self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
     }
 
+    /// What is told from here on rests on this being remembered.
+    fn persist(&mut self, at: BootTime, fact: Fact) {
+        self.effects.push_back(Effect::Persist { at, fact: Box::new(fact) });
+    }
+
+    /// The kernel side need not report this process any more, unless it is a service manager.
+    fn untrack(&mut self, process: ProcessId) {
+        self.effects.push_back(if self.managers.contains(&process) {
+            Effect::Track { process, tracking: Tracking::Manager }
+        } else {
+            Effect::Untrack { process }
+        });
+    }
+
     fn stop(&mut self, now: BootTime) {
         let is_orphan = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.case().is_some());
         let orphans = self.servers.keys().into_iter().filter(is_orphan).count() as u64;
@@ -207,6 +257,8 @@ impl Engine {
     }
 
     fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {
+        self.settle_remembered(now);
+        self.ready = true;
         let notice = Notice::Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             mode: self.settings.mode,

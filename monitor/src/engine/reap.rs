@@ -12,7 +12,8 @@ use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
     model::{
-        About, BootTime, Class, Effect, Guard, Mode, Notice, ProcessId, ServerFacts, Signal, SignalError,
+        About, BootTime, Class, Effect, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal,
+        SignalError,
     },
     verdict::{Case, Finding, Looks, Stage, State, agent_view, examine, server_view},
 };
@@ -62,6 +63,10 @@ impl Engine {
             }
             return;
         }
+        if server.asked && self.asked_and_refused(now, key, facts) {
+            return;
+        }
+        let Some(server) = self.servers.get(key) else { return };
         let is_suspect = match &server.state {
             State::Live => {
                 if server.found {
@@ -72,15 +77,7 @@ impl Engine {
             State::Suspect { .. } => true,
             State::Orphan(_) => false,
         };
-        let finding = examine(&Looks {
-            graph: &self.graph,
-            rules: &self.settings.rules,
-            agents: &self.agents,
-            server,
-            facts,
-            other_uids: self.settings.other_uids,
-            observe: self.settings.mode == Mode::Observe,
-        });
+        let Some(finding) = self.examine(key, facts) else { return };
         if let Some(host) = finding.host {
             self.owner_found(now, key, &host);
             return;
@@ -91,6 +88,20 @@ impl Engine {
         } else {
             self.go_on(now, key, finding.guards);
         }
+    }
+
+    /// What the facts mean for a server.
+    pub(super) fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
+        let server = self.servers.get(key)?;
+        Some(examine(&Looks {
+            graph: &self.graph,
+            rules: &self.settings.rules,
+            agents: &self.agents,
+            server,
+            facts,
+            other_uids: self.settings.other_uids,
+            observe: self.settings.mode == Mode::Observe,
+        }))
     }
 
     /// Forked copies of the dead owner that hold the wire open belong to what is left.
@@ -127,11 +138,26 @@ impl Engine {
             signalled: BTreeMap::new(),
             refused: BTreeSet::new(),
         }));
+        let (id, recovered, asked) = (server.id, server.recovered, server.asked);
         let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
         let latency_ms = now.since(deadline).as_secs_f64() * 1e3;
+        self.remember_server(now, key);
+        if asked && owner.as_ref().is_none_or(|o| o.alive) {
+            // Ended because a person wants it, not because it is an orphan.
+            self.begin(now, key);
+            return;
+        }
+        let fact = Fact::Orphan {
+            server: id,
+            evidence: evidence.clone(),
+            guards: guards.clone(),
+            rss_bytes,
+            pss_bytes,
+        };
+        self.persist(now, fact);
         let notice = Notice::OrphanDetected {
             class: Class::Server,
-            recovered: false,
+            recovered,
             server: view,
             owner,
             evidence,
@@ -189,7 +215,7 @@ impl Engine {
     }
 
     /// The server proper first: it closes its browser and unlinks its pid file.
-    fn begin(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn begin(&mut self, now: BootTime, key: ServerKey) {
         let leaf = self.leaf(key);
         let moment = self.moment();
         let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
@@ -201,6 +227,9 @@ impl Engine {
         let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
         case.stage = Stage::Leaf;
         case.first_signal.get_or_insert(now);
+        if let Some(server) = self.servers.get(key).map(|s| s.id) {
+            self.persist(now, Fact::Reaping { server });
+        }
         self.servers.set_timer(key, Some(now + moment));
         match leaf {
             Some(leaf) => self.send(key, leaf, Signal::Term),
@@ -304,6 +333,9 @@ impl Engine {
             // If it is gone, its exit record and those of what it forked before are still to be read.
             None | Some(SignalError::Gone) => {}
             Some(SignalError::System { errno, message }) => {
+                if self.left_refused(now, process, &message, errno) {
+                    return;
+                }
                 let Some(key) = self.graph.get(process).and_then(|n| n.server.or(n.wraps)) else { return };
                 if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
                     case.signalled.remove(&process);
@@ -316,6 +348,7 @@ impl Engine {
     fn fail(&mut self, now: BootTime, key: ServerKey, process: ProcessId, error: String, errno: Option<i32>) {
         let Some(server) = self.servers.get_mut(key) else { return };
         let view = server_view(server, &self.graph);
+        let id = server.id;
         let Some(case) = server.case_mut() else { return };
         case.refused.insert(process);
         let refused = case.refused.clone();
@@ -325,6 +358,8 @@ impl Engine {
             }
             self.servers.set_timer(key, None);
         }
+        let fact = Fact::ReapFailed { server: id, pid: process.pid, error: error.clone() };
+        self.persist(now, fact);
         self.emit(now, Notice::ReapFailed { server: view, pid: process.pid, error, errno });
     }
 
@@ -338,9 +373,11 @@ impl Engine {
         self.adopt_host(now, key, host);
         let Some(server) = self.servers.get_mut(key) else { return };
         server.state = State::Live;
+        let id = server.id;
         let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
         let view = server_view(server, &self.graph);
         self.servers.set_timer(key, None);
+        self.persist(now, Fact::Cleared { server: id });
         let notice = Notice::OrphanCleared {
             server: view,
             after_ms: millis(now, since),

@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 
-use super::Engine;
+use super::{Engine, Found};
 use crate::{
-    lineage::{Difference, Node, Origin, ServerKey, compare},
+    lineage::{Difference, Node, Origin, ServerKey, UnitSight, compare},
     model::{
-        BootTime, Effect, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
-        WireState,
+        BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
+        UnitFacts, WireState,
     },
     recognise::Role,
     verdict::{State, program_name},
@@ -26,6 +26,7 @@ impl Engine {
         if losses == Losses::default() {
             return;
         }
+        self.persist(now, Fact::Lost { losses });
         self.emit(now, Notice::Lost { records: losses, sink: BTreeMap::new() });
         self.doubtful = true;
         self.execs_lost |= losses.exec > 0;
@@ -45,6 +46,8 @@ impl Engine {
     pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
         let repair = std::mem::take(&mut self.doubtful) && self.repair_at.is_none();
         self.doubtful = self.repair_at.is_some();
+        self.recall.alive(snapshot.processes.iter().map(|p| p.id));
+        let mains = self.find_managers(&snapshot);
         let Difference { gone, unknown, known } = compare(&self.graph, snapshot);
         let before = self.graph.len();
         let removed = gone.len() as u64;
@@ -60,7 +63,7 @@ impl Engine {
         let after_removal = self.graph.len().min(before);
         let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
-            self.found(now, process, &by_id);
+            self.found(now, process, &by_id, mains.contains(&process.id));
         }
         if repair {
             let added = self.graph.len().saturating_sub(after_removal) as u64;
@@ -90,7 +93,7 @@ impl Engine {
         if !same || (matters && !was) {
             let id = seen.id;
             self.run(seen);
-            self.become_found(now, id);
+            self.become_found(now, id, Found::default());
         }
     }
 
@@ -100,29 +103,36 @@ impl Engine {
         now: BootTime,
         seen: &SnapshotProcess,
         others: &FxHashMap<ProcessId, &SnapshotProcess>,
+        main_of_unit: bool,
     ) {
         if self.graph.get(seen.id).is_some() {
+            return;
+        }
+        if main_of_unit {
+            self.place(seen, None);
+            self.become_found(now, seen.id, Found::default());
             return;
         }
         let parent_matters =
             seen.parent.and_then(|p| self.graph.get(p)).is_some_and(|p| !p.pending && !p.protected);
         if parent_matters {
             self.place(seen, seen.parent);
-            self.become_found(now, seen.id);
+            self.become_found(now, seen.id, Found::default());
             return;
         }
         match self.settings.rules.role(&seen.image) {
             Role::Agent { .. } => {
                 self.place(seen, None);
-                self.become_found(now, seen.id);
+                self.become_found(now, seen.id, Found::default());
             }
             Role::Server { .. } if seen.stdio.first().is_some_and(|s| s.is_wire()) => {
                 let chain = self.launch_chain(seen, others);
+                let adopted = self.is_adopted(chain.last().map_or(seen, |top| top), others);
                 for link in chain.iter().rev() {
                     self.place(link, link.parent);
                 }
                 self.place(seen, seen.parent);
-                self.become_found(now, seen.id);
+                self.become_found(now, seen.id, Found { adopted });
             }
             _ => {}
         }
@@ -153,6 +163,14 @@ impl Engine {
         chain
     }
 
+    /// Whether the head of a launch chain that was there before us hangs below a service manager, or init: nobody's child any
+    /// more.
+    fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
+        let Some(parent) = head.parent.filter(|_| !self.ready) else { return false };
+        let steward = |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::Steward);
+        parent.pid == 1 || others.get(&parent).is_some_and(steward)
+    }
+
     /// Enters a process with an inferred creator.
     fn place(&mut self, seen: &SnapshotProcess, up: Option<ProcessId>) {
         if self.graph.get(seen.id).is_some() {
@@ -163,8 +181,10 @@ impl Engine {
             Some(up) => up.fork(seen.id, seen.uid, seen.sid),
             None => Node::bare(seen.id),
         };
-        node.witnessed = false;
+        // What an earlier daemon followed was witnessed, by that one.
+        node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
+        node.unit = UnitSight::Known(seen.unit.clone().map(Box::new));
         let server = node.server;
         let confirmed = !node.pending;
         self.graph.insert(node, up);
@@ -178,10 +198,10 @@ impl Engine {
         }
     }
 
-    fn become_found(&mut self, now: BootTime, id: ProcessId) {
-        self.finding = true;
+    fn become_found(&mut self, now: BootTime, id: ProcessId, found: Found) {
+        self.finding = Some(found);
         self.become_what_it_is(now, now, id);
-        self.finding = false;
+        self.finding = None;
     }
 
     /// The first look at a server that was there before us: who holds the other end of its wire?
@@ -202,8 +222,13 @@ impl Engine {
             _ => None,
         };
         let proven = matches!(&facts.wire, WireState::HungUp)
-            || matches!(&facts.wire, WireState::Held(holders) if !holders.is_empty());
+            || matches!(&facts.wire, WireState::Held(holders) if !holders.is_empty())
+            || facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
         let first = server.last_view.is_none();
+        let account = facts.unit.as_ref().map(|unit| self.runs.left_behind(unit));
+        if let Some(server) = self.servers.get_mut(key) {
+            server.account = account.or_else(|| server.account.take());
+        }
         if let Some(host) = host {
             self.adopt_host(now, key, &host);
             self.servers.set_timer(key, None);
@@ -230,6 +255,9 @@ impl Engine {
             (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
             self.graph.insert(node, None);
         }
+        if let Some(node) = self.graph.get_mut(id).filter(|n| n.unit == UnitSight::Unasked) {
+            node.unit = UnitSight::Known(host.unit.clone().map(Box::new));
+        }
         if let Some(node) = self.graph.get_mut(id)
             && node.image.is_none()
         {
@@ -252,15 +280,11 @@ impl Engine {
             self.agent_recognised(now, id, name, implied);
             self.agents.of(id)
         });
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let before = std::mem::replace(&mut server.owner, agent);
-        server.found = false;
-        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
-            before.servers.remove(&key);
+        self.set_owner(key, agent);
+        if let Some(server) = self.servers.get_mut(key) {
+            server.found = false;
         }
-        if let Some(agent) = agent.and_then(|a| self.agents.get_mut(a)) {
-            agent.servers.insert(key);
-        }
+        self.remember_server(now, key);
         self.forget_dead_agents();
     }
 }

@@ -3,8 +3,8 @@
 use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Report, ServerReport},
-    verdict::{Stage, State, agent_view, server_view},
+    model::{About, AgentReport, Report, RunKey, ServerReport},
+    verdict::{Agent, LeftStage, Stage, State, agent_as_server, agent_view, server_view},
 };
 
 impl Engine {
@@ -20,7 +20,7 @@ impl Engine {
     pub fn report(&self) -> Report {
         let agents = self.agents.all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
-            left_behind: None,
+            left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
             servers: agent.servers.iter().filter_map(|key| self.server_report(*key)).collect(),
         });
@@ -32,9 +32,31 @@ impl Engine {
         Report {
             agents: agents.collect(),
             unowned: unowned.filter_map(|key| self.server_report(key)).collect(),
-            runs: Vec::new(),
+            runs: self.runs.report(|key, generation| self.has_servers(key, generation)),
             blind: Vec::new(),
         }
+    }
+
+    fn has_servers(&self, key: &RunKey, generation: u64) -> bool {
+        let accounts = self.servers.keys().into_iter().filter_map(|s| self.servers.get(s)?.account.as_ref());
+        accounts.into_iter().any(|account| account.key == *key && account.generation == Some(generation))
+    }
+
+    /// An agent that was left behind.
+    fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
+        let left = Some(&agent.left).filter(|left| left.is_orphan())?;
+        let state = match left.stage {
+            LeftStage::Signalled { .. } => "terminating",
+            LeftStage::Failed => "orphan",
+            LeftStage::None | LeftStage::Told => "spared",
+        };
+        Some(ServerReport {
+            server: agent_as_server(agent, &self.graph),
+            evidence: left.evidence.clone(),
+            guards: left.guards.clone(),
+            pss_bytes: left.pss_bytes,
+            state: state.to_owned(),
+        })
     }
 
     fn server_report(&self, key: ServerKey) -> Option<ServerReport> {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Engine, Purpose};
 use crate::{
-    lineage::{AgentKey, Node, ServerKey},
+    lineage::{AgentKey, Node, ServerKey, UnitSight},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
     verdict::{Agent, Claim, Ownership, Server, State, agent_view, program_name, server_view, trace},
@@ -25,7 +25,7 @@ impl Engine {
             return;
         }
         if let Some(key) = node.server {
-            self.recognised_again(key, id);
+            self.recognised_again(at, key, id);
             return;
         }
         if let Some(key) = node.wraps {
@@ -33,9 +33,13 @@ impl Engine {
             if let Some(server) = self.servers.get_mut(key) {
                 server.wrappers.retain(|w| *w != id);
             }
-            self.join(key, id);
+            self.join(at, key, id);
             return;
         }
+        if self.finding.is_some() && self.server_recalled(now, id, &name, &rule) {
+            return;
+        }
+        let Some(node) = self.graph.get(id) else { return };
         let Ownership { claim, wrappers } = trace(&self.graph, &self.settings.rules, &self.agents, node);
         let owner = match claim {
             Claim::Ask(creator) => {
@@ -43,11 +47,11 @@ impl Engine {
                 return;
             }
             Claim::Joins(key) => {
-                self.join(key, id);
+                self.join(at, key, id);
                 return;
             }
             Claim::Agent(agent) => Some(agent),
-            Claim::Implied(_) | Claim::Nobody if self.finding => {
+            Claim::Implied(_) | Claim::Nobody if self.finding.is_some() => {
                 // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
                 // an agent further up the owner of what a host below it started.
                 let known = node
@@ -58,6 +62,10 @@ impl Engine {
                     return;
                 }
                 known
+            }
+            Claim::Implied(maker) if self.graph.get(maker).is_some_and(|n| n.unit == UnitSight::Unasked) => {
+                self.ask(About::Process(maker), Purpose::Creator { creator: maker, server: id });
+                return;
             }
             Claim::Implied(maker) => {
                 let image = self.graph.get(maker).and_then(|n| n.image.clone()).unwrap_or_default();
@@ -87,14 +95,15 @@ impl Engine {
         wrappers: Vec<ProcessId>,
     ) {
         let key = self.enter_server(id, name, rule, None, wrappers);
+        let adopted = self.finding.is_some_and(|found| found.adopted);
         if let Some(server) = self.servers.get_mut(key) {
-            server.found = true;
+            (server.found, server.adopted) = (true, adopted);
         }
         self.confirm_server(key);
         self.look(now, key);
     }
 
-    fn confirm_server(&mut self, key: ServerKey) {
+    pub(super) fn confirm_server(&mut self, key: ServerKey) {
         if let Some(head) = self.servers.get(key).map(|s| s.id) {
             self.confirm(head);
         }
@@ -109,10 +118,15 @@ impl Engine {
         server: ProcessId,
         answer: Option<SnapshotProcess>,
     ) {
+        let seen = answer.filter(|p| p.id == creator).unwrap_or_default();
+        if let Some(node) = self.graph.get_mut(creator)
+            && node.unit == UnitSight::Unasked
+        {
+            node.unit = UnitSight::Known(seen.unit.map(Box::new));
+        }
         if let Some(node) = self.graph.get_mut(creator)
             && node.image.is_none()
         {
-            let seen = answer.filter(|p| p.id == creator).unwrap_or_default();
             node.image = Some(Arc::new(seen.image));
             let [stdin, stdout, _] = seen.stdio;
             (node.stdin, node.stdout, node.uid, node.sid) = (stdin, stdout, seen.uid, seen.sid);
@@ -120,7 +134,7 @@ impl Engine {
         self.become_what_it_is(now, now, server);
     }
 
-    fn recognised_again(&mut self, key: ServerKey, id: ProcessId) {
+    fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         let Some(wire) = self.graph.get(id).map(|n| n.stdin) else { return };
         if let Some(server) = self.servers.get_mut(key) {
             server.recognised.insert(id);
@@ -128,12 +142,27 @@ impl Engine {
                 server.proper = id;
             }
         }
+        self.remember_server(at, key);
     }
 
-    fn join(&mut self, key: ServerKey, id: ProcessId) {
+    /// Changes who owns a server, or says who does.
+    pub(super) fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
+        let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let before = std::mem::replace(&mut server.owner, owner);
+        server.account = account.or_else(|| server.account.take());
+        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
+            before.servers.remove(&key);
+        }
+        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
+            agent.servers.insert(key);
+        }
+    }
+
+    fn join(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         self.claim_subtree(key, id);
         self.confirm(id);
-        self.recognised_again(key, id);
+        self.recognised_again(at, key, id);
     }
 
     /// `id` and what it created belong to the server.
@@ -155,7 +184,7 @@ impl Engine {
         }
     }
 
-    fn enter_server(
+    pub(super) fn enter_server(
         &mut self,
         id: ProcessId,
         name: String,
@@ -170,13 +199,17 @@ impl Engine {
             name,
             rule,
             wire,
-            owner,
+            owner: None,
+            account: None,
             processes: BTreeSet::new(),
             recognised: BTreeSet::from([id]),
             wrappers: wrappers.clone(),
             rss_bytes: None,
             last_view: None,
             found: false,
+            adopted: false,
+            recovered: false,
+            asked: false,
             blind_looks: 0,
             state: State::Live,
             timer: None,
@@ -187,13 +220,12 @@ impl Engine {
             }
         }
         self.claim_subtree(key, id);
-        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
-            agent.servers.insert(key);
-        }
+        self.set_owner(key, owner);
         key
     }
 
     pub(super) fn tell_server_started(&mut self, at: BootTime, key: ServerKey) {
+        self.remember_server(at, key);
         let Some(server) = self.servers.get_mut(key) else { return };
         let view = server_view(server, &self.graph);
         server.last_view = Some(view.clone());

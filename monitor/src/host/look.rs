@@ -44,7 +44,10 @@ impl Proc {
         let Seen { mut process, ppid } = look(&dir, &|_| true).ok()??;
         if moved_wire::may_have_moved(&process) {
             let wire = moved_wire::find(self, &dir, &self.descendants(id.pid)?);
-            process.stdio[0] = wire.unwrap_or(process.stdio[0]);
+            if let Some(wire) = wire {
+                let [stdin, stdout, _] = &mut process.stdio;
+                (*stdin, *stdout) = (wire, wire);
+            }
         }
         let parent = self.process(ppid).ok().and_then(|parent| as_parent(parent.id(), id));
         // The parent is who we read if the process still has it: numbers are reused, live parents are not.

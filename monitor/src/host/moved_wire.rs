@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use super::{Proc, ProcessDir, Seen, Target, UnixSockets};
 use crate::model::{SnapshotProcess, Stdio};
 
-/// Sets `stdio[0]` of all processes that have moved their wire.
+/// Sets standard input and output of all processes that have moved their wire. Only one end is looked for: the other goes where
+/// it goes.
 pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     let candidates: Vec<usize> =
         seen.iter().enumerate().filter(|(_, s)| may_have_moved(&s.process)).map(|(at, _)| at).collect();
@@ -23,7 +24,8 @@ pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
             && let Ok(Some(dir)) = proc.identified(process.id)
             && let Some(wire) = find(proc, &dir, &below(process.id.pid, &pairs))
         {
-            process.stdio[0] = wire;
+            let [stdin, stdout, _] = &mut process.stdio;
+            (*stdin, *stdout) = (wire, wire);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Image, ProcessId, Stdio};
+use crate::model::{Image, ProcessId, Stdio, UnitFacts};
 
 /// An agent, for as long as the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +20,26 @@ pub struct Origin {
     pub process: ProcessId,
     /// The number of its execs we know of.
     pub execs: u32,
+}
+
+/// What is known of the unit that a process lives in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum UnitSight {
+    /// Nobody has asked.
+    #[default]
+    Unasked,
+    /// This; nothing outside of units, or where it could not be read.
+    Known(Option<Box<UnitFacts>>),
+}
+
+impl UnitSight {
+    /// What was read, if anything.
+    pub fn facts(&self) -> Option<&UnitFacts> {
+        match self {
+            Self::Known(facts) => facts.as_deref(),
+            Self::Unasked => None,
+        }
+    }
 }
 
 /// A living process.
@@ -46,6 +66,8 @@ pub struct Node {
     pub stdin: Stdio,
     /// Standard output, likewise.
     pub stdout: Stdio,
+    /// The unit it lives in; asked when it turns out to be an agent.
+    pub unit: UnitSight,
     /// The nearest agent among itself and its creators, copied at birth.
     pub agent: Option<AgentKey>,
     /// The server it belongs to, copied at birth.
@@ -76,6 +98,7 @@ impl Node {
             origin: Origin { process: id, execs: 0 },
             stdin: Stdio::Closed,
             stdout: Stdio::Closed,
+            unit: UnitSight::Unasked,
             agent: None,
             server: None,
             wraps: None,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::BootTime;
+
 /// A process (thread group) for as long as the host is up.
 ///
 /// `start` is the birth of the thread group leader in clock ticks since boot
@@ -21,6 +23,11 @@ impl ProcessId {
     /// The process with number `pid` born `start` clock ticks after boot.
     pub const fn new(pid: u32, start: u64) -> Self {
         Self { pid, start }
+    }
+
+    /// When it was born, to the clock tick.
+    pub const fn born(self) -> BootTime {
+        BootTime::of_ticks(self.start)
     }
 }
 

@@ -140,14 +140,17 @@ pub enum Notice {
         /// Whether the daemon that signalled it did not see the end.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
+        /// Whether a person asked to end it.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        asked: bool,
         /// The server as it was.
         server: ServerView,
         /// Who owned it.
         owner: Option<AgentView>,
-        /// The last signal that was needed.
-        signal: Signal,
-        /// Milliseconds from the first signal to the end of the last process.
-        took_ms: u64,
+        /// The last signal that was needed; absent if nobody saw the end.
+        signal: Option<Signal>,
+        /// Milliseconds from the first signal to the end of the last process; absent likewise.
+        took_ms: Option<u64>,
         /// Resident memory before, in bytes.
         freed_bytes: u64,
         /// Proportional memory before, in bytes, where it could be read: what the host regained.

@@ -22,6 +22,11 @@ impl BootTime {
         self.0 / NANOS_PER_TICK
     }
 
+    /// The beginning of a clock tick.
+    pub const fn of_ticks(ticks: u64) -> Self {
+        Self(ticks.saturating_mul(NANOS_PER_TICK))
+    }
+
     /// The time from `earlier` to now; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -52,6 +52,11 @@ impl UnitFacts {
         matches!((&self.state, &self.invocation_id), (UnitState::Active(now), Some(then)) if now != then)
     }
 
+    /// Whether the unit has gone on without the process: it was stopped, or started anew.
+    pub fn left_behind(&self) -> bool {
+        self.is_stale() || self.is_stopped()
+    }
+
     /// Whether the unit is stopped.
     pub fn is_stopped(&self) -> bool {
         self.state == UnitState::Stopped

@@ -52,6 +52,10 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
             add(name, needs_wire);
         }
     }
+    if book.agent.iter().any(super::Rule::is_for_units) {
+        // A manager that starts later (a user's) has units, too.
+        add("systemd", false);
+    }
     names.into_iter().map(|(comm, needs_wire)| Candidate { comm, needs_wire }).collect()
 }
 

@@ -18,7 +18,7 @@ mod tests;
 mod text;
 mod trades;
 
-pub(crate) use self::rule::RULE_KEYS;
+pub(crate) use self::rule::{RULE_KEYS, not_agents};
 pub use self::rule::{Rule, RuleBook, RuleError};
 use self::{
     agents::Work,
@@ -26,7 +26,7 @@ use self::{
     trades::{EXEMPT, LAUNCHERS, MULTIPLEXERS, lists},
 };
 pub use crate::model::Candidate;
-use crate::model::Image;
+use crate::model::{Image, Unit};
 
 /// What a program is to orphand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +120,21 @@ impl Rules {
         };
         let behind = builtin_role(&second);
         if matches!(behind, Role::Other { .. }) { role } else { behind }
+    }
+
+    /// The agent that a rule says is the main process of this unit.
+    pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
+        self.book.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)
+    }
+
+    /// Whether there are rules about units.
+    pub fn name_units(&self) -> bool {
+        self.book.agent.iter().any(Rule::is_for_units)
+    }
+
+    /// Whether agents of this name are to be ended when their unit left them behind.
+    pub fn reap_agent(&self, name: &str) -> bool {
+        self.book.agent.iter().any(|r| r.reaps() && r.name() == name)
     }
 
     /// The names whose exec the kernel side has to report, sorted. Names that contain `mcp` are reported

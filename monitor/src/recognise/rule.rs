@@ -1,7 +1,7 @@
 //! Rules of the configuration. A rule holds if everything it says holds; names may have the wildcards `*`
 //! (any text) and `?` (any character).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use wildmatch::WildMatch;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     text::{base, stem, unscoped, without_deleted},
     trades::{SHELLS, lists},
 };
-use crate::model::Image;
+use crate::model::{Image, Unit};
 
 /// A text with wildcards.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,10 @@ impl Pattern {
 /// - `exe`: the path of the executed file (of a script: its interpreter);
 /// - `args`: the leading arguments behind the program position, one pattern each.
 ///
+/// A rule for agents may name a systemd unit instead: `unit`, its name, means what the service manager starts as the unit's
+/// main process. And it may have `reap`: whether such an agent is to be ended when it was left behind by its unit, which has
+/// been stopped or started anew since; else that is only told.
+///
 /// The kernel side looks for file names: a rule whose program has wildcards is noticed below agents, behind
 /// interpreters and launchers, and at the start of the daemon, not for a binary that anybody starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,10 +62,13 @@ pub struct Rule {
     script: Option<Pattern>,
     exe: Option<Pattern>,
     args: Vec<Pattern>,
+    unit: Option<Pattern>,
+    reap: bool,
 }
 
 /// The keys of a rule, as they are written.
-pub(crate) const RULE_KEYS: &[&str] = &["name", "program", "package", "module", "script", "exe", "args"];
+pub(crate) const RULE_KEYS: &[&str] =
+    &["name", "program", "package", "module", "script", "exe", "args", "unit", "reap"];
 
 /// A rule as it is written in TOML.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -80,6 +87,10 @@ struct Written {
     exe: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    reap: bool,
 }
 
 /// Why a rule is none.
@@ -89,7 +100,9 @@ pub enum RuleError {
     #[error("a rule needs a name of 1 to 64 printable characters")]
     Name,
     /// It would hold for every process.
-    #[error("rule \"{0}\" says nothing to look for: give it one of program, package, module, script, exe")]
+    #[error(
+        "rule \"{0}\" says nothing to look for: give it one of program, package, module, script, exe, unit"
+    )]
     Empty(String),
     /// An empty pattern matches nothing.
     #[error("rule \"{rule}\": {key} is empty")]
@@ -109,6 +122,24 @@ pub enum RuleError {
         /// The program it names.
         program: String,
     },
+    /// The manager starts whatever the unit says.
+    #[error(
+        "rule \"{0}\": a rule with unit names no program: the unit's main process is meant, whatever it runs"
+    )]
+    UnitAndProgram(String),
+    /// Not the name of a service.
+    #[error(
+        "rule \"{rule}\": \"{unit}\" is no service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\""
+    )]
+    Unit {
+        /// The rule.
+        rule: String,
+        /// What it names.
+        unit: String,
+    },
+    /// Only agents have runs.
+    #[error("rule \"{0}\": unit and reap are for [[agent]] only")]
+    AgentsOnly(String),
     /// `program` is compared with names, not paths.
     #[error(
         "rule \"{rule}\": program is a name without folders: use exe for the path of a binary, script for one of a script"
@@ -133,6 +164,7 @@ impl TryFrom<Written> for Rule {
             ("module", &w.module),
             ("script", &w.script),
             ("exe", &w.exe),
+            ("unit", &w.unit),
         ];
         if keys.iter().all(|(_, value)| value.is_none()) {
             return Err(RuleError::Empty(name));
@@ -148,6 +180,15 @@ impl TryFrom<Written> for Rule {
                 return Err(RuleError::Interpreter { rule: name, program: program.clone() });
             }
         }
+        if let Some(unit) = &w.unit {
+            let only = keys.iter().all(|(key, value)| *key == "unit" || value.is_none()) && w.args.is_empty();
+            if !only {
+                return Err(RuleError::UnitAndProgram(name));
+            }
+            if !unit.ends_with(".service") || unit.contains('/') {
+                return Err(RuleError::Unit { rule: name, unit: unit.clone() });
+            }
+        }
         let pattern = |text: Option<String>| text.map(Pattern::new);
         Ok(Self {
             name,
@@ -157,6 +198,8 @@ impl TryFrom<Written> for Rule {
             script: pattern(w.script),
             exe: pattern(w.exe),
             args: w.args.into_iter().map(Pattern::new).collect(),
+            unit: pattern(w.unit),
+            reap: w.reap,
         })
     }
 }
@@ -172,6 +215,8 @@ impl From<Rule> for Written {
             script: text(rule.script),
             exe: text(rule.exe),
             args: rule.args.into_iter().map(|p| p.text).collect(),
+            unit: text(rule.unit),
+            reap: rule.reap,
         }
     }
 }
@@ -182,7 +227,25 @@ impl Rule {
         &self.name
     }
 
+    /// Whether it names this unit.
+    pub(super) fn names_unit(&self, unit: &Unit) -> bool {
+        self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
+    }
+
+    /// Whether it names a unit, not a program.
+    pub(super) const fn is_for_units(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// Whether its agents are to be ended when they were left behind.
+    pub(super) const fn reaps(&self) -> bool {
+        self.reap
+    }
+
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
+        if self.is_for_units() {
+            return false;
+        }
         let exe = without_deleted(&image.exe);
         let holds =
             |pattern: &Option<Pattern>, test: &dyn Fn(&Pattern) -> bool| pattern.as_ref().is_none_or(test);
@@ -220,28 +283,37 @@ fn last_component(pattern: &str) -> &str {
     pattern.rsplit_once('/').map_or("", |(_, name)| name)
 }
 
+/// Reads rules that are not about agents.
+pub(crate) fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    let rules = Vec::<Rule>::deserialize(from)?;
+    match rules.iter().find(|r| r.is_for_units() || r.reap) {
+        Some(rule) => Err(D::Error::custom(RuleError::AgentsOnly(rule.name.clone()))),
+        None => Ok(rules),
+    }
+}
+
 /// The rules of the configuration, by what they do. Within a table the first that holds counts; of several
 /// tables the first in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuleBook {
     /// Left alone, with all below it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub multiplexer: Vec<Rule>,
     /// MCP servers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub server: Vec<Rule>,
     /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agent: Vec<Rule>,
     /// Never an agent, neither by a built-in rule nor implied.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub steward: Vec<Rule>,
     /// Run another program on their own standard streams.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub launcher: Vec<Rule>,
 }
 

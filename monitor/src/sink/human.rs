@@ -133,14 +133,15 @@ impl Text {
                 Sentence::new(paint::WARNING, "spared", line)
             }
             Notice::OrphanReaped { server, owner, signal, took_ms, freed_bytes, .. } => {
-                let line = format!(
-                    "{}{} ended by {} in {}, {} freed",
-                    named(server),
-                    of(owner.as_ref()),
-                    words::sent(*signal),
-                    text::duration(Duration::from_millis(*took_ms)),
-                    text::size(*freed_bytes),
-                );
+                let mut line = format!("{}{} ended", named(server), of(owner.as_ref()));
+                match (signal, took_ms) {
+                    (Some(signal), Some(took_ms)) => {
+                        let took = text::duration(Duration::from_millis(*took_ms));
+                        let _ = write!(line, " by {} in {took}", words::sent(*signal));
+                    }
+                    _ => line.push_str(", as an earlier daemon had told it to"),
+                }
+                let _ = write!(line, ", {} freed", text::size(*freed_bytes));
                 Sentence::new(paint::GOOD, "reaped", line)
             }
             Notice::ReapFailed { server, pid, error, errno } => {

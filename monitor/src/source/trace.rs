@@ -18,7 +18,7 @@ pub use writer::TraceWriter;
 use crate::model::{BootTime, Input, Mode, ProcessId};
 
 /// The version of the format this orphand writes, and the latest it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The first line of a trace: what the engine was told once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,16 +1,16 @@
 //! Agents and their runs.
 //!
 //! An agent is a process, or a chain of processes each of which took over from the one before by forking
-//! itself into the background. A run is one life of an agent with no agent above it; runs of the same agent
-//! (name and user) are numbered 1, 2, 3 ...: the generations.
+//! itself into the background. A run is one life of an agent with no agent above it; see [`super::Runs`].
 
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
+use super::{Account, left::Left};
 use crate::{
     lineage::{AgentKey, Origin, ServerKey},
-    model::{BootTime, ProcessId},
+    model::{BootTime, ProcessId, RunKey, UnitFacts},
 };
 
 /// An agent, alive or remembered because servers of it are alive.
@@ -32,8 +32,12 @@ pub struct Agent {
     pub sid: u32,
     /// The agent above it.
     pub above: Option<AgentKey>,
-    /// The number of the run it belongs to: its own, or the top-most agent's.
-    pub generation: u64,
+    /// The unit it lives in, as it was when the agent was recognised.
+    pub unit: Option<Box<UnitFacts>>,
+    /// The run it belongs to: its own, or the top-most agent's.
+    pub account: Account,
+    /// How far it has come if it was left behind itself.
+    pub left: Left,
     /// When it exited.
     pub exited: Option<BootTime>,
     /// Whether a signal ended it: then copies of it that are left are workers, not heirs.
@@ -66,6 +70,10 @@ pub struct Newcomer {
     pub sid: u32,
     /// The nearest agent among its creators.
     pub above: Option<AgentKey>,
+    /// The unit it lives in.
+    pub unit: Option<Box<UnitFacts>>,
+    /// What it is accounted to.
+    pub account: Account,
 }
 
 /// All agents that live or are remembered.
@@ -73,24 +81,16 @@ pub struct Newcomer {
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
-    runs: FxHashMap<(String, u32), u64>,
     next: u32,
 }
 
 impl Agents {
-    /// Enters an agent; counts a new run if there is none above it.
+    /// Enters an agent.
     pub fn start(&mut self, new: Newcomer) -> AgentKey {
         let above = new.above.filter(|a| self.by_key.contains_key(a));
-        let generation = if let Some(above) = above.and_then(|a| self.by_key.get(&a)) {
-            above.generation
-        } else {
-            let run = self.runs.entry((new.name.clone(), new.uid)).or_default();
-            *run += 1;
-            *run
-        };
         self.next += 1;
         let key = AgentKey(self.next);
-        let Newcomer { name, implied, main, origin, uid, sid, .. } = new;
+        let Newcomer { name, implied, main, origin, uid, sid, unit, account, .. } = new;
         let agent = Agent {
             name,
             implied,
@@ -100,7 +100,9 @@ impl Agents {
             uid,
             sid,
             above,
-            generation,
+            unit,
+            account,
+            left: Left::default(),
             exited: None,
             killed: false,
             servers: BTreeSet::new(),
@@ -123,6 +125,26 @@ impl Agents {
     /// The living agent whose main process this is.
     pub fn of(&self, main: ProcessId) -> Option<AgentKey> {
         self.by_main.get(&main).copied()
+    }
+
+    /// Whether a top-most agent of this run lives.
+    pub fn run_lives(&self, key: &RunKey, generation: u64) -> bool {
+        let of_run = |a: &Agent| a.account.key == *key && a.account.generation == Some(generation);
+        self.by_key.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
+    }
+
+    /// When to look at an agent that may have been left behind.
+    pub fn next_left(&self) -> Option<BootTime> {
+        self.by_main.values().filter_map(|key| self.by_key.get(key)?.left.timer).min()
+    }
+
+    /// The agent whose time for such a look has come, the timer removed.
+    pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
+        let is_due =
+            |key: &AgentKey| self.by_key.get(key).is_some_and(|a| a.left.timer.is_some_and(|at| at <= now));
+        let due = self.by_main.values().filter(|key| is_due(key)).min().copied()?;
+        self.by_key.get_mut(&due)?.left.timer = None;
+        Some(due)
     }
 
     /// `heir` goes on with the agent's work.

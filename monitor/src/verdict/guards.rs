@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Agents, Server};
+use super::{Agent, Agents, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{Evidence, Guard, Holder, ProcessId, ServerFacts, WireState},
+    model::{Evidence, Guard, Holder, ProcessId, ServerFacts, UnitFacts, WireState},
     recognise::{Role, Rules},
 };
 
@@ -50,17 +50,28 @@ pub fn examine(looks: &Looks<'_>) -> Finding {
         _ => &[],
     };
     let outside: Vec<&Holder> = holders.iter().filter(|h| !looks.server.contains(h.process)).collect();
-    if let Some(host) = outside.iter().find(|h| talks(looks, h)) {
+    // Who asks to end a server that is in use knows that it is.
+    if let Some(host) = outside.iter().find(|h| !looks.server.asked && talks(looks, h)) {
         return Finding { host: Some((*host).clone()), ..Finding::default() };
     }
     let left_behind = outside.iter().filter(|h| is_copy_of_owner(looks, h)).map(|h| h.process).collect();
     let mut evidence = Vec::new();
-    match looks.server.owner {
+    match looks.server.owner.map(|owner| looks.agents.get(owner)) {
+        // The owner of a server that a person asks to end may live.
+        Some(owner) if looks.server.asked && owner.is_some_and(Agent::is_alive) => {}
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
     }
     if looks.facts.wire == WireState::HungUp {
         evidence.push(Evidence::StdinHangup);
+    }
+    if let Some(unit) = &looks.facts.unit {
+        if unit.is_stale() {
+            evidence.push(Evidence::StaleInvocation);
+        }
+        if unit.is_stopped() {
+            evidence.push(Evidence::UnitStopped);
+        }
     }
     Finding { host: None, evidence, guards: guards(looks), left_behind }
 }
@@ -108,6 +119,10 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
     if looks.observe {
         guards.insert(Guard::Observe);
     }
+    // The manager started it, or adopted it from what runs now: which of the two cannot be told from outside.
+    if server.owner.is_none() && facts.unit.as_ref().is_some_and(|unit| !unit.left_behind()) {
+        guards.insert(Guard::OwnUnit);
+    }
     if facts.opted_out {
         guards.insert(Guard::OptedOut);
     }
@@ -115,13 +130,19 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
         guards.insert(Guard::Listening);
     }
     let in_progress = server.strongest_signal().is_some();
-    if server.owner.is_none() || (!in_progress && !wire_is_known(looks)) || held_by_stranger(looks) {
+    let left_behind = facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
+    let unowned = server.owner.is_none() && !left_behind && !nobody_can_talk(looks);
+    let strangers = !left_behind && held_by_stranger(looks);
+    if unowned || strangers || (!in_progress && !wire_is_known(looks)) {
         guards.insert(Guard::WeakEvidence);
     }
     // Of an owner that ended before anybody could ask what it was neither program nor user is known.
     let owner = server.owner.and_then(|k| looks.agents.get(k));
     if owner.is_some_and(|a| a.name.is_empty()) {
         guards.insert(Guard::WeakEvidence);
+    }
+    if server.asked {
+        guards.retain(|guard| !matches!(guard, Guard::Observe | Guard::WeakEvidence));
     }
     let owner_uid = owner.filter(|a| !a.name.is_empty()).map(|a| a.uid);
     if !looks.other_uids && facts.processes.iter().any(|p| owner_uid.is_some_and(|u| u != p.uid)) {
@@ -146,6 +167,14 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
         }
     }
     guards.into_iter().collect()
+}
+
+/// A server that was there before us and whose owner nobody knows: hung up, it can never be talked to again, if it talks through
+/// that wire at all (both streams are wires) and is nobody's child (a person's pipeline is).
+fn nobody_can_talk(looks: &Looks<'_>) -> bool {
+    let stdout_is_wire =
+        looks.server.recognised.iter().filter_map(|p| looks.graph.get(*p)).all(|n| n.stdout.is_wire());
+    looks.facts.wire == WireState::HungUp && looks.server.adopted && stdout_is_wire
 }
 
 /// Whether somebody holds the other end whose history is not known: it may be the owner, gone into the

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
+use super::Account;
 use crate::{
     lineage::{AgentKey, ServerKey},
     model::{BootTime, Evidence, Guard, ProcessId, ServerView, Signal, Stdio},
@@ -11,6 +12,7 @@ use crate::{
 
 /// An MCP stdio server: its launch chain, the server proper and its descendants.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Server {
     /// The head of its launch chain when it was recognised; names the server for ever.
     pub id: ProcessId,
@@ -24,6 +26,8 @@ pub struct Server {
     pub wire: Stdio,
     /// Who owns it.
     pub owner: Option<AgentKey>,
+    /// The run it is accounted to.
+    pub account: Option<Account>,
     /// Its living processes, launchers that belong to nobody else not included.
     pub processes: BTreeSet<ProcessId>,
     /// Those of them that a rule recognised.
@@ -36,6 +40,12 @@ pub struct Server {
     pub last_view: Option<ServerView>,
     /// Whether it was there before us and its owner is not known yet.
     pub found: bool,
+    /// Whether it was found below a service manager, or init, without anything between that is not its own launch chain.
+    pub adopted: bool,
+    /// Whether what is known of it was witnessed by an earlier daemon only.
+    pub recovered: bool,
+    /// Whether a person asked to end it.
+    pub asked: bool,
     /// Looks in a row that could not see everything.
     pub blind_looks: u32,
     /// How far its case has come.

@@ -1,6 +1,6 @@
 //! Agents, servers and processes as events show them.
 
-use super::{Agent, Server};
+use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
     model::{AgentView, Image, ProcessId, ProcessView, ServerView},
@@ -18,9 +18,9 @@ pub fn agent_view(agent: &Agent) -> AgentView {
         name: agent.name.clone(),
         pid: agent.main.pid,
         start: agent.main.start,
-        generation: Some(agent.generation),
-        unit: None,
-        invocation_id: None,
+        generation: agent.account.generation,
+        unit: agent.unit.as_ref().map(|facts| facts.unit.name.clone()),
+        invocation_id: agent.unit.as_ref().and_then(|facts| facts.invocation_id.clone()),
         alive: agent.is_alive(),
         implied: agent.implied,
     }
@@ -38,8 +38,21 @@ pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
         rule: server.rule.clone(),
         processes: nodes.into_iter().map(process_view).collect(),
         rss_bytes: server.rss_bytes,
-        run: None,
+        run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.proper, graph),
+    }
+}
+
+/// An agent that was left behind, told as what it is: something that stays.
+pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
+    ServerView {
+        id: agent.main.to_string(),
+        name: agent.name.clone(),
+        rule: "agent".to_owned(),
+        processes: graph.get(agent.main).map(process_view).into_iter().collect(),
+        rss_bytes: Some(agent.left.rss_bytes).filter(|bytes| *bytes > 0),
+        run: Some(agent.account.view()),
+        session_leader: leads_session(agent.main, graph),
     }
 }
 

@@ -177,3 +177,44 @@ fn a_dead_process_is_not_followed() {
     assert!(source.track(me, Tracking::Member).unwrap());
     source.untrack(me.pid).unwrap();
 }
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn what_a_service_manager_starts_is_reported_whatever_it_is() {
+    let (_dir, file) = named("orphand-m1");
+    let script = format!(
+        r#"
+p = subprocess.Popen(["{}", "-c", "import os; os.fork() or os._exit(0); os.wait()"])
+say("child", child=p.pid, born=start(p.pid))
+p.wait()
+os.fork() or os._exit(0)                # its own forks are nobody's business
+wait()
+"#,
+        file.display()
+    );
+    for is_manager in [true, false] {
+        let mut source = KernelSource::open(&options()).unwrap();
+        let actor = Actor::wait_for_the_word(&script);
+        let manager = actor.id;
+        if is_manager {
+            assert!(source.track(manager, Tracking::Manager).unwrap());
+        }
+        let (truth, _) = actor.run();
+        let born = truth.line("child")["born"].as_u64().unwrap();
+        let child = ProcessId::new(truth.number("child", "child"), born);
+        let barrier = Actor::wait_for_the_word("");
+        let last = barrier.id;
+        assert!(source.track(last, Tracking::Member).unwrap());
+        barrier.run();
+        let mut events = drain_until_exit(&mut source, last);
+        events.retain(|e| subject(e) != last);
+        if !is_manager {
+            assert!(events.is_empty(), "{events:#?}");
+            continue;
+        }
+        assert_eq!(execs(&events, child).len(), 1, "{events:#?}");
+        assert_eq!(exits(&events, child).len(), 1);
+        assert_eq!(exits(&events, manager).len(), 1);
+        assert_eq!(forks(&events), 1, "the child's, not the manager's: {events:#?}");
+    }
+}

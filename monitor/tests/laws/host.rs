@@ -119,6 +119,7 @@ impl Host {
             let other_end = service.wire.and_then(|wire| self.kernel.opposite(wire));
             let outside = |p: &Process| !self.kernel.descends(p.id, service.head());
             let silent = other_end.is_none_or(|end| !self.kernel.holders(end).any(outside));
+            service.found_hung_up = silent;
             service.found_silent = silent && !self.truth.agents.contains(&service.maker);
         }
         self.look();

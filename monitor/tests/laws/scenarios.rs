@@ -131,7 +131,7 @@ fn a_server_that_ignores_term_is_killed_after_the_timeout() {
         reaped(&world, place);
         let all = laws::about(&world.host, &world.host.truth.services[place]);
         let Some(Notice::OrphanReaped { signal, .. }) = all.last() else { panic!("not reaped") };
-        assert_eq!(*signal, needed);
+        assert_eq!(*signal, Some(needed));
     }
 }
 

@@ -293,14 +293,17 @@ fn a_late_daemon_knows_whose_a_server_is_while_the_owner_lives() {
                 world.kill(owner);
             }
             world.host.start();
-            world.elapse(100);
+            world.elapse(9);
             assert!(alive(&world, leaf(&world, place)), "{}", world.host.log.transcript());
+            world.elapse(100);
             if owner_lives {
+                assert!(alive(&world, leaf(&world, place)), "{}", world.host.log.transcript());
                 world.kill(owner);
             }
             world.host.settle();
             lawful(&world);
-            assert_eq!(alive(&world, leaf(&world, place)), !owner_lives, "weak evidence never ends a server");
+            // Nobody holds its wire and it is nobody's child: that is proof enough.
+            assert!(!alive(&world, leaf(&world, place)));
         }
     }
 }

@@ -6,7 +6,7 @@ use monitor::model::ProcessId;
 
 use crate::{
     kernel::Kernel,
-    truth::{Service, Standing, Truth},
+    truth::{Bar, Service, Standing, Truth},
 };
 
 impl Truth {
@@ -51,6 +51,14 @@ impl Truth {
     }
 
     fn unlawful(&self, kernel: &Kernel, service: &Service, grace: Duration) -> Option<String> {
+        // A bridge that had ended by then left what it talked to in the same state.
+        let cut = service.bridged && self.partial && !kernel.alive(service.leaf());
+        if (service.found_hung_up || cut) && kernel.now() >= self.since + grace {
+            let mut bars = self.bars(kernel, service);
+            // Whose user it is not is known only of an owner.
+            bars.remove(&Bar::OtherUid);
+            return (!bars.is_empty()).then(|| format!("{bars:?}"));
+        }
         if service.found_ownerless {
             return Some("found without an owner: weak evidence".to_owned());
         }

@@ -14,6 +14,7 @@ use crate::{
 
 /// A server as whoever started it knows it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Service {
     /// From the head of the launch chain to the server proper.
     pub chain: Vec<ProcessId>,
@@ -36,6 +37,8 @@ pub struct Service {
     /// Whether it was there before the daemon, and nothing could tell whose: its host, which no rule knows, had
     /// let go of the wire.
     pub found_silent: bool,
+    /// Whether it was there before the daemon, and nobody but itself held its wire by then: nobody can ever talk to it again.
+    pub found_hung_up: bool,
     /// Whether it was there before the daemon and its owner was gone by then.
     pub found_ownerless: bool,
 }

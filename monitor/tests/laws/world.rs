@@ -219,6 +219,7 @@ impl World {
             go_between,
             bridged: false,
             found_silent: false,
+            found_hung_up: false,
             found_ownerless: false,
         });
         Some(self.host.truth.services.len() - 1)

@@ -21,8 +21,8 @@ struct Program {
 }
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
-/// browser, and tmux is a guard.
-const TESTS: [Program; 5] = [
+/// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
+const TESTS: [Program; 7] = [
     Program {
         name: "Python with venv",
         proof: &["python3", "-c", "import ensurepip, venv"],
@@ -32,6 +32,12 @@ const TESTS: [Program; 5] = [
     Program { name: "npm", proof: &["npm", "--version"], packages: &["npm"] },
     Program { name: "chromium", proof: &["test", "-x", "/usr/bin/chromium"], packages: &["chromium"] },
     Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"] },
+    Program { name: "systemd", proof: &["test", "-x", "/lib/systemd/systemd"], packages: &["systemd"] },
+    Program {
+        name: "D-Bus for systems and users",
+        proof: &["test", "-x", "/usr/bin/dbus-daemon", "-a", "-e", "/usr/lib/systemd/user/dbus.socket"],
+        packages: &["dbus", "dbus-user-session"],
+    },
 ];
 
 /// Installs a compiler that can build for BPF.

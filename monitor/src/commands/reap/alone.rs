@@ -8,7 +8,7 @@ use super::{Hand, MARGIN, settled};
 use crate::{
     clock::{self, Timer},
     config::Config,
-    daemon::{matters, ourselves},
+    daemon::{fill_units, matters, ourselves},
     engine::{Engine, Settings},
     model::{Effect, Input, Mode, Planned, ReapRequest, Report, SignalError, Snapshot},
     probe::Probe,
@@ -35,7 +35,9 @@ impl Alone {
         let rules = config.rules();
         let procfs = Procfs::system()?;
         let horizon = clock::now();
-        let snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
+        let mut snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
+        let probe = Probe::new()?;
+        fill_units(&probe, &rules, &mut snapshot);
         let engine = Engine::new(Settings {
             mode: Mode::Observe,
             grace: Duration::ZERO,
@@ -45,7 +47,7 @@ impl Alone {
             ourselves: ourselves(&snapshot),
         });
         let term_timeout = config.term_timeout;
-        let mut alone = Self { engine, rules, procfs, probe: Probe::new()?, term_timeout };
+        let mut alone = Self { engine, rules, procfs, probe, term_timeout };
         alone.hand_in(None, Input::Snapshot { snapshot })?;
         alone.hand_in(None, Input::Timeout)?;
         alone.engine.measure();
@@ -90,7 +92,9 @@ impl Alone {
 
     fn snapshot(&self) -> anyhow::Result<Snapshot> {
         let rules = &self.rules;
-        Ok(self.procfs.snapshot(clock::now(), |image| matters(&rules.role(image)))?)
+        let mut snapshot = self.procfs.snapshot(clock::now(), |image| matters(&rules.role(image)))?;
+        fill_units(&self.probe, rules, &mut snapshot);
+        Ok(snapshot)
     }
 
     async fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {

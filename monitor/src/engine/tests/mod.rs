@@ -1,6 +1,9 @@
 //! Stories through [`Engine::handle`](super::Engine::handle), each for a path that rarely happens.
 
+mod memory;
 mod owners;
 mod reaping;
+mod requests;
 mod story;
+mod units;
 mod verdicts;

@@ -1,12 +1,15 @@
 //! A host made by hand: what is to be answered is set before it is asked.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Image, Input, Notice, ProcessEvent, ProcessFacts,
-        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, WireState,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent, ProcessFacts,
+        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, UnitFacts, WireState,
     },
 };
 
@@ -45,6 +48,8 @@ pub struct Story {
     pub uid: u32,
     /// What /proc says about a creator.
     pub creator: Option<SnapshotProcess>,
+    /// The units that processes live in.
+    pub units: BTreeMap<u32, UnitFacts>,
     /// What every signal is refused with.
     pub errno: Option<i32>,
     /// What ends by SIGTERM; SIGKILL ends nothing here, an exit must be told.
@@ -54,6 +59,8 @@ pub struct Story {
     pub signals: Vec<(u32, Signal, BootTime)>,
     pub resyncs: u32,
     pub notices: Vec<Notice>,
+    /// What was to be remembered.
+    pub facts_persisted: Vec<Fact>,
 }
 
 impl Story {
@@ -64,6 +71,8 @@ impl Story {
             facts: ServerFacts { wire: WireState::HungUp, ..ServerFacts::default() },
             uid: 0,
             creator: None,
+            units: BTreeMap::new(),
+            facts_persisted: Vec::new(),
             errno: None,
             polite: BTreeSet::new(),
             looks: Vec::new(),
@@ -91,7 +100,7 @@ impl Story {
     fn carry_out(&mut self) {
         while let Some(effect) = self.engine.poll_effect() {
             match effect {
-                Effect::Persist { .. } => {}
+                Effect::Persist { fact, .. } => self.facts_persisted.push(*fact),
                 Effect::Emit { notice, .. } => self.notices.push(*notice),
                 Effect::Ask { token, about } => {
                     let answer = self.answer(about);
@@ -115,7 +124,15 @@ impl Story {
     fn answer(&mut self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
-            About::Process(_) => Answer::Process { process: self.creator.clone() },
+            About::Process(process) => {
+                let creator = self.creator.clone();
+                let Some(unit) = self.units.get(&process.pid).cloned() else {
+                    return Answer::Process { process: creator };
+                };
+                let known = creator.filter(|c| c.id == process);
+                let known = known.unwrap_or_else(|| SnapshotProcess { id: process, ..Default::default() });
+                Answer::Process { process: Some(SnapshotProcess { unit: Some(unit), ..known }) }
+            }
             About::Server { processes, .. } => {
                 self.looks.push(self.now);
                 let facts = |process| ProcessFacts { process, uid: self.uid, ..ProcessFacts::default() };

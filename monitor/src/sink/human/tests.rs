@@ -19,6 +19,7 @@ fn text(colours: bool) -> Text {
 }
 
 /// One of each, and where a notice has forms, one of each form.
+#[expect(clippy::too_many_lines, reason = "one of each kind")]
 fn all() -> Vec<Notice> {
     let gone = || Some(claude(false));
     let host = AgentView {
@@ -118,8 +119,9 @@ fn all() -> Vec<Notice> {
             freed_pss_bytes: None,
             server: filesystem(),
             owner: gone(),
-            signal: Signal::Term,
-            took_ms: 153,
+            asked: false,
+            signal: Some(Signal::Term),
+            took_ms: Some(153),
             freed_bytes: 197_132_288,
         },
         failed(Some(1)),

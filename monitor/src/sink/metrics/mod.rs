@@ -90,8 +90,10 @@ impl Metrics {
                 let labels = inner.owner(*class, server, owner.as_ref());
                 inner.reclaimed.get_or_create(&labels).inc_by(*freed_bytes);
                 let signal = match signal {
-                    Signal::Term => "TERM",
-                    Signal::Kill => "KILL",
+                    Some(Signal::Term) => "TERM",
+                    Some(Signal::Kill) => "KILL",
+                    // An earlier daemon sent it.
+                    None => "unknown",
                 };
                 inner.reaped.get_or_create(&labels::with(&labels, "signal", signal.to_owned())).inc();
             }

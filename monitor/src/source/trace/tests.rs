@@ -157,15 +157,15 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":2,\"other\":true}\n",
-        "t.orphtrace has format 2 of a newer orphand, this one reads up to 1; replay it with that one",
+        "{\"orphand_trace\":3,\"other\":true}\n",
+        "t.orphtrace has format 3 of a newer orphand, this one reads up to 2; replay it with that one",
     );
     fails(
-        "{\"orphand_trace\":1,",
+        "{\"orphand_trace\":2,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":1}\n",
+        "{\"orphand_trace\":2}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }
@@ -204,7 +204,7 @@ fn a_missing_file_is_told() {
 fn an_older_trace_gives_way_another_file_does_not() {
     let dir = tempfile::tempdir().unwrap();
     let (old, other) = (dir.path().join("old"), dir.path().join("other"));
-    fs::write(&old, "{\"orphand_trace\":1,\"rest\":\"of a long old trace\"}\n".repeat(1_000)).unwrap();
+    fs::write(&old, "{\"orphand_trace\":2,\"rest\":\"of a long old trace\"}\n".repeat(1_000)).unwrap();
     fs::write(&other, "precious\n").unwrap();
     let entries = write(&old);
     assert_eq!(TraceReader::open(&old).unwrap().count(), entries.len());

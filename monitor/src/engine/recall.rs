@@ -1,0 +1,172 @@
+//! What earlier daemons of this boot followed: found again, or gone meanwhile.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Engine;
+use crate::{
+    lineage::Origin,
+    model::{
+        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
+        Tracked, TrackedOwner,
+    },
+    verdict::{Account, Newcomer, State, agent_view, server_view, trace},
+};
+
+/// Servers of earlier daemons that are to be found again.
+#[derive(Debug, Default)]
+pub(super) struct Recall {
+    servers: FxHashMap<ProcessId, RememberedServer>,
+    by_process: FxHashMap<ProcessId, ProcessId>,
+    /// Who was alive at the last look at /proc.
+    alive: FxHashSet<ProcessId>,
+}
+
+impl Recall {
+    /// Whether an earlier daemon followed this process.
+    pub(super) fn knows(&self, process: ProcessId) -> bool {
+        self.by_process.contains_key(&process)
+    }
+
+    /// Who is alive now.
+    pub(super) fn alive(&mut self, processes: impl Iterator<Item = ProcessId>) {
+        if !self.servers.is_empty() {
+            self.alive = processes.collect();
+        }
+    }
+
+    /// What was known of the server with this process; told once.
+    fn take(&mut self, process: ProcessId) -> Option<RememberedServer> {
+        self.servers.remove(self.by_process.get(&process)?)
+    }
+}
+
+impl Engine {
+    /// Takes over what earlier daemons knew.
+    pub(super) fn remember(&mut self, knowledge: Knowledge) {
+        self.runs.remember(knowledge.runs);
+        for server in knowledge.servers {
+            let id = server.server.id;
+            for process in &server.server.processes {
+                self.recall.by_process.insert(*process, id);
+            }
+            self.recall.by_process.insert(id, id);
+            self.recall.servers.insert(id, server);
+        }
+    }
+
+    /// A server was found in /proc that an earlier daemon followed. Its owner is known then: alive still, or gone since. Whether
+    /// all is done; if not, the wire has to tell.
+    pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
+        let Some(node) = self.graph.get(id) else { return false };
+        let wrappers = trace(&self.graph, &self.settings.rules, &self.agents, node).wrappers;
+        let known = [id].iter().chain(&wrappers).find_map(|process| self.recall.take(*process));
+        let Some(RememberedServer { server: Tracked { owner: Some(owner), run, .. }, .. }) = known else {
+            return false;
+        };
+        if let Some(agent) = self.agents.of(owner.main) {
+            let key = self.enter_server(id, name.to_owned(), rule.to_owned(), Some(agent), wrappers);
+            self.confirm_server(key);
+            self.tell_server_started(now, key);
+            return true;
+        }
+        if self.recall.alive.contains(&owner.main) {
+            return false;
+        }
+        let agent = self.dead_owner(now, owner, run);
+        let key = self.enter_server(id, name.to_owned(), rule.to_owned(), Some(agent), wrappers);
+        self.confirm_server(key);
+        self.tell_server_started(now, key);
+        let deadline = now + self.settings.grace;
+        let Some(server) = self.servers.get_mut(key) else { return true };
+        server.recovered = true;
+        server.state = State::Suspect { since: now, deadline };
+        let view = server_view(server, &self.graph);
+        self.servers.set_timer(key, Some(deadline));
+        let owner = self.agents.get(agent).map(agent_view);
+        self.emit(now, Notice::OrphanSuspected { recovered: true, server: view, owner, deadline });
+        true
+    }
+
+    /// An owner that ended while no daemon watched.
+    fn dead_owner(
+        &mut self,
+        now: BootTime,
+        owner: TrackedOwner,
+        run: Option<(RunKey, u64)>,
+    ) -> crate::lineage::AgentKey {
+        let same = self.agents.all().into_iter().find(|(_, a)| a.main == owner.main && !a.is_alive());
+        if let Some((key, _)) = same {
+            return key;
+        }
+        let account = run.and_then(|(key, generation)| self.runs.account_of(&key, generation));
+        let account = account.unwrap_or_else(|| Account {
+            key: RunKey::Agent { name: owner.name.clone(), uid: owner.uid },
+            generation: None,
+            agent: owner.name.clone(),
+            invocation_id: None,
+        });
+        let TrackedOwner { main, name, uid, implied } = owner;
+        let origin = Origin { process: main, execs: 0 };
+        let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+        let key = self.agents.start(new);
+        self.agents.end(key, now, false);
+        key
+    }
+
+    /// All that is there has been found: the rest of what earlier daemons followed has ended meanwhile.
+    pub(super) fn settle_remembered(&mut self, now: BootTime) {
+        let recall = std::mem::take(&mut self.recall);
+        let mut gone: Vec<RememberedServer> = recall.servers.into_values().collect();
+        gone.sort_unstable_by_key(|s| s.server.id);
+        for RememberedServer { server, orphan } in gone {
+            if server.processes.iter().any(|process| recall.alive.contains(process)) {
+                continue;
+            }
+            let reaped = orphan.filter(|o| o.reaping);
+            let end = reaped.map_or(End::Unseen, |o| End::Reaped {
+                signal: None,
+                took_ms: None,
+                freed_bytes: o.rss_bytes,
+                freed_pss_bytes: o.pss_bytes,
+            });
+            self.persist(now, Fact::Ended { server: server.id, end });
+            if let Some(orphan) = reaped {
+                let account = server.run.as_ref().and_then(|(key, g)| self.runs.account_of(key, *g));
+                self.emit(
+                    now,
+                    Notice::OrphanReaped {
+                        class: Class::Server,
+                        recovered: true,
+                        asked: false,
+                        server: bare_view(&server, account.as_ref()),
+                        owner: None,
+                        signal: None,
+                        took_ms: None,
+                        freed_bytes: orphan.rss_bytes,
+                        freed_pss_bytes: orphan.pss_bytes,
+                    },
+                );
+            }
+        }
+        for (key, generation) in self.runs.alive() {
+            if !self.agents.run_lives(&key, generation)
+                && let Some(run) = self.runs.end(&key, generation)
+            {
+                self.persist(now, Fact::Run { run });
+            }
+        }
+    }
+}
+
+/// A server of which nothing is left to be seen.
+fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
+    ServerView {
+        id: server.id.to_string(),
+        name: server.name.clone(),
+        rule: server.rule.clone(),
+        processes: Vec::new(),
+        rss_bytes: None,
+        session_leader: false,
+        run: account.map(Account::view),
+    }
+}

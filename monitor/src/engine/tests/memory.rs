@@ -1,0 +1,158 @@
+//! What one daemon of a boot hands to the next.
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use crate::{
+    engine::Settings,
+    model::{
+        End, Evidence, Fact, Input, Knowledge, Notice, RememberedOrphan, RememberedRun, RememberedServer,
+        Signal, SnapshotProcess,
+    },
+};
+
+/// What a daemon's facts amount to, as the store puts them together.
+fn knowledge(facts: &[Fact]) -> Knowledge {
+    let mut known = Knowledge::default();
+    for fact in facts {
+        match fact {
+            Fact::Run { run } => {
+                known.runs.retain(|r| r.run.generation != run.generation);
+                known.runs.push(RememberedRun { run: run.clone(), this_boot: true });
+            }
+            Fact::Server { server } => {
+                known.servers.retain(|s| s.server.id != server.id);
+                known.servers.push(RememberedServer { server: server.clone(), orphan: None });
+            }
+            Fact::Reaping { server } => {
+                let orphan = RememberedOrphan { reaping: true, rss_bytes: 7, pss_bytes: Some(5) };
+                let of = known.servers.iter_mut().find(|s| s.server.id == *server).unwrap();
+                of.orphan = Some(orphan);
+            }
+            Fact::Ended { server, .. } => known.servers.retain(|s| s.server.id != *server),
+            _ => {}
+        }
+    }
+    known
+}
+
+fn ready() -> Input {
+    Input::Ready { kernel: String::new(), hooks: Vec::new() }
+}
+
+/// The next daemon, which finds these processes.
+fn next(first: &Story, found: Vec<SnapshotProcess>) -> Story {
+    let mut next = Story::new(Settings::default());
+    next.hand_in(Input::Remembered { knowledge: knowledge(&first.facts_persisted) });
+    next.snapshot(found);
+    next.hand_in(ready());
+    next
+}
+
+fn ends(story: &Story) -> Vec<(u32, End)> {
+    let ended = story.facts_persisted.iter().filter_map(|fact| match fact {
+        Fact::Ended { server, end } => Some((server.pid, *end)),
+        _ => None,
+    });
+    ended.collect()
+}
+
+#[test]
+fn an_owner_that_ended_while_nobody_watched_was_the_owner() {
+    let first = Story::agent_with_server(Settings::default());
+    let mut next = next(&first, vec![seen(30, 1, SERVER, WIRE)]);
+    assert_eq!(next.told(), ["server_started", "orphan_suspected", "ready"]);
+    // A sibling that the earlier daemon followed, too, holds the wire.
+    next.pass_secs(10);
+    let Some(Notice::OrphanDetected { recovered, owner, evidence, server, .. }) = next.notices.first() else {
+        panic!("{:?}", next.notices)
+    };
+    assert!(recovered);
+    assert_eq!(owner.as_ref().map(|o| (o.name.as_str(), o.pid, o.generation)), Some(("claude", 20, Some(1))));
+    assert!(evidence.contains(&Evidence::OwnerExited));
+    assert_eq!(server.run.as_ref().and_then(|r| r.generation), Some(1));
+    assert_eq!(next.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn an_owner_that_lives_is_the_owner_still() {
+    let first = Story::agent_with_server(Settings::default());
+    let mut next = next(&first, vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 1, SERVER, WIRE)]);
+    next.pass_secs(100);
+    assert_eq!(next.told(), ["agent_started", "server_started", "ready"]);
+    assert_eq!(next.sent(), []);
+    next.end(20);
+    next.pass_secs(10);
+    assert_eq!(next.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+}
+
+#[test]
+fn a_number_that_belongs_to_another_process_now_is_not_the_server() {
+    let first = Story::agent_with_server(Settings::default());
+    let mut other = seen(30, 10, SERVER, WIRE);
+    other.id.start += 1;
+    let mut next = next(&first, vec![seen(10, 1, &["bash"], TERMINAL), other]);
+    next.pass_secs(100);
+    assert_eq!(next.sent(), [], "nobody knows whose it is");
+    assert_eq!(ends(&next), [(30, End::Unseen)]);
+}
+
+#[test]
+fn what_was_signalled_and_is_gone_was_reaped() {
+    let mut first = Story::agent_with_server(Settings::default());
+    first.end(20);
+    first.pass_secs(10);
+    assert_eq!(first.sent(), [(30, Signal::Term)]);
+    let mut next = next(&first, Vec::new());
+    assert_eq!(next.told(), ["orphan_reaped", "ready"]);
+    let reaped = End::Reaped { signal: None, took_ms: None, freed_bytes: 7, freed_pss_bytes: Some(5) };
+    assert_eq!(ends(&next), [(30, reaped)]);
+    // The number of the run that ended meanwhile stays taken.
+    next.exec(50, 10, CLAUDE, TERMINAL);
+    let Some(Notice::AgentStarted { agent, .. }) = next.notices.first() else { panic!() };
+    assert_eq!(agent.generation, Some(2));
+}
+
+#[test]
+fn what_was_signalled_and_lives_is_ended_by_the_next() {
+    let mut first = Story::agent_with_server(Settings::default());
+    first.end(20);
+    first.pass_secs(10);
+    let mut next = next(&first, vec![seen(30, 1, SERVER, WIRE)]);
+    next.polite.insert(30);
+    next.pass_secs(20);
+    let told = ["server_started", "orphan_suspected", "ready", "orphan_detected", "orphan_reaped TERM"];
+    assert_eq!(next.told(), told);
+    assert_eq!(ends(&next).len(), 1);
+    assert_eq!(ends(&next)[0].0, 30);
+}
+
+#[test]
+fn a_fact_comes_before_what_follows_from_it() {
+    use crate::model::Effect;
+    let mut story = Story::agent_with_server(Settings::default());
+    story.pass_secs(1);
+    story.engine.handle(
+        story.now,
+        Input::Process {
+            event: crate::model::ProcessEvent::Exit {
+                at: story.now,
+                process: id(20),
+                status: crate::model::ExitStatus::Code(0),
+            },
+        },
+    );
+    let mut order = Vec::new();
+    while let Some(effect) = story.engine.poll_effect() {
+        match effect {
+            Effect::Persist { fact, .. } => order.push(serde_json::to_value(&*fact).unwrap()["fact"].clone()),
+            Effect::Emit { notice, .. } => {
+                order.push(serde_json::to_value(&*notice).unwrap()["event"].clone());
+            }
+            Effect::Ask { token, .. } => {
+                let answer = crate::model::Answer::Memory { processes: Vec::new() };
+                story.engine.handle(story.now, Input::Answered { token, answer });
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(order, ["run", "agent_exited", "orphan_suspected"]);
+}

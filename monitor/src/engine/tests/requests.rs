@@ -1,0 +1,104 @@
+//! Reaping because a person asked.
+
+use super::story::{SERVER, Story, TERMINAL, WIRE, id, image, seen};
+use crate::{
+    engine::Settings,
+    model::{Guard, Holder, Input, Mode, ReapRequest, Signal, WireState},
+};
+
+fn ask(story: &mut Story, request: ReapRequest) {
+    story.hand_in(Input::Reap { request });
+}
+
+fn active() -> ReapRequest {
+    ReapRequest { include_active: true, ..ReapRequest::default() }
+}
+
+/// The agent lives and holds the wire of its server.
+fn in_use(settings: Settings) -> Story {
+    let mut story = Story::agent_with_server(settings);
+    let host = Holder { process: id(20), image: image(&["claude"]), ..Holder::default() };
+    story.facts.wire = WireState::Held(vec![host]);
+    story.polite.insert(30);
+    story
+}
+
+#[test]
+fn a_server_in_use_is_ended_only_if_that_was_said() {
+    let mut story = in_use(Settings::default());
+    ask(&mut story, ReapRequest::default());
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+    ask(&mut story, ReapRequest { agent: Some("codex".to_owned()), ..active() });
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+    ask(&mut story, ReapRequest { agent: Some("claude".to_owned()), generation: Some(1), ..active() });
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    assert_eq!(story.told(), ["orphan_reaped TERM"], "no verdict: it was no orphan");
+}
+
+#[test]
+fn who_asks_overrules_observation() {
+    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    story.polite.insert(30);
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+    assert_eq!(story.engine.plan(&ReapRequest::default()).len(), 1);
+    ask(&mut story, ReapRequest { pid: Some(30), ..ReapRequest::default() });
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn who_asks_overrules_weak_evidence_and_nothing_else() {
+    let weak = || {
+        let mut story = Story::new(Settings::default());
+        story.snapshot(vec![seen(10, 1, &["bash"], TERMINAL), seen(30, 10, SERVER, WIRE)]);
+        story.pass_secs(20);
+        story
+    };
+    let mut story = weak();
+    ask(&mut story, ReapRequest::default());
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    let mut story = weak();
+    story.told();
+    story.facts.serves_clients = true;
+    ask(&mut story, ReapRequest::default());
+    story.pass_secs(1);
+    assert_eq!(story.sent(), []);
+    assert_eq!(story.told(), ["orphan_spared listening weak_evidence"]);
+}
+
+#[test]
+fn a_refused_server_in_use_is_in_use_as_before() {
+    let mut story = in_use(Settings::default());
+    story.facts.opted_out = true;
+    ask(&mut story, active());
+    story.pass_secs(100);
+    assert_eq!(story.told(), ["orphan_spared opted_out"]);
+    assert_eq!(story.engine.report().orphans().count(), 0);
+    assert_eq!(story.engine.plan(&ReapRequest::default()), []);
+    assert_eq!(story.engine.plan(&active())[0].state, "live");
+    // Its owner's end is judged as ever.
+    story.facts.opted_out = false;
+    story.facts.wire = WireState::HungUp;
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn a_plan_tells_what_forbids_it() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.facts.opted_out = true;
+    story.end(20);
+    story.pass_secs(100);
+    let plan = story.engine.plan(&ReapRequest::default());
+    assert_eq!(plan[0].guards, [Guard::OptedOut]);
+    ask(&mut story, ReapRequest::default());
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+}

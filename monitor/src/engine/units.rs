@@ -1,0 +1,126 @@
+//! Units: the main processes of those that rules name, and the runs of all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Engine, Purpose};
+use crate::{
+    lineage::{AgentKey, ServerKey, UnitSight},
+    model::{
+        About, Answer, BootTime, Effect, Fact, ProcessId, Snapshot, Tracked, TrackedOwner, Tracking, Unit,
+    },
+    recognise::Role,
+    verdict::Agent,
+};
+
+impl Engine {
+    /// The answer to what unit a process lives in. Nobody asks twice.
+    pub(super) fn unit_known(&mut self, process: ProcessId, answer: Answer) {
+        let unit = match answer {
+            Answer::Process { process: Some(seen) } if seen.id == process => seen.unit,
+            _ => None,
+        };
+        if let Some(node) = self.graph.get_mut(process) {
+            node.unit = UnitSight::Known(unit.map(Box::new));
+        }
+    }
+
+    /// A service manager was started: the execs of its children are of interest where rules name units.
+    pub(super) fn manager_ran(&mut self, id: ProcessId) {
+        if self.settings.rules.name_units() && self.managers.insert(id) {
+            self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Manager });
+        }
+    }
+
+    /// Whether this process is the main one of a unit that a rule names; if so, or if that has to be asked first, all is done.
+    pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
+        let others =
+            matches!(role, Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward);
+        if others || !self.settings.rules.name_units() || self.agents.of(id).is_some() {
+            return false;
+        }
+        let Some(node) = self.graph.get(id) else { return false };
+        if !node.creator.is_some_and(|creator| self.managers.contains(&creator)) {
+            return false;
+        }
+        let UnitSight::Known(facts) = &node.unit else {
+            self.ask(About::Process(id), Purpose::UnitRule { process: id, at });
+            return true;
+        };
+        let Some(facts) = facts.as_deref().filter(|facts| !facts.left_behind()) else { return false };
+        let Some(name) = self.settings.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
+        // Its main process is the first; what is adopted later by the manager is not.
+        let same = |a: &Agent| {
+            a.is_alive()
+                && a.name == name
+                && a.unit
+                    .as_ref()
+                    .is_some_and(|u| u.unit == facts.unit && u.invocation_id == facts.invocation_id)
+        };
+        if self.agents.all().iter().any(|(_, a)| same(a)) {
+            return false;
+        }
+        self.agent_recognised(at, id, name, false);
+        true
+    }
+
+    /// In a look at /proc: the managers, and the main processes of units that rules name. Of what a manager has as children in
+    /// the unit's present invocation, that is the oldest.
+    pub(super) fn find_managers(&mut self, snapshot: &Snapshot) -> BTreeSet<ProcessId> {
+        if !self.settings.rules.name_units() {
+            return BTreeSet::new();
+        }
+        for process in &snapshot.processes {
+            if process.id.pid == 1 || matches!(self.settings.rules.role(&process.image), Role::Steward) {
+                self.manager_ran(process.id);
+            }
+        }
+        let mut mains: BTreeMap<&Unit, ProcessId> = BTreeMap::new();
+        for process in &snapshot.processes {
+            let Some(facts) = process.unit.as_ref().filter(|facts| !facts.left_behind()) else { continue };
+            let main = process.parent.is_some_and(|parent| self.managers.contains(&parent))
+                && self.settings.rules.unit_agent(&facts.unit).is_some()
+                && !matches!(self.settings.rules.role(&process.image), Role::Server { .. });
+            if main {
+                let first = mains.entry(&facts.unit).or_insert(process.id);
+                if (process.id.start, process.id.pid) < (first.start, first.pid) {
+                    *first = process.id;
+                }
+            }
+        }
+        mains.into_values().collect()
+    }
+
+    /// A run is over when no top-most agent of it lives.
+    pub(super) fn run_may_have_ended(&mut self, at: BootTime, key: AgentKey) {
+        let Some((run, generation)) = self.agents.get(key).and_then(|a| a.account.run()) else { return };
+        if self.agents.run_lives(&run, generation) {
+            return;
+        }
+        if let Some(run) = self.runs.end(&run, generation) {
+            self.persist(at, Fact::Run { run });
+        }
+    }
+
+    /// What the next daemon must know of a server that is somebody's.
+    pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
+        let Some(server) = self.servers.get(key).filter(|s| s.owner.is_some() || s.account.is_some()) else {
+            return;
+        };
+        let owner = server.owner.and_then(|a| self.agents.get(a));
+        let processes: BTreeSet<ProcessId> =
+            server.processes.iter().chain(&server.wrappers).copied().collect();
+        let tracked = Tracked {
+            id: server.id,
+            name: server.name.clone(),
+            rule: server.rule.clone(),
+            processes: processes.into_iter().collect(),
+            owner: owner.map(tracked_owner),
+            run: server.account.as_ref().and_then(crate::verdict::Account::run),
+        };
+        self.persist(at, Fact::Server { server: tracked });
+    }
+}
+
+pub(super) fn tracked_owner(agent: &Agent) -> TrackedOwner {
+    TrackedOwner { main: agent.main, name: agent.name.clone(), uid: agent.uid, implied: agent.implied }
+}

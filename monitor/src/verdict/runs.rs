@@ -1,0 +1,221 @@
+//! Runs and their numbers: what agents and servers are accounted to.
+//!
+//! Invariant: a number is given once for a key, and never guessed: an invocation that is over and that nobody counted has none.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::model::{ProcessId, RememberedRun, Run, RunKey, RunReport, RunView, Unit, UnitFacts};
+
+/// Finished runs kept for each key, beside those that somebody still refers to.
+const KEPT: usize = 256;
+
+/// What an agent or a server is accounted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Whose run.
+    pub key: RunKey,
+    /// Its number, if it is known.
+    pub generation: Option<u64>,
+    /// The name of the top-most agent, or of the unit.
+    pub agent: String,
+    /// The unit's invocation.
+    pub invocation_id: Option<String>,
+}
+
+impl Account {
+    /// As events show it.
+    pub fn view(&self) -> RunView {
+        let (unit, uid) = match &self.key {
+            RunKey::Unit(unit) => (Some(unit), None),
+            RunKey::Agent { uid, .. } => (None, Some(*uid)),
+        };
+        RunView {
+            agent: self.agent.clone(),
+            generation: self.generation,
+            uid,
+            unit: unit.map(|u| u.name.clone()),
+            manager: unit.map(|u| u.manager.clone()).filter(|m| !m.is_empty()),
+            invocation_id: self.invocation_id.clone(),
+        }
+    }
+
+    /// The run itself, if it has a number.
+    pub fn run(&self) -> Option<(RunKey, u64)> {
+        self.generation.map(|generation| (self.key.clone(), generation))
+    }
+}
+
+/// A top-most agent, as far as its run depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct TopMost<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its real user id.
+    pub uid: u32,
+    /// Its process.
+    pub main: ProcessId,
+    /// The unit it lives in.
+    pub unit: Option<&'a UnitFacts>,
+}
+
+/// All runs that are remembered.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    by_key: BTreeMap<RunKey, BTreeMap<u64, Run>>,
+    mains: FxHashMap<ProcessId, (RunKey, u64)>,
+    invocations: FxHashMap<(Unit, String), u64>,
+}
+
+impl Runs {
+    /// What earlier daemons counted.
+    pub fn remember(&mut self, remembered: Vec<RememberedRun>) {
+        for RememberedRun { run, this_boot } in remembered {
+            if this_boot {
+                self.mains.insert(run.main, (run.key.clone(), run.generation));
+            }
+            self.enter(Run { alive: run.alive && this_boot, ..run });
+        }
+    }
+
+    /// The account of a top-most agent, and its run if that is new or alive again.
+    pub fn account(&mut self, agent: &TopMost<'_>) -> (Account, Option<Run>) {
+        let of_unit = agent.unit.and_then(|facts| Some((facts, facts.invocation_id.as_ref()?)));
+        let Some((facts, invocation)) = of_unit else {
+            let key = RunKey::Agent { name: agent.name.to_owned(), uid: agent.uid };
+            let known = self.mains.get(&agent.main).filter(|(k, _)| *k == key).map(|(_, g)| *g);
+            return self.count(key, known, None, agent);
+        };
+        let key = RunKey::Unit(facts.unit.clone());
+        let known = self.of_invocation(&facts.unit, invocation);
+        // Over, and nobody counted it: which number it had cannot be known.
+        if known.is_none() && facts.left_behind() {
+            let invocation_id = Some(invocation.clone());
+            return (Account { key, generation: None, agent: agent.name.to_owned(), invocation_id }, None);
+        }
+        self.count(key, known, Some(invocation.clone()), agent)
+    }
+
+    fn count(
+        &mut self,
+        key: RunKey,
+        known: Option<u64>,
+        invocation_id: Option<String>,
+        agent: &TopMost<'_>,
+    ) -> (Account, Option<Run>) {
+        let last = self.by_key.get(&key).and_then(|r| r.keys().next_back().copied()).unwrap_or_default();
+        let generation = known.unwrap_or(last + 1);
+        let before = self.get(&key, generation).cloned();
+        let run = before.clone().unwrap_or_else(|| Run {
+            key: key.clone(),
+            generation,
+            agent: agent.name.to_owned(),
+            uid: agent.uid,
+            main: agent.main,
+            invocation_id: invocation_id.clone(),
+            alive: true,
+        });
+        let run = Run { alive: true, ..run };
+        let account = Account { key, generation: Some(generation), agent: run.agent.clone(), invocation_id };
+        if before.as_ref() == Some(&run) {
+            return (account, None);
+        }
+        self.mains.insert(run.main, (run.key.clone(), generation));
+        self.enter(run.clone());
+        (account, Some(run))
+    }
+
+    /// The account of a process that a unit left behind and whose agent nobody knows.
+    pub fn left_behind(&self, facts: &UnitFacts) -> Account {
+        let invocation_id = facts.invocation_id.clone();
+        let generation = invocation_id.as_deref().and_then(|id| self.of_invocation(&facts.unit, id));
+        let key = RunKey::Unit(facts.unit.clone());
+        let agent = generation.and_then(|g| self.get(&key, g)).map_or(&facts.unit.name, |run| &run.agent);
+        Account { agent: agent.clone(), key, generation, invocation_id }
+    }
+
+    /// The account of what an earlier daemon counted.
+    pub fn account_of(&self, key: &RunKey, generation: u64) -> Option<Account> {
+        let run = self.get(key, generation)?;
+        let invocation_id = run.invocation_id.clone();
+        Some(Account {
+            key: key.clone(),
+            generation: Some(generation),
+            agent: run.agent.clone(),
+            invocation_id,
+        })
+    }
+
+    /// No top-most agent of this run lives any more. The run, if that is news.
+    pub fn end(&mut self, key: &RunKey, generation: u64) -> Option<Run> {
+        let run = self.by_key.get_mut(key)?.get_mut(&generation).filter(|run| run.alive)?;
+        run.alive = false;
+        let run = run.clone();
+        self.forget_old(key);
+        Some(run)
+    }
+
+    /// The runs that count as alive.
+    pub fn alive(&self) -> Vec<(RunKey, u64)> {
+        let all = self.by_key.values().flat_map(BTreeMap::values);
+        all.filter(|run| run.alive).map(|run| (run.key.clone(), run.generation)).collect()
+    }
+
+    /// For a report: those that `matters` names, those alive, and the latest of each key.
+    pub fn report(&self, matters: impl Fn(&RunKey, u64) -> bool) -> Vec<RunReport> {
+        const LATEST: usize = 16;
+        let mut found = Vec::new();
+        for runs in self.by_key.values() {
+            let old = runs.len().saturating_sub(LATEST);
+            let shown = runs
+                .values()
+                .enumerate()
+                .filter(|(at, run)| *at >= old || run.alive || matters(&run.key, run.generation));
+            found.extend(shown.map(|(_, run)| {
+                RunReport {
+                    run: Account {
+                        key: run.key.clone(),
+                        generation: Some(run.generation),
+                        agent: run.agent.clone(),
+                        invocation_id: run.invocation_id.clone(),
+                    }
+                    .view(),
+                    started: run.main.born(),
+                    alive: run.alive,
+                }
+            }));
+        }
+        found
+    }
+
+    fn get(&self, key: &RunKey, generation: u64) -> Option<&Run> {
+        self.by_key.get(key)?.get(&generation)
+    }
+
+    fn of_invocation(&self, unit: &Unit, invocation: &str) -> Option<u64> {
+        self.invocations.get(&(unit.clone(), invocation.to_owned())).copied()
+    }
+
+    fn enter(&mut self, run: Run) {
+        if let (RunKey::Unit(unit), Some(invocation)) = (&run.key, &run.invocation_id) {
+            self.invocations.insert((unit.clone(), invocation.clone()), run.generation);
+        }
+        let key = run.key.clone();
+        self.by_key.entry(key.clone()).or_default().insert(run.generation, run);
+        self.forget_old(&key);
+    }
+
+    /// Bounded whatever restarts: the oldest finished run of a key goes when there are too many. The last number of a key stays.
+    fn forget_old(&mut self, key: &RunKey) {
+        let Some(runs) = self.by_key.get_mut(key).filter(|runs| runs.len() > KEPT) else { return };
+        let last = runs.keys().next_back().copied();
+        let finished = |run: &&Run| !run.alive && Some(run.generation) != last;
+        let Some(oldest) = runs.values().find(finished).map(|run| run.generation) else { return };
+        let Some(run) = runs.remove(&oldest) else { return };
+        self.mains.remove(&run.main);
+        if let (RunKey::Unit(unit), Some(invocation)) = (run.key, run.invocation_id) {
+            self.invocations.remove(&(unit, invocation));
+        }
+    }
+}
