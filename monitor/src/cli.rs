@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValue};
 use clap_complete::Shell;
 
 use crate::{
-    config::DEFAULT_PATH as CONFIG,
+    config::{DEFAULT_PATH as CONFIG, Listen},
     duration::parse_duration,
     model::{RingSize, SetsidHook},
 };
@@ -50,6 +50,16 @@ const LONG_SCAN: &str = "Look through /proc once: servers and orphans, with evid
 Needs no daemon and no eBPF; without root it sees your own processes well and those of others in part, and \
 says what it could not see. It ends nothing.";
 
+const LONG_TREE: &str = "Show agents, their servers and processes as a tree
+
+Asks the running daemon, which has witnessed who started whom. Without one it looks through /proc.";
+
+const LONG_REAP: &str = "End orphans now, and what else is asked for
+
+Shows which servers that means, asks, ends exactly those, waits, and tells what became of them. What a guard \
+protects stays, whoever asks. The running daemon does it; without one it is done from the evidence in /proc \
+alone. Ends with status 1 if something stays that was to be ended.";
+
 const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
 Prints the events the daemon told when the trace was recorded. Needs no privilege and touches no process.";
@@ -74,8 +84,14 @@ pub enum Verb {
     /// Look through /proc once: servers and orphans, with evidence
     #[command(long_about = LONG_SCAN)]
     Scan(Scan),
+    /// Ask the running daemon: agents, generations, servers, orphans, memory, losses
+    Status(Status),
     /// Show agents, their servers and processes as a tree
+    #[command(long_about = LONG_TREE)]
     Tree(Tree),
+    /// End orphans now, and what else is asked for
+    #[command(long_about = LONG_REAP)]
+    Reap(Reap),
     /// Run a recorded trace through the same engine
     #[command(long_about = LONG_REPLAY)]
     Replay(Replay),
@@ -122,6 +138,15 @@ pub struct Run {
     /// Time from SIGTERM to SIGKILL [default: 5s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub term_timeout: Option<Duration>,
+    /// Where metrics are served, `none` for nowhere [default: 127.0.0.1:9477]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<Listen>,
+    /// The control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// What is remembered over restarts [default: /var/lib/orphand]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
     /// Record all inputs to FILE, for `orphand replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -166,9 +191,73 @@ pub struct Tree {
     /// The configuration [default: /etc/orphand/config.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Look through /proc even if a daemon runs
+    #[arg(long)]
+    pub no_daemon: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// The flags of `orphand status`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand status
+  orphand status --pss                                  proportional memory, too: what the host would regain
+  orphand status --json | jq .report.agents[].agent.name")]
+pub struct Status {
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Measure proportional memory, too (slow: 10 us for each resident megabyte)
+    #[arg(long)]
+    pub pss: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand reap`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand reap --dry-run                           what would be ended
+  sudo orphand reap --agent claude --yes                the orphans of claude, without a question
+  sudo orphand reap --agent bot.service --generation 3  those of one run
+  sudo orphand reap --pid 4711 --include-active         this server, although its owner lives")]
+pub struct Reap {
+    /// Only servers of agents with this name, or of this unit
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Only servers of this run
+    #[arg(long, value_name = "N")]
+    pub generation: Option<u64>,
+    /// Only the server with this process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Also servers whose owner lives
+    #[arg(long)]
+    pub include_active: bool,
+    /// Show what would be ended, and end nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Print JSON (needs --yes or --dry-run)
+    #[arg(long)]
+    pub json: bool,
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
 }
 
 /// The flags of `orphand replay`.

@@ -3,22 +3,30 @@
 //!
 //! One task, no lock, no channel before the engine: the ring is the queue. Every question of the engine is
 //! answered before anything else is handed in. Whatever stalls behind the engine (a reader of stdout, a full
-//! disk) never delays it.
+//! disk, a scraper, a client of the control socket) never delays it.
+
+mod answers;
 
 use std::{os::fd::AsFd, time::Duration};
 
 use anyhow::Context;
 use rustix::system::uname;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
 
 use crate::{
     clock::{self, Timer},
     engine::Engine,
-    model::{Answer, BootTime, Effect, Input, Losses, ProcessEvent, ProcessId, SignalError, Snapshot},
+    front::Query,
+    model::{
+        Answer, BootTime, Effect, Input, Losses, ProcessEvent, ProcessId, SignalError, Snapshot, Status,
+    },
     probe::Probe,
     readable::readable,
     recognise::{Role, Rules},
-    sink::{outlet::Outlet, reaper::Reaper},
+    sink::{metrics::Metrics, outlet::Outlet, reaper::Reaper},
     source::{kernel::KernelSource, procfs::Procfs, trace::TraceWriter},
 };
 
@@ -41,6 +49,16 @@ pub struct Daemon {
     pub reaper: Reaper,
     /// Tells the world.
     pub stream: Outlet,
+    /// Counts what is told to the world.
+    pub metrics: Metrics,
+    /// What is asked of us.
+    pub queries: mpsc::Receiver<Query>,
+    /// What every answer to "how do you stand" says, and what is counted for it.
+    pub standing: Status,
+    /// When `ready` was told.
+    pub ready_at: Option<BootTime>,
+    /// Records were lost since /proc was read.
+    pub doubtful: bool,
     /// Records the inputs.
     pub trace: Option<TraceWriter>,
     /// Everything that was reported before this moment has been handed in.
@@ -69,6 +87,9 @@ impl Daemon {
         self.look_at_proc()?;
         let kernel = uname().release().to_string_lossy().into_owned();
         let hooks = self.kernel.hooks();
+        self.standing.kernel.clone_from(&kernel);
+        self.standing.hooks.clone_from(&hooks);
+        self.ready_at = Some(clock::now());
         self.hand_in(Input::Ready { kernel, hooks })?;
 
         loop {
@@ -97,6 +118,8 @@ impl Daemon {
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
                 process = self.reaper.wait_any() => self.gone.push(process?),
                 expired = timer.expired() => expired?,
+                // The last: whoever asks without end gets one answer between two drains. The other side never ends first.
+                Some(query) = self.queries.recv() => self.answer(query)?,
             }
         }
         self.drain()?;
@@ -117,11 +140,14 @@ impl Daemon {
         self.kernel.drain(|event| events.push(event));
         for event in events {
             any = true;
+            answers::count(&mut self.standing.records, &event);
             self.hand_in(Input::Process { event })?;
         }
         let losses = self.kernel.losses()?;
         if losses != Losses::default() {
             any = true;
+            self.doubtful = true;
+            answers::add(&mut self.standing.lost, &losses);
             self.hand_in(Input::Lost { losses })?;
         }
         Ok(any)
@@ -154,7 +180,10 @@ impl Daemon {
     fn carry_out(&mut self) -> anyhow::Result<()> {
         while let Some(effect) = self.engine.poll_effect() {
             match effect {
-                Effect::Emit { at, notice } => self.stream.push(at, notice),
+                Effect::Emit { at, notice } => {
+                    self.metrics.observe(&notice);
+                    self.stream.push(at, notice);
+                }
                 Effect::Persist { .. } => {}
                 Effect::Ask { token, about } => {
                     let answer: Answer = self.probe.answer(&about);
@@ -184,10 +213,13 @@ impl Daemon {
         let mut events = Vec::new();
         self.kernel.drain(|event| events.push(event));
         for event in events {
+            answers::count(&mut self.standing.records, &event);
             self.tell_engine(Input::Process { event });
         }
         let snapshot = self.snapshot()?;
         self.tell_engine(Input::Snapshot { snapshot });
+        self.standing.resyncs += 1;
+        self.doubtful = false;
         Ok(())
     }
 
@@ -201,13 +233,24 @@ impl Daemon {
         let rules = &self.rules;
         let horizon: BootTime = clock::now();
         let matters = |image: &_| matters(&rules.role(image));
-        self.procfs.snapshot(horizon, matters).context("cannot reconcile with /proc")
+        let mut snapshot = self.procfs.snapshot(horizon, matters).context("cannot reconcile with /proc")?;
+        fill_units(&self.probe, rules, &mut snapshot);
+        Ok(snapshot)
     }
 }
 
 /// Whose standard streams matter: servers, and what may launch one.
 pub fn matters(role: &Role) -> bool {
     matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell)
+}
+
+/// Reads the units of agents, and of all processes where rules name units.
+pub fn fill_units(probe: &Probe, rules: &Rules, snapshot: &mut Snapshot) {
+    for process in &mut snapshot.processes {
+        if rules.name_units() || matches!(rules.role(&process.image), Role::Agent { .. }) {
+            process.unit = probe.unit(process.id);
+        }
+    }
 }
 
 async fn told(signal: &mut Signal) {

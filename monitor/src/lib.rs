@@ -1,7 +1,7 @@
 //! orphand: finds MCP stdio servers that outlived the agent that started them.
 //!
 //! The library is a pure core ([`model`], [`lineage`], [`recognise`], [`verdict`], [`engine`]) in a thin
-//! shell ([`source`], [`probe`], [`sink`]). Dependencies go one way only:
+//! shell ([`source`], [`probe`], [`sink`], [`front`]). Dependencies go one way only:
 //! `main -> daemon -> {source, probe, sink, engine}`, `engine -> verdict -> recognise -> lineage -> model`.
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod daemon;
 pub mod duration;
 pub mod engine;
 pub mod exit_code;
+pub mod front;
 pub mod host;
 pub mod instance;
 pub mod lineage;

@@ -42,7 +42,10 @@ fn run_takes_the_flags_of_the_contract() {
 fn every_verb_is_there_and_no_other() {
     for line in [
         "scan --json --exit-code",
-        "tree --json",
+        "tree --json --no-daemon --socket s",
+        "status --json --pss --socket s",
+        "reap --agent a --generation 3 --pid 4 --include-active --dry-run --yes --json --socket s",
+        "run --listen none --socket s --state-dir d",
         "replay t --format text",
         "config check",
         "config check f --json",
@@ -53,7 +56,7 @@ fn every_verb_is_there_and_no_other() {
     ] {
         parse(&format!("orphand {line}")).unwrap();
     }
-    for line in ["status", "reap", "history", "doctor", "run --listen none", "run --hook x", "replay"] {
+    for line in ["history", "doctor", "run --listen 9477", "run --hook x", "reap --generation x", "replay"] {
         let error = parse(&format!("orphand {line}")).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
     }
@@ -106,6 +109,8 @@ fn help() {
         "orphand -h",
         "orphand run --help",
         "orphand scan --help",
+        "orphand status --help",
+        "orphand reap --help",
         "orphand config --help",
     ];
     insta::assert_snapshot!(pages.map(|page| format!("$ {page}\n{}", help(page))).join("\n"));
@@ -143,9 +148,11 @@ fn a_page_for_every_verb() {
         "orphand-config-show.1",
         "orphand-config.1",
         "orphand-man.1",
+        "orphand-reap.1",
         "orphand-replay.1",
         "orphand-run.1",
         "orphand-scan.1",
+        "orphand-status.1",
         "orphand-tree.1",
         "orphand.1",
     ];

@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::{
     cli, clock,
     config::Config,
-    daemon::matters,
+    daemon::{fill_units, matters},
     engine::{Engine, Settings},
     exit_code::ExitCode,
+    front::client::{Client, ClientError},
     logging,
     model::{Answer, Effect, Input, Mode, Report, ServerFacts},
     probe::Probe,
@@ -26,11 +27,33 @@ pub fn scan(flags: &cli::Scan) -> anyhow::Result<ExitCode> {
 
 /// Agents, servers and processes as a tree.
 pub fn tree(flags: &cli::Tree) -> anyhow::Result<ExitCode> {
-    let found = look(flags.config.as_deref())?;
+    let found = match flags.no_daemon {
+        true => look(flags.config.as_deref())?,
+        false => asked(flags)?,
+    };
     let paint = Paint::of(&std::io::stdout());
     let width = branches::width(std::io::stdout());
     super::print(&if flags.json { report::json(&found)? } else { branches::render(&found, paint, width) })?;
     Ok(ExitCode::Done)
+}
+
+/// What the running daemon knows, who has witnessed it; without one, a look.
+fn asked(flags: &cli::Tree) -> anyhow::Result<Report> {
+    let config = Config::load(flags.config.as_deref())?;
+    let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
+    match client.status(false) {
+        Ok(mut status) => {
+            status.report.blind.append(&mut status.blind);
+            Ok(status.report)
+        }
+        Err(ClientError::NoDaemon { .. }) => look(flags.config.as_deref()),
+        Err(error @ ClientError::Forbidden { .. }) => {
+            let mut found = look(flags.config.as_deref())?;
+            found.blind.push(format!("what the daemon knows: {error}"));
+            Ok(found)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
@@ -40,7 +63,8 @@ fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     let procfs = Procfs::system()?;
     let probe = Probe::new()?;
     let horizon = clock::now();
-    let snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
+    let mut snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
+    fill_units(&probe, &rules, &mut snapshot);
     let settings = Settings { mode: Mode::Observe, grace: Duration::ZERO, rules, ..Settings::default() };
     let mut engine = Engine::new(settings);
     let mut blind = Vec::new();

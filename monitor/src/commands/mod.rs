@@ -1,6 +1,8 @@
 //! The verbs, carried out.
 
+mod ask;
 mod look;
+mod reap;
 mod run;
 mod trace;
 
@@ -20,6 +22,8 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(flags) => run::run(&flags),
         Verb::Scan(flags) => look::scan(&flags),
         Verb::Tree(flags) => look::tree(&flags),
+        Verb::Status(flags) => ask::status(&flags),
+        Verb::Reap(flags) => reap::reap(&flags),
         Verb::Replay(flags) => trace::replay(&flags),
         Verb::Config(verb) => config(verb),
         Verb::Completions { shell } => {

@@ -12,12 +12,15 @@ use crate::{
     daemon::{Daemon, ourselves},
     engine::{Engine, Settings},
     exit_code::ExitCode,
+    front::Front,
     instance::Instance,
     logging,
+    model::Status,
     probe::Probe,
     sink::{
         self,
         human::Text,
+        metrics::Metrics,
         outlet::{self, Outlet},
         paint::Paint,
         reaper::Reaper,
@@ -37,7 +40,7 @@ use crate::{
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
     logging::start(config.log);
-    // One task; the only other thread writes the stream.
+    // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
     runtime.block_on(watch(flags, &config))?;
@@ -52,6 +55,9 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
     config.ring_size = flags.ring_size.unwrap_or(config.ring_size);
     config.setsid = flags.setsid.unwrap_or(config.setsid);
+    config.listen = flags.listen.unwrap_or(config.listen);
+    config.socket = flags.socket.clone().unwrap_or(config.socket);
+    config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
     Ok(config)
 }
 
@@ -59,6 +65,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
     let _instance = Instance::lock(&flags.lock)?;
+    let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Procfs::system()?;
     let settings = Settings {
@@ -83,6 +90,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
+    let metrics = Metrics::new(wall);
+    let (_serving, queries) = front.start(metrics.clone())?;
     let daemon = Daemon {
         engine: Engine::new(settings),
         rules,
@@ -91,11 +100,27 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         probe: Probe::new()?,
         reaper: Reaper::new()?,
         stream: stream(flags.format, wall, config.grace)?,
+        metrics,
+        queries,
+        standing: standing(config),
+        ready_at: None,
+        doubtful: false,
         trace,
         seen_until: clock::now(),
         gone: Vec::new(),
     };
     daemon.run(early).await
+}
+
+/// What the daemon says of itself whenever it is asked.
+fn standing(config: &Config) -> Status {
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        mode: config.mode(),
+        term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
+        ..Status::default()
+    }
 }
 
 fn header(settings: &Settings, wall: Wall, config: String) -> Header {

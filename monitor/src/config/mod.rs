@@ -23,12 +23,17 @@
 //! ```
 
 mod error;
+mod listen;
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::error::ConfigError;
+pub use self::{error::ConfigError, listen::Listen};
 use crate::{
     duration,
     model::{Mode, RingSize, SetsidHook},
@@ -37,6 +42,12 @@ use crate::{
 
 /// Where the configuration is read from if nothing else is said. It need not exist.
 pub const DEFAULT_PATH: &str = "/etc/orphand/config.toml";
+
+/// The control socket, if nothing else is said.
+pub const SOCKET: &str = "/run/orphand/control.sock";
+
+/// The state directory, if nothing else is said.
+pub const STATE_DIR: &str = "/var/lib/orphand";
 
 /// The effective configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +69,15 @@ pub struct Config {
     pub ring_size: RingSize,
     /// What is logged on standard error, unless the variable `ORPHAND_LOG` says otherwise.
     pub log: LogLevel,
+    /// Where metrics are served.
+    pub listen: Listen,
+    /// The control socket.
+    pub socket: PathBuf,
+    /// The group whose members may use the control socket, beside root and the daemon's own user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_group: Option<String>,
+    /// What is to be remembered over restarts.
+    pub state_dir: PathBuf,
     /// Left alone, with all below.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
@@ -82,6 +102,7 @@ pub struct Config {
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "observe", "grace", "term_timeout", "other_uids", "setsid", "ring_size", "log",
+    "listen", "socket", "socket_group", "state_dir",
     "exempt", "multiplexer", "server", "agent", "steward", "launcher",
 ];
 
@@ -128,6 +149,10 @@ impl Default for Config {
             setsid: SetsidHook::default(),
             ring_size: RingSize::default(),
             log: LogLevel::default(),
+            listen: Listen::default(),
+            socket: SOCKET.into(),
+            socket_group: None,
+            state_dir: STATE_DIR.into(),
             exempt: Vec::new(),
             multiplexer: Vec::new(),
             server: Vec::new(),

@@ -36,6 +36,10 @@ fn everything_is_read() {
         setsid = "tracepoint"
         ring_size = 65536
         log = "debug"
+        listen = "[::1]:9000"
+        socket = "/run/o.sock"
+        socket_group = "adm"
+        state_dir = "/srv/o"
         [[agent]]
         name = "bot"
         program = "my*bot"
@@ -65,6 +69,11 @@ fn everything_is_read() {
         (config.setsid, config.ring_size, config.log),
         (SetsidHook::Tracepoint, RingSize::try_from(65_536).unwrap(), LogLevel::Debug)
     );
+    assert_eq!(config.listen.to_string(), "[::1]:9000");
+    assert_eq!(
+        (config.socket.as_path(), config.socket_group.as_deref(), config.state_dir.as_path()),
+        (Path::new("/run/o.sock"), Some("adm"), Path::new("/srv/o"))
+    );
     assert_eq!(parse(&config.render()).unwrap(), config);
     let role = |line: &[&str]| {
         let argv: Vec<String> = line.iter().map(ToString::to_string).collect();
@@ -92,7 +101,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "zzz = 1",
             "1:1: unknown key \"zzz\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             exempt, multiplexer, server, agent, steward, launcher",
+             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -107,7 +116,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "a = 1\nlog = \"loud\"\n",
             "1:1: unknown key \"a\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             exempt, multiplexer, server, agent, steward, launcher",
+             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher",
         ),
         (
             "ring_size = 5000",
@@ -121,6 +130,11 @@ fn errors_say_where_and_what_to_do() {
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
             "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe",
         ),
+        (
+            "listen = \"9477\"",
+            "1:10: listen: \"9477\" is no address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off",
+        ),
+        ("socket_grop = \"adm\"", "1:1: unknown key \"socket_grop\": did you mean \"socket_group\"?"),
         ("[[agent]]\nprogram = \"x\"\n", "1:1: agent: missing field `name`"),
         (
             "[[agent]]\nname = \"\"\nprogram = \"x\"\n",

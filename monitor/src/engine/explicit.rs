@@ -72,18 +72,14 @@ impl Engine {
         server.asked = false;
         let owner = server.owner.and_then(|a| self.agents.get(a));
         let (owner_exited, view) = (owner.and_then(|a| a.exited), owner.map(agent_view));
-        let due = match &server.state {
-            State::Suspect { .. } => {
-                let deadline = now + self.settings.grace;
-                server.state = owner_exited.map_or(State::Live, |since| State::Suspect { since, deadline });
-                (owner_exited.is_some() || server.found).then_some(deadline)
-            }
+        if server.case().is_some() {
             // It goes on as the orphan it was, and tells what is new about its guards.
-            _ => {
-                self.servers.set_timer(key, Some(now));
-                return true;
-            }
-        };
+            self.servers.set_timer(key, Some(now));
+            return true;
+        }
+        let deadline = now + self.settings.grace;
+        server.state = owner_exited.map_or(State::Live, |since| State::Suspect { since, deadline });
+        let due = (owner_exited.is_some() || server.found).then_some(deadline);
         let server = server_view(server, &self.graph);
         self.servers.set_timer(key, due);
         self.emit(now, Notice::OrphanSpared { class: Class::Server, server, owner: view, guards });

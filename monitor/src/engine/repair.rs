@@ -168,7 +168,7 @@ impl Engine {
     fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
         let Some(parent) = head.parent.filter(|_| !self.ready) else { return false };
         let steward = |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::Steward);
-        parent.pid == 1 || others.get(&parent).is_some_and(|p| steward(p))
+        parent.pid == 1 || others.get(&parent).is_some_and(steward)
     }
 
     /// Enters a process with an inferred creator.

@@ -6,6 +6,7 @@
 //!
 //! For `source`, `probe`, `sink::reaper` and `instance`; the pure core never comes here.
 
+pub mod cgroup;
 mod fd;
 mod look;
 mod mounts;

@@ -97,6 +97,24 @@ impl ProcessDir {
         Ok(environ.split(|&b| b == 0).any(|e| e == entry))
     }
 
+    /// The value of a variable in its environment, as it was at its exec.
+    pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+        let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
+        let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+        Ok(environ.split(|&b| b == 0).find_map(value))
+    }
+
+    /// `cgroup`: its place in every hierarchy, cgroups(7).
+    pub fn cgroup(&self) -> Result<String, Errno> {
+        let (text, _) = read(self.body(), "cgroup", 64 * 1024)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Its root directory.
+    pub fn root(&self) -> Result<OwnedFd, Errno> {
+        openat(self.body(), "root", PATH, Mode::empty())
+    }
+
     /// Resident set size in pages, `statm` field 2.
     pub fn resident_pages(&self) -> Result<u64, Errno> {
         let (statm, _) = read(self.body(), "statm", 256)?;

@@ -19,6 +19,9 @@ pub struct Status {
     pub kernel: String,
     /// The hooks in use.
     pub hooks: Vec<String>,
+    /// Milliseconds from SIGTERM to SIGKILL: how long an end may take.
+    #[serde(default)]
+    pub term_timeout_ms: u64,
     /// Nanoseconds since the daemon's `ready`.
     pub up_ns: u64,
     /// Why it cannot vouch for what it says; empty while it can.
@@ -39,7 +42,8 @@ pub struct Status {
 
 /// Which servers to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+// A misspelt key must not widen what is ended.
+#[serde(default, deny_unknown_fields)]
 pub struct ReapRequest {
     /// Those of agents with this name, or of this unit.
     pub agent: Option<String>,

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::{Probe, clients, memory};
 use crate::{
     host::{FdTable, ProcessDir},
-    model::{ProcessFacts, ProcessId, ServerFacts, Stdio},
+    model::{ProcessFacts, ProcessId, ServerFacts, Stdio, WireState},
 };
 
 /// What in a process' environment asks to be left alone.
@@ -41,6 +41,12 @@ impl Probe {
         }
         let sight = self.wire(wire, &open);
         facts.wire = sight.state;
+        facts.unit = self.unit_of_any(processes);
+        if let WireState::Held(holders) = &mut facts.wire {
+            for holder in holders.iter_mut().filter(|h| !processes.contains(&h.process)) {
+                holder.unit = self.unit(holder.process);
+            }
+        }
         match clients::any(&self.proc, &open) {
             Ok(served) => facts.serves_clients = served,
             Err(why) => _ = facts.blind.get_or_insert(why),

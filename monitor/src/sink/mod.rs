@@ -4,12 +4,16 @@
 //! to its reader without ever holding up the daemon. A [`crate::model::Report`] is the answer of `scan` and `tree`.
 
 pub mod human;
+pub mod metrics;
 pub mod outlet;
 pub mod paint;
+pub mod plan;
 pub mod reaper;
 pub mod report;
 pub mod scan;
+pub mod status;
 pub mod stream;
+mod table;
 pub mod text;
 pub mod tree;
 pub mod wall;

@@ -208,7 +208,7 @@ async fn a_kernel_thread_is_never_signalled() {
     let proc = Proc::system().unwrap();
     let kernel = proc.pids().unwrap().into_iter().filter_map(|pid| proc.process(pid).ok());
     // The youngest: the oldest, kthreadd, may be an ancestor of ours (of what the kernel itself started).
-    let kernel = kernel.into_iter().filter(|dir| dir.stat().is_kernel_thread()).last();
+    let kernel = kernel.filter(|dir| dir.stat().is_kernel_thread()).max_by_key(|dir| dir.id().pid);
     let kernel = kernel.expect("the initial PID namespace, which has kernel threads");
     let mut reaper = Reaper::new().unwrap();
     assert!(message(reaper.signal(kernel.id(), Signal::Term)).1.ends_with("is a kernel thread"));

@@ -1,10 +1,11 @@
 //! A report as JSON: what `--json` prints.
 
+use serde::Serialize;
+
 use super::text;
-use crate::model::Report;
 
 /// The report as JSON for people and programs, with a line feed at the end.
-pub fn json(report: &Report) -> Result<String, serde_json::Error> {
+pub fn json(report: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut out = String::new();
     text::push_json(&serde_json::to_string_pretty(report)?, &mut out);
     out.push('\n');

@@ -63,7 +63,7 @@ pub struct TopMost<'a> {
 /// All runs that are remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    runs: BTreeMap<RunKey, BTreeMap<u64, Run>>,
+    by_key: BTreeMap<RunKey, BTreeMap<u64, Run>>,
     mains: FxHashMap<ProcessId, (RunKey, u64)>,
     invocations: FxHashMap<(Unit, String), u64>,
 }
@@ -104,7 +104,7 @@ impl Runs {
         invocation_id: Option<String>,
         agent: &TopMost<'_>,
     ) -> (Account, Option<Run>) {
-        let last = self.runs.get(&key).and_then(|r| r.keys().next_back().copied()).unwrap_or_default();
+        let last = self.by_key.get(&key).and_then(|r| r.keys().next_back().copied()).unwrap_or_default();
         let generation = known.unwrap_or(last + 1);
         let before = self.get(&key, generation).cloned();
         let run = before.clone().unwrap_or_else(|| Run {
@@ -149,7 +149,7 @@ impl Runs {
 
     /// No top-most agent of this run lives any more. The run, if that is news.
     pub fn end(&mut self, key: &RunKey, generation: u64) -> Option<Run> {
-        let run = self.runs.get_mut(key)?.get_mut(&generation).filter(|run| run.alive)?;
+        let run = self.by_key.get_mut(key)?.get_mut(&generation).filter(|run| run.alive)?;
         run.alive = false;
         let run = run.clone();
         self.forget_old(key);
@@ -158,7 +158,7 @@ impl Runs {
 
     /// The runs that count as alive.
     pub fn alive(&self) -> Vec<(RunKey, u64)> {
-        let all = self.runs.values().flat_map(BTreeMap::values);
+        let all = self.by_key.values().flat_map(BTreeMap::values);
         all.filter(|run| run.alive).map(|run| (run.key.clone(), run.generation)).collect()
     }
 
@@ -166,7 +166,7 @@ impl Runs {
     pub fn report(&self, matters: impl Fn(&RunKey, u64) -> bool) -> Vec<RunReport> {
         const LATEST: usize = 16;
         let mut found = Vec::new();
-        for runs in self.runs.values() {
+        for runs in self.by_key.values() {
             let old = runs.len().saturating_sub(LATEST);
             let shown = runs
                 .values()
@@ -190,7 +190,7 @@ impl Runs {
     }
 
     fn get(&self, key: &RunKey, generation: u64) -> Option<&Run> {
-        self.runs.get(key)?.get(&generation)
+        self.by_key.get(key)?.get(&generation)
     }
 
     fn of_invocation(&self, unit: &Unit, invocation: &str) -> Option<u64> {
@@ -202,13 +202,13 @@ impl Runs {
             self.invocations.insert((unit.clone(), invocation.clone()), run.generation);
         }
         let key = run.key.clone();
-        self.runs.entry(key.clone()).or_default().insert(run.generation, run);
+        self.by_key.entry(key.clone()).or_default().insert(run.generation, run);
         self.forget_old(&key);
     }
 
     /// Bounded whatever restarts: the oldest finished run of a key goes when there are too many. The last number of a key stays.
     fn forget_old(&mut self, key: &RunKey) {
-        let Some(runs) = self.runs.get_mut(key).filter(|runs| runs.len() > KEPT) else { return };
+        let Some(runs) = self.by_key.get_mut(key).filter(|runs| runs.len() > KEPT) else { return };
         let last = runs.keys().next_back().copied();
         let finished = |run: &&Run| !run.alive && Some(run.generation) != last;
         let Some(oldest) = runs.values().find(finished).map(|run| run.generation) else { return };

@@ -12,6 +12,7 @@ use crate::{
 
 /// An MCP stdio server: its launch chain, the server proper and its descendants.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Server {
     /// The head of its launch chain when it was recognised; names the server for ever.
     pub id: ProcessId,

@@ -4,6 +4,7 @@ use monitor::model::{BootTime, Effect, Input, Notice, ProcessId, Signal};
 
 /// One thing that was handed to the engine.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are inputs")]
 pub enum Given {
     Input(Input),
     Timeout,

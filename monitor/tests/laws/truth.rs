@@ -14,6 +14,7 @@ use crate::{
 
 /// A server as whoever started it knows it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Service {
     /// From the head of the launch chain to the server proper.
     pub chain: Vec<ProcessId>,

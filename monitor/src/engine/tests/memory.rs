@@ -145,7 +145,7 @@ fn a_fact_comes_before_what_follows_from_it() {
         match effect {
             Effect::Persist { fact, .. } => order.push(serde_json::to_value(&*fact).unwrap()["fact"].clone()),
             Effect::Emit { notice, .. } => {
-                order.push(serde_json::to_value(&*notice).unwrap()["event"].clone())
+                order.push(serde_json::to_value(&*notice).unwrap()["event"].clone());
             }
             Effect::Ask { token, .. } => {
                 let answer = crate::model::Answer::Memory { processes: Vec::new() };

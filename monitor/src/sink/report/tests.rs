@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    model::{AgentReport, AgentView, Evidence, Guard, ProcessView, ServerReport, ServerView},
+    model::{AgentReport, AgentView, Evidence, Guard, ProcessView, Report, ServerReport, ServerView},
     sink::{paint::Paint, scan, tree},
 };
 

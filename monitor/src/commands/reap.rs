@@ -1,0 +1,161 @@
+//! `orphand reap`: one explicit clean-up. Shows, asks, ends exactly what was shown, waits, tells.
+
+mod alone;
+
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+
+use crate::{
+    cli,
+    config::Config,
+    exit_code::ExitCode,
+    front::client::{Client, ClientError},
+    logging,
+    model::{Planned, ReapRequest, Report, ServerReport},
+    sink::{paint::Paint, plan, report},
+};
+
+/// Between two looks at what is left.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long an end may take beyond the term timeout: the looks before, the rounds of SIGKILL behind.
+const MARGIN: Duration = Duration::from_secs(8);
+
+/// Somebody who can end servers: the running daemon, or ourselves.
+trait Hand {
+    /// Which servers a request means.
+    fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>>;
+    /// Ends them, and waits until they have ended or stay; what there is then.
+    fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report>;
+}
+
+/// Ends orphans, and what else is asked for.
+pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
+    let config = Config::load(flags.config.as_deref())?;
+    logging::start(config.log);
+    let request = ReapRequest {
+        agent: flags.agent.clone(),
+        generation: flags.generation,
+        pid: flags.pid,
+        servers: None,
+        include_active: flags.include_active,
+    };
+    let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
+    match client.plan(request.clone()) {
+        Ok(planned) => carry_out(flags, &mut Daemon(client), &request, &planned),
+        Err(ClientError::NoDaemon { path, .. }) => {
+            let note = "from the evidence in /proc alone";
+            eprintln!("orphand: no daemon answers at {}: {note}", path.display());
+            let mut alone = alone::Alone::look(&config)?;
+            let planned = alone.plan(&request)?;
+            carry_out(flags, &mut alone, &request, &planned)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn carry_out(
+    flags: &cli::Reap,
+    hand: &mut dyn Hand,
+    request: &ReapRequest,
+    planned: &[Planned],
+) -> anyhow::Result<ExitCode> {
+    let paint = Paint::of(&io::stdout());
+    let (to_end, guarded): (Vec<&Planned>, Vec<&Planned>) =
+        planned.iter().partition(|one| one.guards.is_empty());
+    if !flags.json {
+        super::print(&plan::render(planned, paint))?;
+    }
+    if flags.dry_run || to_end.is_empty() {
+        if flags.json {
+            super::print(&report::json(
+                &serde_json::json!({ "planned": planned, "ended": [], "stayed": guarded }),
+            )?)?;
+        }
+        return Ok(if flags.dry_run || guarded.is_empty() { ExitCode::Done } else { ExitCode::Failed });
+    }
+    if !flags.yes && !confirmed(to_end.len(), flags.json)? {
+        super::print("Nothing was ended.\n")?;
+        return Ok(ExitCode::Done);
+    }
+    let servers = to_end.iter().map(|one| one.server.id.clone()).collect();
+    // What was shown and nothing else: an orphan that has come since is not among them.
+    let request = ReapRequest {
+        servers: Some(servers),
+        include_active: request.include_active,
+        ..ReapRequest::default()
+    };
+    let left = hand.reap(&request)?;
+    let is_left = |one: &&&Planned| find(&left, &one.server.id).is_some();
+    let (stayed, ended): (Vec<&Planned>, Vec<&Planned>) = to_end.iter().partition(|one| is_left(&one));
+    // Those of which a guard was found at the last moment say which.
+    let stayed: Vec<Planned> = stayed.into_iter().map(|one| as_left(one, &left)).collect();
+    let stayed: Vec<&Planned> = stayed.iter().chain(guarded).collect();
+    super::print(&if flags.json {
+        let ended: Vec<&str> = ended.iter().map(|one| one.server.id.as_str()).collect();
+        report::json(&serde_json::json!({ "planned": planned, "ended": ended, "stayed": stayed }))?
+    } else {
+        plan::outcome(&ended, &stayed, paint)
+    })?;
+    Ok(if stayed.is_empty() { ExitCode::Done } else { ExitCode::Failed })
+}
+
+fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
+    report.servers().map(|(_, server)| server).find(|server| server.server.id == id)
+}
+
+fn as_left(one: &Planned, left: &Report) -> Planned {
+    let now = find(left, &one.server.id);
+    Planned {
+        server: one.server.clone(),
+        state: now.map_or_else(|| one.state.clone(), |now| now.state.clone()),
+        guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
+    }
+}
+
+/// Asks on the terminal.
+fn confirmed(servers: usize, json: bool) -> anyhow::Result<bool> {
+    let what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
+    if json || !io::stdin().is_terminal() {
+        bail!(
+            "refused to end {what} without a question: there is no terminal to ask on; add --yes, or --dry-run"
+        );
+    }
+    let mut out = io::stdout();
+    write!(out, "End {what}? [y/N] ").and_then(|()| out.flush()).context("cannot ask on the terminal")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("cannot read the answer from the terminal")?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The running daemon.
+struct Daemon(Client);
+
+impl Hand for Daemon {
+    fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
+        Ok(self.0.plan(request.clone())?)
+    }
+
+    fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
+        self.0.reap(request.clone())?;
+        let began = Instant::now();
+        loop {
+            let status = self.0.status(false)?;
+            let patience = Duration::from_millis(status.term_timeout_ms) + MARGIN;
+            if settled(&status.report, request) || began.elapsed() > patience {
+                return Ok(status.report);
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+/// Whether nothing more will happen to what was asked for: it has ended, or it stays.
+fn settled(report: &Report, request: &ReapRequest) -> bool {
+    let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
+    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan"))
+}

@@ -1,0 +1,117 @@
+//! Asks the loop, and does what would be too slow there.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{
+        mpsc::{self, error::TrySendError},
+        oneshot,
+    },
+    time::timeout,
+};
+
+use super::Query;
+use crate::{
+    host::Proc,
+    model::{Planned, ProcessId, ReapRequest, Report, ServerReport, Status},
+};
+
+/// How long the loop may take to answer. It answers within some milliseconds as long as it is well.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Too many questions wait already.
+    #[error("the daemon is busy: too many questions at a time; ask again")]
+    Busy,
+    /// The loop did not answer in time.
+    #[error(
+        "the daemon did not answer within 2 s: it has not finished to start, or is stuck; nothing was done"
+    )]
+    Late,
+    /// The loop has ended.
+    #[error("the daemon is stopping")]
+    Stopped,
+}
+
+/// The way to the loop.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    queries: mpsc::Sender<Query>,
+    proc: Arc<Proc>,
+}
+
+impl Asker {
+    pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc) -> Self {
+        Self { queries, proc: Arc::new(proc) }
+    }
+
+    /// How the daemon stands, memory as last measured. Cheap.
+    pub async fn standing(&self) -> Result<Status, AskError> {
+        self.ask(Query::Status).await
+    }
+
+    /// How the daemon stands, with memory measured now; proportional memory where asked for.
+    pub async fn status(&self, pss: bool) -> Result<Status, AskError> {
+        let mut status = self.standing().await?;
+        let proc = Arc::clone(&self.proc);
+        let measured = tokio::task::spawn_blocking(move || {
+            measure(&proc, &mut status.report, pss);
+            status
+        });
+        measured.await.map_err(|_| AskError::Stopped)
+    }
+
+    /// Which servers a request means.
+    pub async fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, AskError> {
+        self.ask(|reply| Query::Plan(request, reply)).await
+    }
+
+    /// Ends them.
+    pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, AskError> {
+        self.ask(|reply| Query::Reap(request, reply)).await
+    }
+
+    async fn ask<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, AskError> {
+        let (reply, answer) = oneshot::channel();
+        self.queries.try_send(query(reply)).map_err(|error| match error {
+            TrySendError::Full(_) => AskError::Busy,
+            TrySendError::Closed(_) => AskError::Stopped,
+        })?;
+        match timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.map_err(|_| AskError::Stopped),
+            Err(_) => Err(AskError::Late),
+        }
+    }
+}
+
+/// Measures the memory of all servers and of agents that were left behind: resident, and proportional where asked for. A
+/// process that has ended meanwhile counts nothing; one that may not be read leaves the proportional sum out.
+pub fn measure(proc: &Proc, report: &mut Report, pss: bool) {
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    for agent in &mut report.agents {
+        let left_behind = agent.left_behind.as_deref_mut();
+        for server in left_behind.into_iter().chain(&mut agent.servers) {
+            measure_one(proc, page, server, pss);
+        }
+    }
+    for server in &mut report.unowned {
+        measure_one(proc, page, server, pss);
+    }
+}
+
+fn measure_one(proc: &Proc, page: u64, report: &mut ServerReport, pss: bool) {
+    let (mut resident, mut proportional) = (0_u64, Some(0_u64));
+    for process in &report.server.processes {
+        let Ok(Some(dir)) = proc.identified(ProcessId::new(process.pid, process.start)) else { continue };
+        resident = resident.saturating_add(dir.resident_pages().unwrap_or(0).saturating_mul(page));
+        if pss {
+            proportional = proportional.zip(dir.proportional_bytes().ok()).map(|(a, b)| a.saturating_add(b));
+        }
+    }
+    report.server.rss_bytes = Some(resident);
+    if pss {
+        report.pss_bytes = proportional;
+    }
+}

@@ -1,0 +1,133 @@
+//! What goes over the control socket: one line of JSON asks, one line of JSON answers, then the connection is closed.
+//!
+//! ```json
+//! {"version":1,"ask":"status","pss":false}
+//! {"version":1,"ask":"plan","request":{"agent":"claude","generation":3}}
+//! {"version":1,"ask":"reap","request":{"servers":["1234@229468"]}}
+//! {"version":1,"answer":"error","error":"..."}
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Planned, ReapRequest, Status};
+
+/// The version of this protocol.
+pub const VERSION: u32 = 1;
+
+/// Bytes of a question. A request that names 10,000 servers has some 250 kB.
+pub const REQUEST_MAX: usize = 256 * 1024;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Ask {
+    /// How the daemon stands.
+    Status {
+        /// Whether to measure proportional memory, too.
+        #[serde(default)]
+        pss: bool,
+    },
+    /// Which servers this means.
+    Plan {
+        /// Which.
+        request: ReapRequest,
+    },
+    /// End them.
+    Reap {
+        /// Which.
+        request: ReapRequest,
+    },
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// To [`Ask::Status`].
+    Status {
+        /// How the daemon stands.
+        status: Box<Status>,
+    },
+    /// To [`Ask::Plan`] and [`Ask::Reap`].
+    Plan {
+        /// The servers meant.
+        planned: Vec<Planned>,
+    },
+    /// The question was not understood, not allowed, or not answered.
+    Error {
+        /// One line.
+        error: String,
+    },
+}
+
+/// A question or an answer on the wire.
+#[derive(Serialize, Deserialize)]
+struct Line<T> {
+    version: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// One line, its line feed included.
+pub fn write<T: Serialize>(content: T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = serde_json::to_vec(&Line { version: VERSION, content })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// What a line says; the error is one line for the other side.
+pub fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    let bad = |error: serde_json::Error| format!("not understood: {error}");
+    let Version { version } = serde_json::from_slice(line).map_err(bad)?;
+    if version != VERSION {
+        return Err(format!(
+            "version {version} is not spoken here, only {VERSION}: use the same orphand on both sides"
+        ));
+    }
+    serde_json::from_slice(line).map(|Line { content, .. }| content).map_err(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        let error = read::<Ask>(line.as_bytes()).unwrap_err();
+        assert!(!error.contains('\n'), "{error:?}");
+        error
+    }
+
+    #[test]
+    fn there_and_back() {
+        let request = ReapRequest { servers: Some(vec!["1@2".to_owned()]), ..ReapRequest::default() };
+        for ask in [Ask::Status { pss: true }, Ask::Plan { request: request.clone() }, Ask::Reap { request }]
+        {
+            let line = write(&ask).unwrap();
+            assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
+            assert_eq!(read::<Ask>(&line).unwrap(), ask);
+        }
+        let answer = Answer::Status { status: Box::default() };
+        assert_eq!(read::<Answer>(&write(&answer).unwrap()).unwrap(), answer);
+        assert_eq!(read::<Ask>(br#"{"version":1,"ask":"status"}"#).unwrap(), Ask::Status { pss: false });
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_guessed() {
+        assert!(refused("").starts_with("not understood: "));
+        assert!(refused("reap\n").starts_with("not understood: "));
+        assert!(refused(r#"{"ask":"status"}"#).contains("missing field `version`"));
+        assert!(
+            refused(r#"{"version":2,"ask":"status"}"#).starts_with("version 2 is not spoken here, only 1")
+        );
+        assert!(refused(r#"{"version":1,"ask":"kill"}"#).contains("unknown variant `kill`"));
+        // A misspelt filter must not mean "all".
+        let error = refused(r#"{"version":1,"ask":"reap","request":{"agnet":"claude"}}"#);
+        assert!(error.contains("unknown field `agnet`"), "{error}");
+        assert!(refused(r#"{"version":1,"ask":"reap"}"#).contains("missing field `request`"));
+    }
+}

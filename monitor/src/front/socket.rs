@@ -1,0 +1,130 @@
+//! The control socket as a file.
+
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::{
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown},
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+};
+
+use super::FrontError;
+
+/// Read and write for owner and group.
+const MODE: u32 = 0o660;
+
+/// A bound control socket.
+#[derive(Debug)]
+pub(super) struct ControlSocket {
+    pub(super) listener: UnixListener,
+    pub(super) file: SocketFile,
+}
+
+/// The file of a bound socket: goes with its owner, unless it has been replaced.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl ControlSocket {
+    /// Binds `path` and gives it to `group`. What a daemon that was killed left there is replaced. Makes the directory.
+    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<Self, FrontError> {
+        let failed = |operation: &'static str, path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| FrontError::Socket { operation, path, source }
+        };
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
+        }
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                remove_stale(path, failed)?;
+                UnixListener::bind(path)
+            }
+            bound => bound,
+        };
+        let listener = listener.map_err(failed("bind", path))?;
+        listener.set_nonblocking(true).map_err(failed("bind", path))?;
+        let meta = fs::symlink_metadata(path).map_err(failed("read", path))?;
+        // Until here others may have connected, as the umask says: the credentials of each peer are checked anyway.
+        chown(path, None, group).map_err(failed("give to its group", path))?;
+        fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed("set the mode of", path))?;
+        let file = SocketFile { path: path.to_owned(), inode: (meta.dev(), meta.ino()) };
+        Ok(Self { listener, file })
+    }
+}
+
+fn remove_stale<F: FnOnce(io::Error) -> FrontError>(
+    path: &Path,
+    failed: impl Fn(&'static str, &Path) -> F,
+) -> Result<(), FrontError> {
+    let meta = fs::symlink_metadata(path).map_err(failed("read", path))?;
+    if !meta.file_type().is_socket() {
+        return Err(FrontError::NoSocket { path: path.to_owned() });
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed("remove the stale", path))
+        }
+        // A full backlog (EAGAIN) is somebody, too.
+        _ => Err(FrontError::Live { path: path.to_owned() }),
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.inode);
+        if ours {
+            // What is left is replaced by the next daemon.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_socket_is_replaced_a_live_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/control.sock");
+        let first = ControlSocket::bind(&path, None).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        let error = ControlSocket::bind(&path, None).unwrap_err();
+        assert!(matches!(error, FrontError::Live { .. }), "{error}");
+        // As if killed: the listener goes, the file stays.
+        let ControlSocket { listener, file } = first;
+        drop(listener);
+        std::mem::forget(file);
+        let next = ControlSocket::bind(&path, None).unwrap();
+        drop(UnixStream::connect(&path).unwrap());
+        drop(next);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nothing_else_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("precious");
+        fs::write(&path, "precious").unwrap();
+        let error = ControlSocket::bind(&path, None).unwrap_err();
+        assert!(matches!(error, FrontError::NoSocket { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_not_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let socket = ControlSocket::bind(&path, None).unwrap();
+        let other = dir.path().join("other");
+        fs::write(&other, "").unwrap();
+        fs::rename(&other, &path).unwrap();
+        drop(socket);
+        assert!(path.exists());
+    }
+}

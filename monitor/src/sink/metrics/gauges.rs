@@ -1,0 +1,229 @@
+//! What a [`Status`] says, as gauges; and the counters that the daemon keeps in it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
+};
+
+use super::labels::{self, Labels};
+use crate::{
+    model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status},
+    sink::wall::Wall,
+};
+
+/// Generations of an agent that are reported although nothing of them is left. Older ones are one series.
+const LATEST: usize = 16;
+
+type Values = BTreeMap<Labels, f64>;
+
+/// A family: name, help, values.
+type Families = Vec<(&'static str, &'static str, Values)>;
+
+/// The values of one scrape, in an order of their own.
+#[derive(Debug)]
+pub(super) struct Gauges {
+    gauges: Families,
+    counters: Families,
+}
+
+/// Sums over the servers of one owner and generation.
+#[derive(Default)]
+struct Sums {
+    servers: Values,
+    server_bytes: Values,
+    orphans: Values,
+    orphan_processes: Values,
+    orphan_bytes: Values,
+}
+
+impl Gauges {
+    pub(super) fn of(status: Option<&Status>, wall: Wall) -> Self {
+        let watching = status.is_some_and(|status| status.blind.is_empty());
+        let one = |value: f64| Values::from([(Labels::new(), value)]);
+        let help = "1 while orphand can vouch for what it says, 0 when blind";
+        let mut gauges = vec![("orphand_watching", help, one(f64::from(u8::from(watching))))];
+        if let Some(status) = status.filter(|_| watching) {
+            gauges.extend(servers(&status.report));
+            gauges.extend(generations(&status.report, wall));
+            gauges.push((
+                "orphand_spared",
+                "Orphans that stay, by what protects them",
+                spared(&status.report),
+            ));
+            let help = "Processes in the lineage graph";
+            gauges.push(("orphand_lineage_processes", help, one(float(status.processes))));
+        }
+        Self { gauges, counters: status.map(counters).unwrap_or_default() }
+    }
+}
+
+impl Collector for Gauges {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (name, help, values) in &self.gauges {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (labels, value) in values {
+                ConstGauge::new(*value).encode(family.encode_family(labels)?)?;
+            }
+        }
+        for (name, help, values) in &self.counters {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (labels, value) in values {
+                ConstCounter::new(*value).encode(family.encode_family(labels)?)?;
+            }
+        }
+        let info = Info::new(vec![("version", env!("CARGO_PKG_VERSION").to_owned())]);
+        info.encode(encoder.encode_descriptor(
+            "orphand_build",
+            "The running orphand",
+            None,
+            MetricType::Info,
+        )?)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a sample is a float; 9 PB are still exact")]
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+fn generation(run: Option<&RunView>) -> String {
+    run.and_then(|run| run.generation).map_or_else(|| "unknown".to_owned(), |number| number.to_string())
+}
+
+/// Generations that have a series of their own, by owner: those with servers, and the latest.
+fn kept(report: &Report) -> BTreeMap<Labels, BTreeSet<u64>> {
+    let mut known: BTreeMap<Labels, BTreeSet<u64>> = BTreeMap::new();
+    for run in &report.runs {
+        known.entry(labels::owner(Some(&run.run), None)).or_default().extend(run.run.generation);
+    }
+    for numbers in known.values_mut() {
+        *numbers = numbers.iter().rev().take(LATEST).copied().collect();
+    }
+    for run in report.servers().filter_map(|(_, server)| server.server.run.as_ref()) {
+        known.entry(labels::owner(Some(run), None)).or_default().extend(run.generation);
+    }
+    known
+}
+
+fn servers(report: &Report) -> Families {
+    let mut sums = Sums::default();
+    let kept = kept(report);
+    // A generation that has nothing left is zero, not absent: graphs come down.
+    for run in &report.runs {
+        let owner = labels::owner(Some(&run.run), None);
+        let own =
+            run.run.generation.is_none_or(|number| kept.get(&owner).is_some_and(|k| k.contains(&number)));
+        let number = if own { generation(Some(&run.run)) } else { "older".to_owned() };
+        sums.none(&labels::with(&owner, "generation", number));
+    }
+    for (owner, server) in report.servers() {
+        sums.server(&whose(owner, server), server);
+    }
+    for agent in &report.agents {
+        if let Some(left) = agent.left_behind.as_deref().filter(|left| left.is_orphan()) {
+            let mut labels = whose(Some(&agent.agent), left);
+            labels::of_class(&mut labels, Class::Agent);
+            sums.orphan(&labels, left);
+        }
+    }
+    vec![
+        ("orphand_servers", "MCP servers alive", sums.servers),
+        ("orphand_server_resident_memory_bytes", "Their resident memory", sums.server_bytes),
+        ("orphand_orphans", "Orphans alive, those that stay included", sums.orphans),
+        ("orphand_orphan_processes", "Their processes", sums.orphan_processes),
+        ("orphand_orphan_resident_memory_bytes", "Their resident memory", sums.orphan_bytes),
+    ]
+}
+
+fn whose(owner: Option<&AgentView>, server: &ServerReport) -> Labels {
+    let run = server.server.run.as_ref();
+    let labels = labels::owner(run, owner.map(|owner| owner.name.as_str()));
+    labels::with(&labels, "generation", generation(run))
+}
+
+impl Sums {
+    fn none(&mut self, labels: &Labels) {
+        for values in [
+            &mut self.servers,
+            &mut self.server_bytes,
+            &mut self.orphans,
+            &mut self.orphan_processes,
+            &mut self.orphan_bytes,
+        ] {
+            values.entry(labels.clone()).or_default();
+        }
+    }
+
+    fn server(&mut self, labels: &Labels, server: &ServerReport) {
+        self.none(labels);
+        *self.servers.entry(labels.clone()).or_default() += 1.0;
+        *self.server_bytes.entry(labels.clone()).or_default() += float(server.rss_bytes());
+        if server.is_orphan() {
+            self.orphan(labels, server);
+        }
+    }
+
+    fn orphan(&mut self, labels: &Labels, server: &ServerReport) {
+        *self.orphans.entry(labels.clone()).or_default() += 1.0;
+        let processes = float(server.server.processes.len() as u64);
+        *self.orphan_processes.entry(labels.clone()).or_default() += processes;
+        *self.orphan_bytes.entry(labels.clone()).or_default() += float(server.rss_bytes());
+    }
+}
+
+fn generations(report: &Report, wall: Wall) -> Families {
+    let kept = kept(report);
+    let mut present = Values::new();
+    for (owner, numbers) in &kept {
+        present.extend(numbers.last().map(|latest| (owner.clone(), float(*latest))));
+    }
+    let mut started = Values::new();
+    for run in &report.runs {
+        let owner = labels::owner(Some(&run.run), None);
+        let Some(number) = run.run.generation else { continue };
+        if kept.get(&owner).is_some_and(|kept| kept.contains(&number)) {
+            let at = wall.timestamp(run.started).as_duration().as_secs_f64();
+            started.insert(labels::with(&owner, "generation", number.to_string()), at);
+        }
+    }
+    vec![
+        ("orphand_agent_generation", "The number of the agent's latest run", present),
+        ("orphand_generation_start_time_seconds", "When the run began, seconds since 1970", started),
+    ]
+}
+
+fn spared(report: &Report) -> Values {
+    let mut values = Values::new();
+    let left = report.agents.iter().filter_map(|agent| agent.left_behind.as_deref());
+    let servers = report.servers().map(|(_, server)| server);
+    for server in servers.chain(left).filter(|server| server.state == "spared") {
+        for guard in &server.guards {
+            *values.entry(vec![("guard", labels::word(guard))]).or_default() += 1.0;
+        }
+    }
+    values
+}
+
+fn counters(status: &Status) -> Families {
+    let kinds = |losses: &Losses| {
+        let Losses { fork, exec, exit, setsid, member } = *losses;
+        let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];
+        kinds.map(|(kind, number)| (vec![("kind", kind.to_owned())], float(number)))
+    };
+    // No record is one of "member": only entries of the membership map are lost as such.
+    let records =
+        kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
+    let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));
+    vec![
+        ("orphand_kernel_records", "Records received from the kernel", records.collect()),
+        ("orphand_kernel_records_lost", "Records lost in the kernel", kinds(&status.lost).into()),
+        ("orphand_resyncs", "Repairs from /proc", Values::from([(Labels::new(), float(status.resyncs))])),
+        ("orphand_sink_dropped", "Events that did not reach their reader", dropped.collect()),
+    ]
+}

@@ -1,0 +1,147 @@
+//! How the daemon stands, for a person: one line an agent and generation, the sums, what was lost.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    paint::{self, Paint},
+    scan, table, text,
+};
+use crate::model::{Losses, Mode, Report, RunView, ServerReport, Status};
+
+/// What is shown of one generation.
+#[derive(Default)]
+struct Row {
+    servers: u64,
+    orphans: u64,
+    bytes: u64,
+    orphan_bytes: u64,
+    /// Absent where nobody asked.
+    pss_bytes: Option<u64>,
+}
+
+/// Whose: the agent with its unit, and the generation.
+type Whose = (String, Option<u64>);
+
+/// The status as text.
+pub fn render(status: &Status, paint: Paint) -> String {
+    let mode = match status.mode {
+        Mode::Reap => "ends orphans",
+        Mode::Observe => "only looks",
+    };
+    let up = text::duration(Duration::from_nanos(status.up_ns));
+    let mut out = format!(
+        "orphand {} (pid {}) has watched for {up}, {mode}; {} in the lineage.\n",
+        text::sanitise(&status.version),
+        status.pid,
+        text::count(status.processes, "process", "processes"),
+    );
+    for why in &status.blind {
+        let why = format!("Blind: {}", text::sanitise(why));
+        out.push_str(&paint.text(paint::ALARM, why));
+        out.push('\n');
+    }
+    out.push('\n');
+    let rows = rows(&status.report);
+    if !rows.is_empty() {
+        out.push_str(&generations(&rows, paint));
+        out.push('\n');
+    }
+    out.push_str(&scan::sum(&status.report));
+    out.push('\n');
+    let lost = lost(status);
+    if !lost.is_empty() {
+        out.push_str(&paint.text(paint::WARNING, lost));
+        out.push('\n');
+    }
+    out
+}
+
+fn generations(rows: &BTreeMap<Whose, Row>, paint: Paint) -> String {
+    let pss = rows.values().any(|row| row.pss_bytes.is_some());
+    let mut columns = vec![
+        ("AGENT", false),
+        ("GENERATION", true),
+        ("SERVERS", true),
+        ("MEMORY", true),
+        ("ORPHANS", true),
+        ("ORPHANED", true),
+    ];
+    if pss {
+        columns.push(("PROPORTIONAL", true));
+    }
+    let mut shown = Vec::new();
+    // The latest run first.
+    let mut ordered: Vec<_> = rows.iter().collect();
+    ordered.sort_by(|((a, x), _), ((b, y), _)| a.cmp(b).then(y.cmp(x)));
+    for ((name, generation), row) in ordered {
+        let style = if row.orphans > 0 { paint::ALARM } else { paint::PLAIN };
+        let mut cells = vec![
+            name.clone(),
+            generation.map_or_else(|| "-".to_owned(), |number| format!("#{number}")),
+            row.servers.to_string(),
+            text::size(row.bytes),
+            row.orphans.to_string(),
+            text::size(row.orphan_bytes),
+        ];
+        if pss {
+            cells.push(row.pss_bytes.map_or_else(|| "-".to_owned(), text::size));
+        }
+        shown.push((style, cells));
+    }
+    table::render(paint, &columns, &shown)
+}
+
+fn rows(report: &Report) -> BTreeMap<Whose, Row> {
+    let mut rows: BTreeMap<Whose, Row> = BTreeMap::new();
+    let named = |name: &str, unit: Option<&str>| {
+        let unit = unit.filter(|unit| *unit != name).map(|unit| format!(" ({})", text::sanitise(unit)));
+        format!("{}{}", text::sanitise(name), unit.unwrap_or_default())
+    };
+    let of_run = |run: &RunView| (named(&run.agent, run.unit.as_deref()), run.generation);
+    for agent in &report.agents {
+        let whose = (named(&agent.agent.name, agent.agent.unit.as_deref()), agent.agent.generation);
+        for server in &agent.servers {
+            let run = server.server.run.as_ref();
+            rows.entry(run.map_or_else(|| whose.clone(), of_run)).or_default().add(server);
+        }
+        if agent.servers.is_empty() {
+            rows.entry(whose).or_default();
+        }
+    }
+    for server in &report.unowned {
+        let run = server.server.run.as_ref();
+        rows.entry(run.map_or_else(|| ("no owner".to_owned(), None), of_run)).or_default().add(server);
+    }
+    rows
+}
+
+impl Row {
+    fn add(&mut self, server: &ServerReport) {
+        self.servers += 1;
+        self.bytes = self.bytes.saturating_add(server.rss_bytes());
+        if server.is_orphan() {
+            self.orphans += 1;
+            self.orphan_bytes = self.orphan_bytes.saturating_add(server.rss_bytes());
+        }
+        if let Some(pss) = server.pss_bytes {
+            self.pss_bytes = Some(self.pss_bytes.unwrap_or_default().saturating_add(pss));
+        }
+    }
+}
+
+/// What was lost, if anything was.
+fn lost(status: &Status) -> String {
+    let Losses { fork, exec, exit, setsid, member } = status.lost;
+    let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];
+    let kinds = kinds.into_iter().chain(status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n)));
+    let lost: Vec<String> =
+        kinds.filter(|(_, n)| *n > 0).map(|(kind, n)| format!("{n} {}", text::sanitise(kind))).collect();
+    if lost.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Lost: {}; repaired from /proc {}.",
+        lost.join(", "),
+        text::count(status.resyncs, "time", "times")
+    )
+}
