@@ -24,4 +24,5 @@ pub mod recognise;
 pub mod replay;
 pub mod sink;
 pub mod source;
+pub mod store;
 pub mod verdict;

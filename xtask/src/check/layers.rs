@@ -10,7 +10,7 @@ use super::scan;
 
 /// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
 /// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("source", &["model", "clock", "host", "readable"]),
     ("probe", &["model", "clock", "host", "readable"]),
     ("sink", &["model", "clock", "host", "readable"]),
+    ("store", &["model", "clock"]),
 ];
 
 /// The core: total, synchronous, deterministic.
