@@ -35,7 +35,7 @@ pub struct Launch {
 }
 
 /// The flags by which a daemon keeps to its own folder, but for `--state-dir`, which is passed with them. Empty: it knows none.
-const OWN_PLACES: &[&str] = &[];
+const OWN_PLACES: &[&str] = &["--socket", "control.sock", "--listen", "none"];
 
 impl Default for Launch {
     fn default() -> Self {
