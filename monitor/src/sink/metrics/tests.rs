@@ -91,8 +91,9 @@ fn metrics() -> Metrics {
         recovered: false,
         server: filesystem(),
         owner: Some(claude(false)),
-        signal: Signal::Kill,
-        took_ms: 5,
+        signal: Some(Signal::Kill),
+        took_ms: Some(5),
+        asked: false,
         freed_bytes: 1000,
         freed_pss_bytes: None,
     });
@@ -171,8 +172,9 @@ fn owners_are_bounded() {
             recovered: false,
             server,
             owner: None,
-            signal: Signal::Term,
-            took_ms: 1,
+            signal: Some(Signal::Term),
+            took_ms: Some(1),
+            asked: false,
             freed_bytes: 1,
             freed_pss_bytes: None,
         });
