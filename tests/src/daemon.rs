@@ -136,7 +136,7 @@ impl Daemon {
     }
 
     /// A verb that asks this daemon.
-    pub fn ask(&self, args: &[&str]) -> Result<Command> {
+    pub fn verb(&self, args: &[&str]) -> Result<Command> {
         let mut command = Command::new(orphand()?);
         command.args(args).args(["--socket", SOCKET, "--config", "config.toml"]).current_dir(&self.folder);
         Ok(command)
