@@ -124,8 +124,8 @@ impl Service {
     }
 
     fn write_play(&self, scene: &Scene) -> Result<String> {
-        let agents = ["claude", "gateway", "codex"];
-        for child in self.children.iter().filter(|c| !agents.contains(&c.program.as_str())) {
+        for child in &self.children {
+            // A nested agent's is there.
             scene.program(&child.program, false)?;
         }
         let children: Vec<&Map<String, Value>> = self.children.iter().map(|c| &c.order).collect();
