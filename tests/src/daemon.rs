@@ -30,16 +30,18 @@ pub struct Launch {
     /// Where it keeps what must outlive it, from its own folder. Another daemon's, `../daemon0/state`, makes it that one's
     /// successor.
     pub state: &'static str,
+    /// `--listen`; with port 0 the kernel chooses one, which [`Daemon::address`] tells.
+    pub listen: &'static str,
     /// Further arguments.
     pub args: Vec<&'static str>,
 }
 
-/// The flags by which a daemon keeps to its own folder, but for `--state-dir`, which is passed with them. Empty: it knows none.
-const OWN_PLACES: &[&str] = &["--socket", "control.sock", "--listen", "none"];
+/// The name of the control socket in the daemon's folder.
+const SOCKET: &str = "control.sock";
 
 impl Default for Launch {
     fn default() -> Self {
-        Self { grace: "300ms", config: String::new(), state: "state", args: Vec::new() }
+        Self { grace: "300ms", config: String::new(), state: "state", listen: "none", args: Vec::new() }
     }
 }
 
@@ -75,12 +77,10 @@ impl Daemon {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("config.toml"), &launch.config)?;
         let log = fs::File::create(folder.join("stderr"))?;
-        let state = if OWN_PLACES.is_empty() { &[][..] } else { &["--state-dir", launch.state] };
         let mut child = Command::new(orphand()?)
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", "trace"])
-            .args(OWN_PLACES)
-            .args(state)
+            .args(["--socket", SOCKET, "--listen", launch.listen, "--state-dir", launch.state])
             .args(&launch.args)
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -133,6 +133,25 @@ impl Daemon {
     /// All events so far.
     pub fn events(&self) -> Vec<Event> {
         self.stream.lock().events.clone()
+    }
+
+    /// A verb that asks this daemon.
+    pub fn verb(&self, args: &[&str]) -> Result<Command> {
+        let mut command = Command::new(orphand()?);
+        command.args(args).args(["--socket", SOCKET, "--config", "config.toml"]).current_dir(&self.folder);
+        Ok(command)
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(SOCKET)
+    }
+
+    /// Where it serves metrics, by its log.
+    pub fn address(&self) -> Result<String> {
+        let log = self.log();
+        let address = log.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+        Ok(address.with_context(|| format!("no address in the log: {log}"))?.0.to_owned())
     }
 
     /// What the daemon has logged so far.

@@ -128,7 +128,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
-            "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe",
+            "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe, unit",
         ),
         (
             "listen = \"9477\"",

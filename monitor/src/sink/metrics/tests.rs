@@ -91,9 +91,9 @@ fn metrics() -> Metrics {
         recovered: false,
         server: filesystem(),
         owner: Some(claude(false)),
-        asked: false,
         signal: Some(Signal::Kill),
         took_ms: Some(5),
+        asked: false,
         freed_bytes: 1000,
         freed_pss_bytes: None,
     });
@@ -172,9 +172,9 @@ fn owners_are_bounded() {
             recovered: false,
             server,
             owner: None,
-            asked: false,
             signal: Some(Signal::Term),
             took_ms: Some(1),
+            asked: false,
             freed_bytes: 1,
             freed_pss_bytes: None,
         });
