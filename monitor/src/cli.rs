@@ -12,12 +12,15 @@ use clap_complete::Shell;
 
 use crate::{
     config::DEFAULT_PATH as CONFIG,
-    duration::parse_duration,
+    duration::{parse_duration, parse_period},
     model::{RingSize, SetsidHook},
 };
 
 /// Where the lock against a second daemon is.
 pub const LOCK: &str = "/run/orphand/lock";
+
+/// Where the daemon keeps what outlives it.
+pub const STATE_DIR: &str = "/var/lib/orphand";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,6 +53,11 @@ const LONG_SCAN: &str = "Look through /proc once: servers and orphans, with evid
 Needs no daemon and no eBPF; without root it sees your own processes well and those of others in part, and \
 says what it could not see. It ends nothing.";
 
+const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the daemon's store
+
+A line for each run of an agent: what it left behind, what was ended, what that gave back; then the orphans \
+that are still there or made trouble, and the latest of the rest. Works beside a running daemon and without one.";
+
 const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
 Prints the events the daemon told when the trace was recorded. Needs no privilege and touches no process.";
@@ -76,6 +84,9 @@ pub enum Verb {
     Scan(Scan),
     /// Show agents, their servers and processes as a tree
     Tree(Tree),
+    /// Show past runs, orphans and what was freed, from the daemon's store
+    #[command(long_about = LONG_HISTORY)]
+    History(History),
     /// Run a recorded trace through the same engine
     #[command(long_about = LONG_REPLAY)]
     Replay(Replay),
@@ -166,6 +177,27 @@ pub struct Tree {
     /// The configuration [default: /etc/orphand/config.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand history`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand history
+  sudo orphand history --since 24h --agent claude
+  sudo orphand history --since 90d --json | jq '.runs[] | select(.orphans > 0)'")]
+pub struct History {
+    /// How far to look back: 90m, 24h, 7d, 4w
+    #[arg(long, value_name = "DUR", value_parser = parse_period, default_value = "7d")]
+    pub since: Duration,
+    /// Only agents with this name, or of this systemd unit
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Where the daemon keeps its store
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
+    pub state_dir: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

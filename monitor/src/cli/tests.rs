@@ -43,6 +43,8 @@ fn every_verb_is_there_and_no_other() {
     for line in [
         "scan --json --exit-code",
         "tree --json",
+        "history",
+        "history --since 24h --agent claude --state-dir d --json",
         "replay t --format text",
         "config check",
         "config check f --json",
@@ -53,7 +55,9 @@ fn every_verb_is_there_and_no_other() {
     ] {
         parse(&format!("orphand {line}")).unwrap();
     }
-    for line in ["status", "reap", "history", "doctor", "run --listen none", "run --hook x", "replay"] {
+    for line in
+        ["status", "reap", "doctor", "history --since 10", "run --listen none", "run --hook x", "replay"]
+    {
         let error = parse(&format!("orphand {line}")).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
     }
@@ -106,6 +110,7 @@ fn help() {
         "orphand -h",
         "orphand run --help",
         "orphand scan --help",
+        "orphand history --help",
         "orphand config --help",
     ];
     insta::assert_snapshot!(pages.map(|page| format!("$ {page}\n{}", help(page))).join("\n"));
@@ -142,6 +147,7 @@ fn a_page_for_every_verb() {
         "orphand-config-check.1",
         "orphand-config-show.1",
         "orphand-config.1",
+        "orphand-history.1",
         "orphand-man.1",
         "orphand-replay.1",
         "orphand-run.1",

@@ -39,7 +39,8 @@ pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> ru
 /// What [`json`] made of a variant without content; absent as it may be.
 pub(super) fn from_name<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let name: Option<String> = row.get(column)?;
-    name.map(|name| serde_json::from_value(name.into()).map_err(|error| unreadable(column, error))).transpose()
+    name.map(|name| serde_json::from_value(name.into()).map_err(|error| unreadable(column, error)))
+        .transpose()
 }
 
 fn unreadable(column: usize, error: serde_json::Error) -> rusqlite::Error {

@@ -152,19 +152,14 @@ impl Scribe<'_> {
 
     fn lost(&self, now: i64, losses: &Losses) -> rusqlite::Result<()> {
         let Losses { fork, exec, exit, setsid, member } = *losses;
-        self.db.prepare_cached("INSERT OR IGNORE INTO losses VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
-            params![now, int(fork), int(exec), int(exit), int(setsid), int(member)],
-        )?;
+        self.db
+            .prepare_cached("INSERT OR IGNORE INTO losses VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![now, int(fork), int(exec), int(exit), int(setsid), int(member)])?;
         Ok(())
     }
 
     /// Carries out `sql` on one server: its identity is ?1 to ?3, the rest follows.
-    fn change(
-        &self,
-        server: ProcessId,
-        sql: &str,
-        rest: &[&dyn rusqlite::ToSql],
-    ) -> rusqlite::Result<()> {
+    fn change(&self, server: ProcessId, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
         let start = int(server.start);
         let mut all: Vec<&dyn rusqlite::ToSql> = vec![&self.boot, &server.pid, &start];
         all.extend(rest);

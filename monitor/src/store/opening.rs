@@ -1,6 +1,9 @@
 //! How a store is opened: made, brought up to date, or set aside where it is damaged.
 
-use std::{fmt, path::{Path, PathBuf}};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::{Connection, params};
 

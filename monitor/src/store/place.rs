@@ -25,8 +25,7 @@ const CHECKED_AT_START: u64 = 4 << 20;
 
 /// Makes the directory where it is missing, and sees that nobody else can write into it.
 pub(super) fn directory(dir: &Path) -> Result<(), StoreError> {
-    let failed =
-        |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
+    let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(failed("make the state directory")(error));
@@ -90,7 +89,9 @@ pub(super) fn examine(db: &Connection, file: &Path) -> Result<(), StoreError> {
     let checks: &[&str] = match (version, bytes <= CHECKED_AT_START) {
         (0, _) => &[],
         (_, true) => &["PRAGMA quick_check(1)"],
-        (_, false) => &["PRAGMA quick_check(runs)", "PRAGMA quick_check(keys)", "PRAGMA quick_check(daemons)"],
+        (_, false) => {
+            &["PRAGMA quick_check(runs)", "PRAGMA quick_check(keys)", "PRAGMA quick_check(daemons)"]
+        }
     };
     checks.iter().try_for_each(|check| verify(db, file, check))
 }
