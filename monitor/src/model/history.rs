@@ -90,6 +90,7 @@ pub struct PastOrphan {
     /// Why a process of it could not be ended.
     pub failure: Option<String>,
     /// What became of it.
+    #[serde(flatten)]
     pub outcome: Outcome,
     /// When it ended.
     pub ended: Option<Timestamp>,

@@ -51,8 +51,8 @@ pub fn render(past: &History, now: Timestamp, zone: &TimeZone, paint: Paint) -> 
     table(&ORPHANS, &orphans, paint, &mut out);
     if hidden > 0 {
         let more = format!(
-            "and {} that orphand ended or that ended by themselves (--json has all)\n\n",
-            text::count(hidden, "orphan", "orphans")
+            "and {} more, which orphand ended or which ended by themselves (--json has all)\n\n",
+            hidden
         );
         out.push_str(&paint.text(paint::DIM, more));
     }

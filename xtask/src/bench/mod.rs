@@ -59,6 +59,8 @@ enum Part {
     Rest,
     /// The pure core alone: events a second, bytes a process.
     Engine,
+    /// The store: time for a fact, growth, start-up with 100,000 rows.
+    Store,
 }
 
 /// The programs that are measured and that measure.
@@ -129,6 +131,10 @@ impl Part {
             Self::Rest => rest::rest(bench),
             Self::Engine => {
                 command::run(workspace::cargo().args(["bench", "-p", "monitor", "--bench", "engine"]))?;
+                Ok(Table::default())
+            }
+            Self::Store => {
+                command::run(workspace::cargo().args(["bench", "-p", "monitor", "--bench", "store"]))?;
                 Ok(Table::default())
             }
         }

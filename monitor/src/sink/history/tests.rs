@@ -116,6 +116,6 @@ fn as_json() {
         (&value["runs"][1]["reaped"], &value["runs"][1]["run"]["generation"]),
         (&12.into(), &2.into())
     );
-    assert_eq!(value["orphans"][1]["outcome"]["outcome"], "reaped");
+    assert_eq!(value["orphans"][1]["outcome"], "reaped");
     assert_eq!(serde_json::from_value::<History>(value).unwrap(), past());
 }
