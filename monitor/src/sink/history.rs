@@ -51,8 +51,7 @@ pub fn render(past: &History, now: Timestamp, zone: &TimeZone, paint: Paint) -> 
     table(&ORPHANS, &orphans, paint, &mut out);
     if hidden > 0 {
         let more = format!(
-            "and {} more, which orphand ended or which ended by themselves (--json has all)\n\n",
-            hidden
+            "and {hidden} more, which orphand ended or which ended by themselves (--json has all)\n\n"
         );
         out.push_str(&paint.text(paint::DIM, more));
     }

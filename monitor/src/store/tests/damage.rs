@@ -16,6 +16,11 @@ fn written() -> tempfile::TempDir {
     dir
 }
 
+/// Four pages of it.
+fn garbage() -> Vec<u8> {
+    (0..4096_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}
+
 fn harm(dir: &Path, name: &str, harm: impl FnOnce(&fs::File, u64)) {
     let file = fs::OpenOptions::new().read(true).write(true).open(dir.join(name)).unwrap();
     let bytes = file.metadata().unwrap().len();
@@ -78,8 +83,7 @@ fn cut_short() {
 fn garbage_in_the_middle() {
     let dir = written();
     harm(dir.path(), "orphand.db", |file, bytes| {
-        let garbage: Vec<u8> = (0..16_384_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        file.write_all_at(&garbage, bytes / 4 * 3 / 4096 * 4096).unwrap();
+        file.write_all_at(&garbage(), bytes / 4 * 3 / 4096 * 4096).unwrap();
     });
     // The runs lie elsewhere in the file, and are saved: no number is given again.
     let aside = set_aside(dir.path());
@@ -124,6 +128,34 @@ fn found_while_it_ran() {
     place::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
     let aside = set_aside(dir.path());
     assert_eq!((aside.what.as_str(), aside.runs), ("row 7 missing", 300));
+}
+
+/// A file that is too large to be read as a whole at the start: the daemon runs on, keeps what happens in memory, and the
+/// next one begins anew with all the numbers.
+#[test]
+fn in_a_large_file_it_is_found_in_the_background() {
+    let dir = written();
+    let mut store = open(dir.path());
+    for first in (10_000..40_000).step_by(500) {
+        tell(
+            &mut store,
+            (first..first + 500).flat_map(|pid| life(pid, &claude(), 1).map(|fact| (400, fact))),
+        );
+    }
+    drop(store);
+    harm(dir.path(), "orphand.db", |file, bytes| {
+        assert!(bytes > 5 << 20, "{bytes}");
+        file.write_all_at(&garbage(), bytes / 2 / 4096 * 4096).unwrap();
+    });
+    let mut store = open(dir.path());
+    assert_eq!(store.knowledge().runs.len(), 300);
+    store.keeper.work();
+    store.remember(at(500), &run(claude(), 301, true));
+    let error = store.commit().unwrap_err();
+    assert!(error.is_damage(), "{error}");
+    assert_eq!(store.pending(), 1);
+    drop(store);
+    assert_eq!(set_aside(dir.path()).runs, 300);
 }
 
 #[test]
