@@ -1,5 +1,7 @@
 //! `orphand history`, the binary, on a store that a daemon is writing.
 
+#![expect(clippy::unwrap_used, reason = "what a test relies on is checked by it")]
+
 use std::{
     path::Path,
     process::{Command, Output},
