@@ -21,7 +21,8 @@ pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
         .prepare(
             "SELECT pid, start, name, rule, processes, owner_pid, owner_start, owner_name, owner_uid, owner_implied,
                     k.key, generation, judged IS NOT NULL, reaping IS NOT NULL, rss, pss
-             FROM servers s LEFT JOIN keys k ON k.id = s.key WHERE boot = ?1 AND ended IS NULL ORDER BY pid, start",
+             FROM servers s INDEXED BY servers_followed LEFT JOIN keys k ON k.id = s.key
+             WHERE boot = ?1 AND ended IS NULL ORDER BY pid, start",
         )?
         .query_map([boot], server)?
         .collect::<rusqlite::Result<_>>()?;
