@@ -34,9 +34,6 @@ pub struct Launch {
     pub args: Vec<&'static str>,
 }
 
-/// The flags by which a daemon keeps to its own folder, but for `--state-dir`, which is passed with them. Empty: it knows none.
-const OWN_PLACES: &[&str] = &[];
-
 impl Default for Launch {
     fn default() -> Self {
         Self { grace: "300ms", config: String::new(), state: "state", args: Vec::new() }
@@ -75,12 +72,10 @@ impl Daemon {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("config.toml"), &launch.config)?;
         let log = fs::File::create(folder.join("stderr"))?;
-        let state = if OWN_PLACES.is_empty() { &[][..] } else { &["--state-dir", launch.state] };
         let mut child = Command::new(orphand()?)
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", "trace"])
-            .args(OWN_PLACES)
-            .args(state)
+            .args(["--state-dir", launch.state, "--socket", "control.sock", "--listen", "none"])
             .args(&launch.args)
             .current_dir(folder)
             .stdin(Stdio::null())
