@@ -230,6 +230,7 @@ pub struct Status {
   sudo orphand reap --agent claude --yes                the orphans of claude, without a question
   sudo orphand reap --agent bot.service --generation 3  those of one run
   sudo orphand reap --pid 4711 --include-active         this server, although its owner lives")]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
     /// Only servers of agents with this name, or of this unit
     #[arg(long, value_name = "NAME")]

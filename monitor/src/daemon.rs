@@ -6,6 +6,7 @@
 //! disk, a scraper, a client of the control socket) never delays it.
 
 mod answers;
+pub mod memory;
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -21,7 +22,8 @@ use crate::{
     engine::Engine,
     front::Query,
     model::{
-        Answer, BootTime, Effect, Input, Losses, ProcessEvent, ProcessId, SignalError, Snapshot, Status,
+        Answer, BootTime, Effect, Input, Knowledge, Losses, ProcessEvent, ProcessId, SignalError, Snapshot,
+        Status,
     },
     probe::Probe,
     readable::readable,
@@ -49,6 +51,10 @@ pub struct Daemon {
     pub reaper: Reaper,
     /// Tells the world.
     pub stream: Outlet,
+    /// What must outlive us.
+    pub memory: memory::Memory,
+    /// What earlier daemons knew, until the engine has been told.
+    pub knowledge: Knowledge,
     /// Counts what is told to the world.
     pub metrics: Metrics,
     /// What is asked of us.
@@ -80,6 +86,8 @@ impl Daemon {
 
         // Attached already: what happens from now on is reported. The first look enters who matters, the second
         // finds what they forked before the kernel side followed them.
+        let knowledge = std::mem::take(&mut self.knowledge);
+        self.hand_in(Input::Remembered { knowledge })?;
         for event in early {
             self.hand_in(Input::Process { event })?;
         }
@@ -124,6 +132,7 @@ impl Daemon {
         }
         self.drain()?;
         self.hand_in(Input::Stop)?;
+        self.memory.close();
         if let Some(trace) = &mut self.trace {
             trace.flush();
         }
@@ -181,15 +190,17 @@ impl Daemon {
         while let Some(effect) = self.engine.poll_effect() {
             match effect {
                 Effect::Emit { at, notice } => {
+                    self.memory.settle();
                     self.metrics.observe(&notice);
                     self.stream.push(at, notice);
                 }
-                Effect::Persist { .. } => {}
+                Effect::Persist { at, fact } => self.memory.note(at, &fact),
                 Effect::Ask { token, about } => {
                     let answer: Answer = self.probe.answer(&about);
                     self.tell_engine(Input::Answered { token, answer });
                 }
                 Effect::Signal { process, signal } => {
+                    self.memory.settle();
                     let error = self.reaper.signal(process, signal).err();
                     if error == Some(SignalError::Gone) {
                         self.gone.push(process);
@@ -205,6 +216,7 @@ impl Daemon {
                 Effect::Resync => self.resync()?,
             }
         }
+        self.memory.settle();
         Ok(())
     }
 

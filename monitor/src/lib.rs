@@ -25,4 +25,5 @@ pub mod recognise;
 pub mod replay;
 pub mod sink;
 pub mod source;
+pub mod store;
 pub mod verdict;

@@ -30,13 +30,18 @@ pub struct Launch {
     /// Where it keeps what must outlive it, from its own folder. Another daemon's, `../daemon0/state`, makes it that one's
     /// successor.
     pub state: &'static str,
+    /// `--listen`; with port 0 the kernel chooses one, which [`Daemon::address`] tells.
+    pub listen: &'static str,
     /// Further arguments.
     pub args: Vec<&'static str>,
 }
 
+/// The name of the control socket in the daemon's folder.
+const SOCKET: &str = "control.sock";
+
 impl Default for Launch {
     fn default() -> Self {
-        Self { grace: "300ms", config: String::new(), state: "state", args: Vec::new() }
+        Self { grace: "300ms", config: String::new(), state: "state", listen: "none", args: Vec::new() }
     }
 }
 
@@ -75,7 +80,7 @@ impl Daemon {
         let mut child = Command::new(orphand()?)
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", "trace"])
-            .args(["--state-dir", launch.state, "--socket", "control.sock", "--listen", "none"])
+            .args(["--socket", SOCKET, "--listen", launch.listen, "--state-dir", launch.state])
             .args(&launch.args)
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -130,6 +135,25 @@ impl Daemon {
         self.stream.lock().events.clone()
     }
 
+    /// A verb that asks this daemon.
+    pub fn verb(&self, args: &[&str]) -> Result<Command> {
+        let mut command = Command::new(orphand()?);
+        command.args(args).args(["--socket", SOCKET, "--config", "config.toml"]).current_dir(&self.folder);
+        Ok(command)
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(SOCKET)
+    }
+
+    /// Where it serves metrics, by its log.
+    pub fn address(&self) -> Result<String> {
+        let log = self.log();
+        let address = log.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+        Ok(address.with_context(|| format!("no address in the log: {log}"))?.0.to_owned())
+    }
+
     /// What the daemon has logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("stderr")).unwrap_or_default()
@@ -171,7 +195,7 @@ impl Daemon {
 
     /// What it answers to a verb such as `status`, as JSON.
     pub fn ask(&self, verb: &[&str]) -> Result<Value> {
-        self.run_verb(verb, &["--socket", "control.sock"])
+        self.run_verb(verb, &["--socket", SOCKET])
     }
 
     /// What its store answers to `history`, as JSON; it need not run.

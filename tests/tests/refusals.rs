@@ -17,6 +17,12 @@ fn run(s: &Scene, args: &[&str]) -> Result<Command> {
     if !args.contains(&"--lock") {
         command.args(["--lock", "another-lock"]);
     }
+    if !args.contains(&"--listen") {
+        command.args(["--listen", "none"]);
+    }
+    if !args.contains(&"--socket") {
+        command.args(["--socket", "another.sock", "--state-dir", "another-state"]);
+    }
     Ok(command)
 }
 

@@ -27,10 +27,7 @@ pub fn scan(flags: &cli::Scan) -> anyhow::Result<ExitCode> {
 
 /// Agents, servers and processes as a tree.
 pub fn tree(flags: &cli::Tree) -> anyhow::Result<ExitCode> {
-    let found = match flags.no_daemon {
-        true => look(flags.config.as_deref())?,
-        false => asked(flags)?,
-    };
+    let found = if flags.no_daemon { look(flags.config.as_deref())? } else { asked(flags)? };
     let paint = Paint::of(&std::io::stdout());
     let width = branches::width(std::io::stdout());
     super::print(&if flags.json { report::json(&found)? } else { branches::render(&found, paint, width) })?;

@@ -91,7 +91,7 @@ fn carry_out(
     };
     let left = hand.reap(&request)?;
     let is_left = |one: &&&Planned| find(&left, &one.server.id).is_some();
-    let (stayed, ended): (Vec<&Planned>, Vec<&Planned>) = to_end.iter().partition(|one| is_left(&one));
+    let (stayed, ended): (Vec<&Planned>, Vec<&Planned>) = to_end.iter().partition(|one| is_left(one));
     // Those of which a guard was found at the last moment say which.
     let stayed: Vec<Planned> = stayed.into_iter().map(|one| as_left(one, &left)).collect();
     let stayed: Vec<&Planned> = stayed.iter().chain(guarded).collect();
@@ -157,5 +157,5 @@ impl Hand for Daemon {
 /// Whether nothing more will happen to what was asked for: it has ended, or it stays.
 fn settled(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
-    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan"))
+    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "live"))
 }

@@ -9,7 +9,7 @@ use crate::{
     cli::{self, Format},
     clock,
     config::Config,
-    daemon::{Daemon, ourselves},
+    daemon::{Daemon, memory::Memory, ourselves},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -91,6 +91,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
     let metrics = Metrics::new(wall);
+    let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
     let (_serving, queries) = front.start(metrics.clone())?;
     let daemon = Daemon {
         engine: Engine::new(settings),
@@ -100,6 +101,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         probe: Probe::new()?,
         reaper: Reaper::new()?,
         stream: stream(flags.format, wall, config.grace)?,
+        memory,
+        knowledge,
         metrics,
         queries,
         standing: standing(config),

@@ -128,7 +128,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
-            "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe",
+            "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe, unit",
         ),
         (
             "listen = \"9477\"",
@@ -196,7 +196,7 @@ fn files() {
 #[test]
 fn keys_are_those_of_the_structure() {
     let all = parse(
-        "[[exempt]]\nname='a'\nprogram='a'\n[[multiplexer]]\nname='a'\nprogram='a'\n[[server]]\nname='a'\nprogram='a'\n\
+        "socket_group='a'\n[[exempt]]\nname='a'\nprogram='a'\n[[multiplexer]]\nname='a'\nprogram='a'\n[[server]]\nname='a'\nprogram='a'\n\
          [[agent]]\nname='a'\nprogram='a'\n[[steward]]\nname='a'\nprogram='a'\n[[launcher]]\nname='a'\nprogram='a'\n",
     )
     .unwrap();

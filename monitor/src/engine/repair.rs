@@ -217,20 +217,31 @@ impl Engine {
                         && !self.graph.ancestors(h.process).any(|n| server.contains(n.id))
                 };
                 let older = |h: &&Holder| h.process.start <= server.id.start;
-                holders.iter().filter(outside).filter(hosts).find(older).cloned()
+                // What a manager started itself (a socket's service) is not its client's: that lives in another unit.
+                let near = |h: &&Holder| {
+                    let unit = |facts: &Option<UnitFacts>| facts.as_ref().map(|f| f.unit.clone());
+                    !server.sought || unit(&h.unit) == unit(&facts.unit)
+                };
+                holders.iter().filter(outside).filter(hosts).filter(near).find(older).cloned()
             }
             _ => None,
         };
         let proven = matches!(&facts.wire, WireState::HungUp)
             || matches!(&facts.wire, WireState::Held(holders) if !holders.is_empty())
             || facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
-        let first = server.last_view.is_none();
+        let (first, sought) = (server.last_view.is_none(), server.sought);
         let account = facts.unit.as_ref().map(|unit| self.runs.left_behind(unit));
         if let Some(server) = self.servers.get_mut(key) {
             server.account = account.or_else(|| server.account.take());
         }
         if let Some(host) = host {
             self.adopt_host(now, key, &host);
+            self.servers.set_timer(key, None);
+        } else if sought {
+            // Nobody's, like what is started on a terminal.
+            if let Some(server) = self.servers.get_mut(key) {
+                (server.found, server.sought) = (false, false);
+            }
             self.servers.set_timer(key, None);
         } else if proven {
             let deadline = now + self.settings.grace;

@@ -51,12 +51,12 @@ impl Engine {
                 return;
             }
             Claim::Agent(agent) => Some(agent),
-            Claim::Implied(_) | Claim::Nobody if self.finding.is_some() => {
+            Claim::Implied(_) | Claim::Nobody | Claim::Adopted if self.finding.is_some() => {
                 // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
                 // an agent further up the owner of what a host below it started.
-                let known = node
-                    .agent
-                    .filter(|a| claim == Claim::Nobody && self.agents.get(*a).is_some_and(Agent::is_alive));
+                let known = node.agent.filter(|a| {
+                    !matches!(claim, Claim::Implied(_)) && self.agents.get(*a).is_some_and(Agent::is_alive)
+                });
                 if known.is_none() {
                     self.server_found(now, id, name, rule, wrappers);
                     return;
@@ -74,6 +74,11 @@ impl Engine {
                 let implied = !matches!(self.settings.rules.role(&image), Role::Agent { .. });
                 self.agent_recognised(at, maker, name, implied);
                 self.agents.of(maker)
+            }
+            // Its parent may be an adopter: who talks to it made its wire.
+            Claim::Adopted => {
+                self.server_found(now, id, name, rule, Vec::new());
+                return;
             }
             Claim::Nobody => None,
         };
@@ -95,9 +100,9 @@ impl Engine {
         wrappers: Vec<ProcessId>,
     ) {
         let key = self.enter_server(id, name, rule, None, wrappers);
-        let adopted = self.finding.is_some_and(|found| found.adopted);
+        let (adopted, sought) = (self.finding.is_some_and(|found| found.adopted), self.finding.is_none());
         if let Some(server) = self.servers.get_mut(key) {
-            (server.found, server.adopted) = (true, adopted);
+            (server.found, server.adopted, server.sought) = (true, adopted, sought);
         }
         self.confirm_server(key);
         self.look(now, key);
@@ -208,6 +213,7 @@ impl Engine {
             last_view: None,
             found: false,
             adopted: false,
+            sought: false,
             recovered: false,
             asked: false,
             blind_looks: 0,

@@ -41,7 +41,7 @@ pub(super) async fn serve(listener: UnixListener, asker: Asker, peers: Peers) {
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             // Nothing can be in its buffer yet: a short line always fits.
-            if let Ok(line) = protocol::write(error(AskError::Busy)) {
+            if let Ok(line) = protocol::write(error(&AskError::Busy)) {
                 let _ = stream.try_write(&line);
             }
             continue;
@@ -54,16 +54,18 @@ pub(super) async fn serve(listener: UnixListener, asker: Asker, peers: Peers) {
     }
 }
 
-fn error(error: impl ToString) -> Answer {
+fn error(error: &impl ToString) -> Answer {
     Answer::Error { error: error.to_string() }
 }
 
 /// One connection. That it breaks is the peer's affair.
 async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers) {
     let answer = match timeout(ASKING, question(&mut stream, peers)).await {
-        Ok(Ok(ask)) => timeout(ANSWERING, answer(ask, asker)).await.unwrap_or_else(|_| error(AskError::Late)),
-        Ok(Err(why)) => error(why),
-        Err(_) => error("no question within 5 s"),
+        Ok(Ok(ask)) => {
+            timeout(ANSWERING, answer(ask, asker)).await.unwrap_or_else(|_| error(&AskError::Late))
+        }
+        Ok(Err(why)) => error(&why),
+        Err(_) => error(&"no question within 5 s"),
     };
     if let Ok(line) = protocol::write(answer) {
         let _ = timeout(ANSWERING, async {
@@ -107,5 +109,5 @@ async fn answer(ask: Ask, asker: &Asker) -> Answer {
         Ask::Plan { request } => asker.plan(request).await.map(|planned| Answer::Plan { planned }),
         Ask::Reap { request } => asker.reap(request).await.map(|planned| Answer::Plan { planned }),
     };
-    answer.unwrap_or_else(error)
+    answer.unwrap_or_else(|why| error(&why))
 }

@@ -128,8 +128,8 @@ impl Front {
     /// Serves from a thread of its own; the questions come out of the receiver.
     pub fn start(self, metrics: Metrics) -> Result<(Serving, mpsc::Receiver<Query>), FrontError> {
         let Self { http, control, peers } = self;
-        let (queries, questions) = mpsc::channel(QUEUE);
-        let asker = Asker::new(queries, Proc::system()?);
+        let (queries, asked) = mpsc::channel(QUEUE);
+        let way = Asker::new(queries, Proc::system()?);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(FrontError::Thread)?;
@@ -145,13 +145,13 @@ impl Front {
         let serve = async move {
             let http = async {
                 match http {
-                    Some(listener) => http::serve(listener, http::router(asker.clone(), metrics)).await,
+                    Some(listener) => http::serve(listener, http::router(way.clone(), metrics)).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = http => {}
-                () = control::serve(listener, asker.clone(), peers) => {}
+                () = control::serve(listener, way.clone(), peers) => {}
                 _ = stopped => {}
             }
         };
@@ -163,7 +163,7 @@ impl Front {
                 runtime.shutdown_background();
             })
             .map_err(FrontError::Thread)?;
-        Ok((Serving { _socket: file, _stop: stop }, questions))
+        Ok((Serving { _socket: file, _stop: stop }, asked))
     }
 }
 

@@ -108,7 +108,7 @@ mod tests {
         for ask in [Ask::Status { pss: true }, Ask::Plan { request: request.clone() }, Ask::Reap { request }]
         {
             let line = write(&ask).unwrap();
-            assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
+            assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
             assert_eq!(read::<Ask>(&line).unwrap(), ask);
         }
         let answer = Answer::Status { status: Box::default() };

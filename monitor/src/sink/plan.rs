@@ -39,7 +39,10 @@ fn sum(planned: &[Planned]) -> String {
 
 /// `2 servers ended, 197 MB freed.` and what stays, one line each.
 pub fn outcome(ended: &[&Planned], stayed: &[&Planned], paint: Paint) -> String {
-    let text = format!("{} ended, {} freed.", servers(ended.len()), text::size(bytes(ended)));
+    let text = match ended.len() {
+        0 => "Nothing was ended.".to_owned(),
+        number => format!("{} ended, {} freed.", servers(number), text::size(bytes(ended))),
+    };
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
     for one in stayed {
@@ -60,9 +63,10 @@ fn row(one: &Planned) -> (anstyle::Style, Vec<String>) {
             format!("{}{number}", text::sanitise(&run.agent))
         },
     );
-    let (style, note) = match one.guards.is_empty() {
-        true => (paint::ALARM, String::new()),
-        false => (paint::PLAIN, format!("stays: {}", guards(one))),
+    let (style, note) = if one.guards.is_empty() {
+        (paint::ALARM, String::new())
+    } else {
+        (paint::PLAIN, format!("stays: {}", guards(one)))
     };
     let cells = vec![
         text::sanitise(&one.server.name).into_owned(),
@@ -92,3 +96,6 @@ fn servers(number: usize) -> String {
 fn bytes(planned: &[&Planned]) -> u64 {
     planned.iter().map(|one| one.server.rss_bytes.unwrap_or_default()).fold(0, u64::saturating_add)
 }
+
+#[cfg(test)]
+mod tests;

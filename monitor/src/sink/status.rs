@@ -145,3 +145,6 @@ fn lost(status: &Status) -> String {
         text::count(status.resyncs, "time", "times")
     )
 }
+
+#[cfg(test)]
+mod tests;

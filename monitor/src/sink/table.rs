@@ -15,7 +15,7 @@ pub(super) fn render(paint: Paint, columns: &[Column], rows: &[(Style, Vec<Strin
     };
     let widths: Vec<usize> =
         columns.iter().enumerate().map(|(at, (heading, _))| width(at, heading)).collect();
-    let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let headings: Vec<String> = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
     let mut out = paint.text(paint::DIM, line(Paint::new(false), paint::PLAIN, columns, &widths, &headings));
     out.push('\n');
     for (style, row) in rows {
@@ -25,14 +25,14 @@ pub(super) fn render(paint: Paint, columns: &[Column], rows: &[(Style, Vec<Strin
     out
 }
 
-fn line(paint: Paint, style: Style, columns: &[Column], widths: &[usize], row: &Vec<String>) -> String {
+fn line(paint: Paint, style: Style, columns: &[Column], widths: &[usize], row: &[String]) -> String {
     let mut out = String::new();
     for (at, ((cell, (_, number)), &width)) in row.iter().zip(columns).zip(widths).enumerate() {
         let last = at + 1 == row.len();
-        let cell = match number {
-            true => format!("{cell:>width$}"),
-            false if last => cell.clone(),
-            false => format!("{cell:<width$}"),
+        let cell = match (number, last) {
+            (true, _) => format!("{cell:>width$}"),
+            (false, true) => cell.clone(),
+            (false, false) => format!("{cell:<width$}"),
         };
         out.push_str(if at == 0 { "" } else { "  " });
         out.push_str(&if at == 0 { paint.text(style, cell) } else { cell });

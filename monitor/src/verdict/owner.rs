@@ -21,6 +21,8 @@ pub enum Claim {
     Implied(ProcessId),
     /// It cannot be told before it is known what this process runs.
     Ask(ProcessId),
+    /// Not known: it was adopted by init or by a service manager before it became what it is, or that started it.
+    Adopted,
     /// Nobody's: started on a terminal, by a service manager, inside a multiplexer.
     Nobody,
 }
@@ -50,8 +52,11 @@ fn climb(
 ) -> Claim {
     let mut chain = true;
     for node in graph.ancestors(process.id) {
-        if node.protected || node.id.pid == 1 {
+        if node.protected {
             return Claim::Nobody;
+        }
+        if node.id.pid == 1 {
+            return Claim::Adopted;
         }
         if let Some(server) = node.server {
             return Claim::Joins(server);
@@ -62,7 +67,8 @@ fn climb(
         let Some(image) = &node.image else { return Claim::Ask(node.id) };
         let shares = node.stdin == process.stdin;
         match rules.role(image) {
-            Role::Steward | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
+            Role::Steward => return Claim::Adopted,
+            Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
             Role::Launcher | Role::Shell => {
                 chain &= shares;
                 if let (true, Some(server)) = (chain, node.wraps) {

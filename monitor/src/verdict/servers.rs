@@ -40,6 +40,8 @@ pub struct Server {
     pub last_view: Option<ServerView>,
     /// Whether it was there before us and its owner is not known yet.
     pub found: bool,
+    /// Whether it is new, but not who made its wire: who created it had ended. The wire may tell; else it stays nobody's.
+    pub sought: bool,
     /// Whether it was found below a service manager, or init, without anything between that is not its own launch chain.
     pub adopted: bool,
     /// Whether what is known of it was witnessed by an earlier daemon only.

@@ -9,7 +9,7 @@ use monitor::{
     engine::{Engine, Settings},
     model::{
         About, Answer, BootTime, Effect, Holder, Input, Losses, Memory, ProcessFacts, ProcessId, ServerFacts,
-        Signal, SignalError, Snapshot, SnapshotProcess, WireState,
+        Signal, SignalError, Snapshot, SnapshotProcess, Unit, UnitFacts, UnitState, WireState,
     },
 };
 
@@ -328,7 +328,7 @@ impl Host {
             wire: end.map_or(WireState::Unknown, |end| self.wire(end)),
             serves_clients: living.iter().any(|p| p.conduct.serves_clients),
             opted_out: living.iter().any(|p| p.conduct.opted_out),
-            unit: None,
+            unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,
         }
     }
@@ -343,6 +343,14 @@ impl Host {
             .collect();
         if holders.is_empty() { WireState::HungUp } else { WireState::Held(holders) }
     }
+}
+
+/// What init started is a unit of its own. (What it adopted is not.)
+fn own_unit(p: &Process) -> Option<UnitFacts> {
+    let name = format!("{}.service", p.id);
+    let unit = Unit { manager: String::new(), name: name.clone() };
+    let started = p.creator == crate::world::INIT;
+    started.then(|| UnitFacts { unit, invocation_id: Some(name.clone()), state: UnitState::Active(name) })
 }
 
 /// Resident memory: any number that differs between processes.

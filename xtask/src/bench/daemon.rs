@@ -98,7 +98,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 impl Daemon {
     /// Starts it and waits until it is ready.
     ///
-    /// Neither the host's configuration nor another daemon on it has a say: it has a lock of its own.
+    /// Neither the host's configuration nor another daemon on it has a say: it has a lock, a socket and a state of its own.
     pub fn start(orphand: &Path, actors: &Actors) -> Result<Self> {
         let begun = Instant::now();
         let mut child = Command::new(orphand)
@@ -106,6 +106,10 @@ impl Daemon {
             .arg(actors.dir.join("lock"))
             .arg("--config")
             .arg(actors.dir.join("config.toml"))
+            .args(["--listen", "none", "--socket"])
+            .arg(actors.dir.join("control.sock"))
+            .arg("--state-dir")
+            .arg(actors.dir.join("state"))
             .env("ORPHAND_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -59,6 +59,8 @@ enum Part {
     Rest,
     /// The pure core alone: events a second, bytes a process.
     Engine,
+    /// A scrape of the metrics with 600 servers in 64 generations.
+    Scrape,
 }
 
 /// The programs that are measured and that measure.
@@ -127,10 +129,8 @@ impl Part {
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),
-            Self::Engine => {
-                command::run(workspace::cargo().args(["bench", "-p", "monitor", "--bench", "engine"]))?;
-                Ok(Table::default())
-            }
+            Self::Engine => of_cargo("engine"),
+            Self::Scrape => of_cargo("scrape"),
         }
     }
 }
@@ -157,4 +157,10 @@ fn machine(bench: &Bench<'_>) -> String {
         bench.args.rounds,
         bench.window(),
     )
+}
+
+/// A bench of `monitor`, which prints its figures itself.
+fn of_cargo(name: &str) -> Result<Table> {
+    command::run(workspace::cargo().args(["bench", "-p", "monitor", "--bench", name]))?;
+    Ok(Table::default())
 }

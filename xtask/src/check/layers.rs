@@ -10,7 +10,7 @@ use super::scan;
 
 /// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
 /// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("model", &[]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("probe", &["model", "clock", "host", "readable"]),
     ("sink", &["model", "clock", "host", "readable"]),
     ("front", &["model", "clock", "host", "readable", "sink"]),
+    ("store", &["model", "clock"]),
 ];
 
 /// The core: total, synchronous, deterministic.

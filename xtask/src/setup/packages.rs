@@ -22,7 +22,7 @@ struct Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-const TESTS: [Program; 7] = [
+const TESTS: [Program; 8] = [
     Program {
         name: "Python with venv",
         proof: &["python3", "-c", "import ensurepip, venv"],
@@ -31,6 +31,11 @@ const TESTS: [Program; 7] = [
     Program { name: "Node.js", proof: &["node", "--version"], packages: &["nodejs"] },
     Program { name: "npm", proof: &["npm", "--version"], packages: &["npm"] },
     Program { name: "chromium", proof: &["test", "-x", "/usr/bin/chromium"], packages: &["chromium"] },
+    Program {
+        name: "Prometheus",
+        proof: &["test", "-x", "/usr/bin/prometheus", "-a", "-x", "/usr/bin/promtool"],
+        packages: &["prometheus"],
+    },
     Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"] },
     Program { name: "systemd", proof: &["test", "-x", "/lib/systemd/systemd"], packages: &["systemd"] },
     Program {

@@ -7,7 +7,7 @@ use std::{
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
 };
 
@@ -46,17 +46,17 @@ impl Gauges {
     pub(super) fn of(status: Option<&Status>, wall: Wall) -> Self {
         let watching = status.is_some_and(|status| status.blind.is_empty());
         let one = |value: f64| Values::from([(Labels::new(), value)]);
-        let help = "1 while orphand can vouch for what it says, 0 when blind";
+        let help = "1 while orphand can vouch for what it says, 0 when blind.";
         let mut gauges = vec![("orphand_watching", help, one(f64::from(u8::from(watching))))];
         if let Some(status) = status.filter(|_| watching) {
             gauges.extend(servers(&status.report));
             gauges.extend(generations(&status.report, wall));
             gauges.push((
                 "orphand_spared",
-                "Orphans that stay, by what protects them",
+                "Orphans that stay, by what protects them.",
                 spared(&status.report),
             ));
-            let help = "Processes in the lineage graph";
+            let help = "Processes in the lineage graph.";
             gauges.push(("orphand_lineage_processes", help, one(float(status.processes))));
         }
         Self { gauges, counters: status.map(counters).unwrap_or_default() }
@@ -66,25 +66,37 @@ impl Gauges {
 impl Collector for Gauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, help, values) in &self.gauges {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for (labels, value) in values {
-                ConstGauge::new(*value).encode(family.encode_family(labels)?)?;
-            }
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            series(family, values, ConstGauge::new)?;
         }
         for (name, help, values) in &self.counters {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for (labels, value) in values {
-                ConstCounter::new(*value).encode(family.encode_family(labels)?)?;
-            }
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            series(family, values, ConstCounter::new)?;
         }
         let info = Info::new(vec![("version", env!("CARGO_PKG_VERSION").to_owned())]);
         info.encode(encoder.encode_descriptor(
             "orphand_build",
-            "The running orphand",
+            "The running orphand.",
             None,
             MetricType::Info,
         )?)
     }
+}
+
+/// The series of a family: one without labels, or some with.
+fn series<M: EncodeMetric>(
+    mut family: MetricEncoder<'_>,
+    values: &Values,
+    metric: impl Fn(f64) -> M,
+) -> Result<(), fmt::Error> {
+    for (labels, value) in values {
+        let metric = metric(*value);
+        if labels.is_empty() {
+            return metric.encode(family);
+        }
+        metric.encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a sample is a float; 9 PB are still exact")]
@@ -133,11 +145,11 @@ fn servers(report: &Report) -> Families {
         }
     }
     vec![
-        ("orphand_servers", "MCP servers alive", sums.servers),
-        ("orphand_server_resident_memory_bytes", "Their resident memory", sums.server_bytes),
-        ("orphand_orphans", "Orphans alive, those that stay included", sums.orphans),
-        ("orphand_orphan_processes", "Their processes", sums.orphan_processes),
-        ("orphand_orphan_resident_memory_bytes", "Their resident memory", sums.orphan_bytes),
+        ("orphand_servers", "MCP servers alive.", sums.servers),
+        ("orphand_server_resident_memory_bytes", "Their resident memory.", sums.server_bytes),
+        ("orphand_orphans", "Orphans alive, those that stay included.", sums.orphans),
+        ("orphand_orphan_processes", "Their processes.", sums.orphan_processes),
+        ("orphand_orphan_resident_memory_bytes", "Their resident memory.", sums.orphan_bytes),
     ]
 }
 
@@ -193,8 +205,8 @@ fn generations(report: &Report, wall: Wall) -> Families {
         }
     }
     vec![
-        ("orphand_agent_generation", "The number of the agent's latest run", present),
-        ("orphand_generation_start_time_seconds", "When the run began, seconds since 1970", started),
+        ("orphand_agent_generation", "The number of the agent's latest run.", present),
+        ("orphand_generation_start_time_seconds", "When the run began, seconds since 1970.", started),
     ]
 }
 
@@ -221,9 +233,9 @@ fn counters(status: &Status) -> Families {
         kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));
     vec![
-        ("orphand_kernel_records", "Records received from the kernel", records.collect()),
-        ("orphand_kernel_records_lost", "Records lost in the kernel", kinds(&status.lost).into()),
-        ("orphand_resyncs", "Repairs from /proc", Values::from([(Labels::new(), float(status.resyncs))])),
-        ("orphand_sink_dropped", "Events that did not reach their reader", dropped.collect()),
+        ("orphand_kernel_records", "Records received from the kernel.", records.collect()),
+        ("orphand_kernel_records_lost", "Records lost in the kernel.", kinds(&status.lost).into()),
+        ("orphand_resyncs", "Repairs from /proc.", Values::from([(Labels::new(), float(status.resyncs))])),
+        ("orphand_sink_dropped", "Events that did not reach their reader.", dropped.collect()),
     ]
 }

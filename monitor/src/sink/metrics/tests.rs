@@ -1,1 +1,199 @@
+//! Metrics as a scraper sees them.
 
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    model::{AgentReport, BootTime, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport},
+    sink::report::tests::{claude, filesystem},
+};
+
+fn run(agent: &str, generation: Option<u64>) -> RunView {
+    RunView {
+        agent: agent.to_owned(),
+        generation,
+        uid: Some(0),
+        unit: None,
+        manager: None,
+        invocation_id: None,
+    }
+}
+
+fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
+    ServerReport {
+        server: ServerView { run, ..filesystem() },
+        evidence: vec![Evidence::OwnerExited],
+        guards: guards.to_vec(),
+        pss_bytes: None,
+        state: state.to_owned(),
+    }
+}
+
+fn status() -> Status {
+    let unit = RunView { unit: Some("bot.service".to_owned()), uid: None, ..run("bot", Some(2)) };
+    let of_user = RunView { uid: Some(1000), ..run("claude", Some(1)) };
+    let in_user = RunView { manager: Some("/user.slice".to_owned()), ..unit.clone() };
+    let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
+    let report = Report {
+        agents: vec![
+            agent(vec![
+                server(Some(run("claude", Some(30))), "live", &[]),
+                server(Some(run("claude", Some(3))), "orphan", &[]),
+                server(Some(run("claude", Some(3))), "spared", &[Guard::Observe, Guard::Listening]),
+                server(Some(run("claude", None)), "spared", &[Guard::WeakEvidence]),
+                server(Some(of_user), "live", &[]),
+            ]),
+            AgentReport {
+                left_behind: Some(Box::new(server(Some(unit.clone()), "orphan", &[]))),
+                ..agent(vec![server(Some(unit), "live", &[]), server(Some(in_user), "live", &[])])
+            },
+            agent(vec![server(None, "suspect", &[])]),
+        ],
+        unowned: vec![server(None, "live", &[])],
+        runs: (1..=30)
+            .map(|number| RunReport {
+                run: run("claude", Some(number)),
+                started: BootTime(number * 1_000_000_000),
+                alive: number == 30,
+            })
+            .collect(),
+        blind: Vec::new(),
+    };
+    Status {
+        report,
+        processes: 77,
+        records: Losses { fork: 5, exec: 4, exit: 3, setsid: 2, member: 0 },
+        lost: Losses { fork: 1, ..Losses::default() },
+        resyncs: 1,
+        sink_dropped: BTreeMap::from([("stream".to_owned(), 9)]),
+        ..Status::default()
+    }
+}
+
+fn metrics() -> Metrics {
+    let metrics = Metrics::new(Wall { offset_ns: 1_785_153_600_000_000_000 });
+    let detected = |evidence: &[Evidence], name: &str| Notice::OrphanDetected {
+        class: Class::Server,
+        recovered: false,
+        server: ServerView { run: Some(run(name, Some(3))), ..filesystem() },
+        owner: Some(claude(false)),
+        evidence: evidence.to_vec(),
+        guards: Vec::new(),
+        rss_bytes: 1000,
+        pss_bytes: None,
+        latency_ms: 3.0,
+    };
+    metrics.observe(&detected(&[Evidence::OwnerExited, Evidence::StdinHangup], "claude"));
+    metrics.observe(&detected(&[Evidence::OwnerExited], "claude"));
+    metrics.observe(&detected(&[Evidence::OwnerExited], "evil\"name\nof\\it"));
+    metrics.observe(&Notice::OrphanReaped {
+        class: Class::Agent,
+        recovered: false,
+        server: filesystem(),
+        owner: Some(claude(false)),
+        signal: Some(Signal::Kill),
+        took_ms: Some(5),
+        asked: false,
+        freed_bytes: 1000,
+        freed_pss_bytes: None,
+    });
+    let error = "x".to_owned();
+    metrics.observe(&Notice::ReapFailed { server: filesystem(), pid: 1, error, errno: Some(1) });
+    metrics
+}
+
+/// The families in their order; the series of a counter have none.
+fn sorted(text: &str) -> String {
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        match blocks.last_mut() {
+            Some(block) if !line.starts_with("# HELP") && !line.starts_with("# EOF") => block.push(line),
+            _ => blocks.push(vec![line]),
+        }
+    }
+    for block in &mut blocks {
+        let buckets = block.iter().any(|line| line.ends_with(" histogram"));
+        if let Some(series) = block.get_mut(2..).filter(|_| !buckets) {
+            series.sort_unstable();
+        }
+    }
+    blocks.concat().join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION")
+}
+
+#[test]
+fn what_a_scraper_reads() {
+    let text = metrics().render(Some(&status()), Exposition::OpenMetrics).unwrap();
+    assert!(text.ends_with("# EOF\n"));
+    insta::assert_snapshot!(sorted(&text));
+}
+
+#[test]
+fn the_older_format() {
+    let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
+    insta::assert_snapshot!(sorted(&text));
+}
+
+#[test]
+fn a_blind_daemon_claims_nothing() {
+    let blind = Status { blind: vec!["lost".to_owned()], ..status() };
+    for status in [None, Some(&blind)] {
+        let text = metrics().render(status, Exposition::Text).unwrap();
+        assert!(text.contains("\norphand_watching 0"), "{text}");
+        for name in ["orphand_orphans{", "orphand_servers{", "orphand_spared", "orphand_lineage_processes"] {
+            assert!(!text.contains(name), "{name} in {text}");
+        }
+        // What was counted was counted.
+        assert!(text.contains("orphand_reclaimed_bytes_total{"), "{text}");
+    }
+    assert!(metrics().render(Some(&status()), Exposition::Text).unwrap().contains("\norphand_watching 1"));
+}
+
+#[test]
+fn generations_are_bounded_and_live_ones_kept() {
+    let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
+    let of = |generation: &str| {
+        let series = format!("orphand_orphans{{agent=\"claude\",generation=\"{generation}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&series).map(str::to_owned))
+    };
+    // An old one with servers, the latest 16, and the rest together.
+    assert_eq!(of("3").as_deref(), Some("2.0"));
+    assert_eq!(of("15").as_deref(), Some("0.0"));
+    assert_eq!(of("older").as_deref(), Some("0.0"));
+    assert_eq!((of("14"), of("1")), (None, None));
+}
+
+#[test]
+fn owners_are_bounded() {
+    let metrics = Metrics::new(Wall::default());
+    for number in 0..2 * OWNERS {
+        let server = ServerView { run: Some(run(&format!("agent{number}"), Some(1))), ..filesystem() };
+        metrics.observe(&Notice::OrphanReaped {
+            class: Class::Server,
+            recovered: false,
+            server,
+            owner: None,
+            signal: Some(Signal::Term),
+            took_ms: Some(1),
+            asked: false,
+            freed_bytes: 1,
+            freed_pss_bytes: None,
+        });
+    }
+    let text = metrics.render(None, Exposition::Text).unwrap();
+    let series = text.lines().filter(|line| line.starts_with("orphand_reaped_total{")).count();
+    assert_eq!(series, OWNERS + 1);
+    assert!(
+        text.contains(&format!("orphand_reaped_total{{agent=\"other\",signal=\"TERM\"}} {OWNERS}")),
+        "{text}"
+    );
+}
+
+#[test]
+fn who_accepts_what() {
+    let prometheus =
+        "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+    assert_eq!(Exposition::of_accept(prometheus), Exposition::OpenMetrics);
+    for accept in ["", "*/*", "text/plain", "text/html, text/plain;q=0.5"] {
+        assert_eq!(Exposition::of_accept(accept), Exposition::Text);
+    }
+}

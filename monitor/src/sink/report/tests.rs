@@ -1,6 +1,5 @@
 //! Reports as a person and as a program sees them.
 
-use super::*;
 use crate::{
     model::{AgentReport, AgentView, Evidence, Guard, ProcessView, Report, ServerReport, ServerView},
     sink::{paint::Paint, scan, tree},

@@ -1,0 +1,71 @@
+//! The daemon's memory: facts go to the store before anything follows from them.
+
+use std::path::Path;
+
+use crate::{
+    clock,
+    model::{BootTime, Fact, Knowledge},
+    store::{Store, StoreError},
+};
+
+/// The kernel's name of this boot, random(4).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The store, or nothing where there is none. A store that cannot be written is no reason not to watch: it is told once, and tried
+/// again by the store itself.
+#[derive(Debug)]
+pub struct Memory {
+    store: Option<Store>,
+    failing: bool,
+}
+
+impl Memory {
+    /// Opens the store in `dir`, and what earlier daemons knew. Only a store that a newer orphand wrote is a failure.
+    pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
+        let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+        match Store::open(dir, boot.trim(), offset_ns) {
+            Ok((mut store, opening)) => {
+                if let Some(aside) = opening.set_aside {
+                    tracing::warn!("{aside}");
+                }
+                let knowledge = store.knowledge();
+                Ok((Self { store: Some(store), failing: false }, knowledge))
+            }
+            Err(error @ StoreError::Newer { .. }) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!("{error}; numbers and history are lost when this daemon ends");
+                Ok((Self { store: None, failing: true }, Knowledge::default()))
+            }
+        }
+    }
+
+    /// To be remembered.
+    pub fn note(&mut self, at: BootTime, fact: &Fact) {
+        if let Some(store) = &mut self.store {
+            store.remember(at, fact);
+        }
+    }
+
+    /// From here on it is safe from our own death.
+    pub fn settle(&mut self) {
+        let Some(store) = &mut self.store else { return };
+        match store.commit() {
+            Ok(()) => self.failing &= store.pending() > 0,
+            Err(error) => {
+                if !self.failing {
+                    tracing::warn!("{error}; orphand goes on and tries again");
+                }
+                self.failing = true;
+            }
+        }
+    }
+
+    /// The daemon stops.
+    pub fn close(&mut self) {
+        if let Some(store) = &mut self.store
+            && let Err(error) = store.stopped(clock::now())
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    model::{AgentReport, ServerView},
+    sink::report::tests::{claude, filesystem},
+};
+
+fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u64>) -> ServerReport {
+    let unit = (agent == "bot").then(|| "bot.service".to_owned());
+    let run =
+        RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
+    let server = ServerView { run: Some(run), ..filesystem() };
+    ServerReport { server, evidence: Vec::new(), guards: Vec::new(), pss_bytes, state: state.to_owned() }
+}
+
+fn status(pss_bytes: Option<u64>) -> Status {
+    let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
+    let mut unowned = server("", None, "live", pss_bytes);
+    unowned.server.run = None;
+    let report = Report {
+        agents: vec![
+            agent(vec![
+                server("claude", Some(9), "live", pss_bytes),
+                server("claude", Some(10), "live", pss_bytes),
+            ]),
+            agent(vec![
+                server("claude", Some(9), "spared", pss_bytes),
+                server("bot", Some(2), "orphan", None),
+            ]),
+            agent(vec![server("\u{1b}[2Jevil", None, "live", None)]),
+            agent(Vec::new()),
+        ],
+        unowned: vec![unowned],
+        ..Report::default()
+    };
+    Status {
+        version: "1.2.3".to_owned(),
+        pid: 4711,
+        up_ns: 12_000_000_000_000,
+        report,
+        processes: 77,
+        ..Status::default()
+    }
+}
+
+#[test]
+fn one_look_tells() {
+    let troubled = Status {
+        mode: Mode::Observe,
+        blind: vec!["records of the kernel were lost".to_owned()],
+        lost: Losses { fork: 3, exit: 1, ..Losses::default() },
+        sink_dropped: BTreeMap::from([("stream".to_owned(), 9)]),
+        resyncs: 1,
+        ..status(Some(1_500_000))
+    };
+    let empty = Status { report: Report::default(), processes: 0, ..status(None) };
+    let shown = [status(None), troubled, empty].map(|status| render(&status, Paint::default()));
+    assert!(!shown.concat().contains('\u{1b}'));
+    insta::assert_snapshot!(shown.join("----\n"));
+}

@@ -1,0 +1,187 @@
+//! Facts into rows. Every statement may be carried out twice and changes nothing the second time; what has ended stays so.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension as _, named_params, params};
+
+use super::column::{int, json, wall_us};
+use crate::model::{BootTime, End, Fact, Losses, ProcessId, Run, RunKey, Tracked};
+
+/// The rows of `keys`, by key. To be forgotten when a transaction fails: some may have been made in it.
+pub(super) type Keys = HashMap<RunKey, i64>;
+
+/// Where facts go, and how their times are read.
+pub(super) struct Scribe<'a> {
+    pub db: &'a Connection,
+    /// This boot's row.
+    pub boot: i64,
+    /// From `CLOCK_BOOTTIME` to the wall clock.
+    pub offset_ns: i64,
+    pub keys: &'a mut Keys,
+}
+
+impl Scribe<'_> {
+    /// Writes a fact that became known at `at`.
+    pub fn write(&mut self, at: BootTime, fact: &Fact) -> rusqlite::Result<()> {
+        let now = wall_us(at, self.offset_ns);
+        match fact {
+            Fact::Run { run } => self.run(at, run),
+            Fact::Server { server } => self.server(now, server),
+            Fact::Orphan { server, evidence, guards, rss_bytes, pss_bytes } => {
+                self.meet(now, *server)?;
+                self.change(
+                    *server,
+                    "UPDATE servers SET judged = coalesce(judged, ?4), evidence = ?5, guards = ?6, rss = ?7, pss = ?8
+                     WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                    params![now, json(evidence)?, json(guards)?, int(*rss_bytes), pss_bytes.map(int)],
+                )
+            }
+            Fact::Reaping { server } => {
+                self.meet(now, *server)?;
+                self.change(
+                    *server,
+                    "UPDATE servers SET reaping = coalesce(reaping, ?4)
+                     WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                    params![now],
+                )
+            }
+            Fact::ReapFailed { server, pid, error } => self.change(
+                *server,
+                "UPDATE servers SET failed_pid = ?4, failure = ?5
+                 WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                params![pid, error],
+            ),
+            Fact::Cleared { server } => self.change(
+                *server,
+                "UPDATE servers SET judged = NULL, evidence = NULL, guards = NULL, rss = NULL, pss = NULL,
+                        reaping = NULL, failed_pid = NULL, failure = NULL
+                 WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                params![],
+            ),
+            Fact::Ended { server, end } => self.ended(now, *server, end),
+            Fact::Lost { losses } => self.lost(now, losses),
+        }
+    }
+
+    fn run(&mut self, at: BootTime, run: &Run) -> rusqlite::Result<()> {
+        let key = self.key(&run.key)?;
+        // It began with its process, which may have been there long before us.
+        let born = BootTime(run.main.start.saturating_mul(10_000_000));
+        let began = if run.main.start == 0 { at } else { born.min(at) };
+        self.db
+            .prepare_cached(
+                "INSERT INTO runs (key, generation, agent, uid, pid, start, invocation, alive, boot, started, ended)
+                 VALUES (:key, :generation, :agent, :uid, :pid, :start, :invocation, :alive, :boot, :began,
+                         iif(:alive, NULL, :now))
+                 ON CONFLICT (key, generation) DO UPDATE SET
+                   agent = excluded.agent, uid = excluded.uid, pid = excluded.pid, start = excluded.start,
+                   invocation = excluded.invocation, alive = excluded.alive,
+                   ended = iif(excluded.alive, NULL, coalesce(ended, excluded.ended))",
+            )?
+            .execute(named_params! {
+                ":key": key, ":generation": int(run.generation), ":agent": run.agent, ":uid": run.uid,
+                ":pid": run.main.pid, ":start": int(run.main.start), ":invocation": run.invocation_id,
+                ":alive": run.alive, ":boot": self.boot, ":began": wall_us(began, self.offset_ns),
+                ":now": wall_us(at, self.offset_ns),
+            })?;
+        Ok(())
+    }
+
+    fn server(&mut self, now: i64, server: &Tracked) -> rusqlite::Result<()> {
+        let run = match &server.run {
+            Some((key, generation)) => Some((self.key(key)?, int(*generation))),
+            None => None,
+        };
+        let processes: Vec<String> = server.processes.iter().map(ToString::to_string).collect();
+        let owner = server.owner.as_ref();
+        self.db
+            .prepare_cached(
+                "INSERT INTO servers (boot, pid, start, name, rule, processes, owner_pid, owner_start, owner_name,
+                                      owner_uid, owner_implied, key, generation, since)
+                 VALUES (:boot, :pid, :start, :name, :rule, :processes, :owner_pid, :owner_start, :owner_name,
+                         :owner_uid, :owner_implied, :key, :generation, :now)
+                 ON CONFLICT (boot, pid, start) DO UPDATE SET
+                   name = excluded.name, rule = excluded.rule, processes = excluded.processes,
+                   owner_pid = excluded.owner_pid, owner_start = excluded.owner_start,
+                   owner_name = excluded.owner_name, owner_uid = excluded.owner_uid,
+                   owner_implied = excluded.owner_implied, key = excluded.key, generation = excluded.generation
+                 WHERE ended IS NULL",
+            )?
+            .execute(named_params! {
+                ":boot": self.boot, ":pid": server.id.pid, ":start": int(server.id.start),
+                ":name": server.name, ":rule": server.rule, ":processes": processes.join(" "),
+                ":owner_pid": owner.map(|o| o.main.pid), ":owner_start": owner.map(|o| int(o.main.start)),
+                ":owner_name": owner.map(|o| &o.name), ":owner_uid": owner.map(|o| o.uid),
+                ":owner_implied": owner.map(|o| o.implied),
+                ":key": run.map(|(key, _)| key), ":generation": run.map(|(_, generation)| generation),
+                ":now": now,
+            })?;
+        Ok(())
+    }
+
+    /// A verdict counts even on a server that was never told: the telling may have been lost to a full disk.
+    fn meet(&self, now: i64, server: ProcessId) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO servers (boot, pid, start, name, rule, processes, since)
+                 VALUES (?1, ?2, ?3, '', '', '', ?4) ON CONFLICT (boot, pid, start) DO NOTHING",
+            )?
+            .execute(params![self.boot, server.pid, int(server.start), now])?;
+        Ok(())
+    }
+
+    fn ended(&self, now: i64, server: ProcessId, end: &End) -> rusqlite::Result<()> {
+        let (how, signal, took_ms, freed, freed_pss) = match end {
+            End::Exited => ("exited", None, None, None, None),
+            End::OrphanExited => ("orphan_exited", None, None, None, None),
+            End::Unseen => ("unseen", None, None, None, None),
+            End::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes } => {
+                ("reaped", *signal, *took_ms, Some(*freed_bytes), *freed_pss_bytes)
+            }
+        };
+        let signal = signal.map(|signal| json(&signal)).transpose()?;
+        // Its processes are of no use any more.
+        self.change(
+            server,
+            "UPDATE servers SET ended = ?4, how = ?5, signal = ?6, took_ms = ?7, freed = ?8, freed_pss = ?9,
+                    processes = NULL
+             WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+            params![now, how, signal, took_ms.map(int), freed.map(int), freed_pss.map(int)],
+        )
+    }
+
+    fn lost(&self, now: i64, losses: &Losses) -> rusqlite::Result<()> {
+        let Losses { fork, exec, exit, setsid, member } = *losses;
+        self.db
+            .prepare_cached("INSERT OR IGNORE INTO losses VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![now, int(fork), int(exec), int(exit), int(setsid), int(member)])?;
+        Ok(())
+    }
+
+    /// Carries out `sql` on one server: its identity is ?1 to ?3, the rest follows.
+    fn change(&self, server: ProcessId, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
+        let start = int(server.start);
+        let mut all: Vec<&dyn rusqlite::ToSql> = vec![&self.boot, &server.pid, &start];
+        all.extend(rest);
+        self.db.prepare_cached(sql)?.execute(all.as_slice())?;
+        Ok(())
+    }
+
+    fn key(&mut self, key: &RunKey) -> rusqlite::Result<i64> {
+        if let Some(id) = self.keys.get(key) {
+            return Ok(*id);
+        }
+        let text = json(key)?;
+        let find = |db: &Connection| {
+            db.prepare_cached("SELECT id FROM keys WHERE key = ?1")?
+                .query_row([&text], |row| row.get::<_, i64>(0))
+                .optional()
+        };
+        let id = match find(self.db)? {
+            Some(id) => id,
+            None => self.db.prepare_cached("INSERT INTO keys (key) VALUES (?1)")?.insert([&text])?,
+        };
+        self.keys.insert(key.clone(), id);
+        Ok(id)
+    }
+}

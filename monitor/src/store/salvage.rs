@@ -1,0 +1,64 @@
+//! What can still be read in a damaged store: runs, so that no number is given twice, and servers that were followed.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, types::Value};
+
+use super::schema::{self, STEPS};
+
+/// What is copied, row by row until one cannot be read; what refers to another table comes after it.
+const TABLES: [(&str, &str); 4] = [
+    ("boots", "SELECT * FROM boots"),
+    ("keys", "SELECT * FROM keys"),
+    ("runs", "SELECT * FROM runs"),
+    ("servers", "SELECT * FROM servers WHERE ended IS NULL"),
+];
+
+/// Copies into the new store `db` what the damaged file `from` still tells; how many runs.
+pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64> {
+    let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    if schema::version(&old)? != schema::newest(STEPS) {
+        return Ok(0);
+    }
+    let change = db.transaction()?;
+    // The new file has this boot and this daemon in it: the old numbers of boots have to fit.
+    let (boot, id): (String, i64) =
+        change.query_row("SELECT boot, id FROM boots", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut runs = 0;
+    change.execute_batch("DELETE FROM boots")?;
+    for (table, select) in TABLES {
+        let copied = copy(&old, &change, table, select)?;
+        if table == "boots" {
+            change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [&boot])?;
+            change.execute(
+                "UPDATE daemons SET boot = (SELECT id FROM boots WHERE boot = ?1) WHERE boot = ?2",
+                rusqlite::params![boot, id],
+            )?;
+        }
+        if table == "runs" {
+            runs = copied;
+        }
+    }
+    // What makes no sense alone.
+    change.execute_batch("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)")?;
+    change.commit()?;
+    Ok(runs)
+}
+
+fn copy(old: &Connection, new: &Connection, table: &str, select: &str) -> rusqlite::Result<u64> {
+    let Ok(mut read) = old.prepare(select) else { return Ok(0) };
+    let columns = read.column_count();
+    let marks = vec!["?"; columns].join(", ");
+    let mut write = new.prepare(&format!("INSERT OR IGNORE INTO {table} VALUES ({marks})"))?;
+    let mut copied = 0;
+    let Ok(mut rows) = read.query([]) else { return Ok(0) };
+    // The first row that cannot be read ends it.
+    while let Ok(Some(row)) = rows.next() {
+        let values: rusqlite::Result<Vec<Value>> = (0..columns).map(|column| row.get(column)).collect();
+        let Ok(values) = values else { break };
+        if write.execute(rusqlite::params_from_iter(values)).is_ok_and(|n| n > 0) {
+            copied += 1;
+        }
+    }
+    Ok(copied)
+}

@@ -1,0 +1,67 @@
+//! The tables, and the way from every earlier version of them to this one.
+//!
+//! Times are microseconds of the wall clock since 1970, as the daemon that wrote them saw it; `daemons.offset_ns` leads back to
+//! `CLOCK_BOOTTIME`. A step, once released, is never changed: what is to be different is another step.
+
+use rusqlite::Connection;
+
+/// The steps: the n-th leads from version n - 1 to version n (`user_version`).
+pub(super) const STEPS: &[&str] = &[V1];
+
+const V1: &str = "
+-- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
+CREATE TABLE boots (id INTEGER PRIMARY KEY, boot TEXT NOT NULL UNIQUE);
+-- Whose runs are numbered together, as JSON.
+CREATE TABLE keys (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
+CREATE TABLE daemons (
+    id INTEGER PRIMARY KEY, boot INTEGER NOT NULL, version TEXT NOT NULL, offset_ns INTEGER NOT NULL,
+    started INTEGER NOT NULL, stopped INTEGER
+);
+CREATE TABLE runs (
+    key INTEGER NOT NULL, generation INTEGER NOT NULL, agent TEXT NOT NULL, uid INTEGER NOT NULL,
+    pid INTEGER NOT NULL, start INTEGER NOT NULL, invocation TEXT, alive INTEGER NOT NULL,
+    boot INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER,
+    PRIMARY KEY (key, generation)
+) WITHOUT ROWID;
+CREATE TABLE servers (
+    id INTEGER PRIMARY KEY, boot INTEGER NOT NULL, pid INTEGER NOT NULL, start INTEGER NOT NULL,
+    name TEXT NOT NULL, rule TEXT NOT NULL, processes TEXT,
+    owner_pid INTEGER, owner_start INTEGER, owner_name TEXT, owner_uid INTEGER, owner_implied INTEGER,
+    key INTEGER, generation INTEGER, since INTEGER NOT NULL,
+    judged INTEGER, evidence TEXT, guards TEXT, rss INTEGER, pss INTEGER,
+    reaping INTEGER, failed_pid INTEGER, failure TEXT,
+    ended INTEGER, how TEXT, signal TEXT, took_ms INTEGER, freed INTEGER, freed_pss INTEGER,
+    UNIQUE (boot, pid, start)
+);
+CREATE INDEX servers_followed ON servers (boot) WHERE ended IS NULL;
+CREATE INDEX servers_ended ON servers (ended) WHERE ended IS NOT NULL;
+CREATE TABLE losses (
+    at INTEGER NOT NULL, forks INTEGER NOT NULL, execs INTEGER NOT NULL, exits INTEGER NOT NULL,
+    setsids INTEGER NOT NULL, members INTEGER NOT NULL,
+    PRIMARY KEY (at, forks, execs, exits, setsids, members)
+) WITHOUT ROWID;
+";
+
+/// The newest version there is.
+pub(super) fn newest(steps: &[&str]) -> u32 {
+    u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}
+
+/// The version of a file; 0 of an empty one.
+pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
+    db.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Brings a file to the newest version, all steps or none. It must not be newer.
+pub(super) fn migrate(db: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    let from = version(db)?;
+    if from >= newest(steps) {
+        return Ok(());
+    }
+    let change = db.transaction()?;
+    for step in steps.iter().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
+        change.execute_batch(step)?;
+    }
+    change.pragma_update(None, "user_version", newest(steps))?;
+    change.commit()
+}
