@@ -12,12 +12,15 @@ use clap_complete::Shell;
 
 use crate::{
     config::{DEFAULT_PATH as CONFIG, Listen},
-    duration::parse_duration,
+    duration::{parse_duration, parse_period},
     model::{RingSize, SetsidHook},
 };
 
 /// Where the lock against a second daemon is.
 pub const LOCK: &str = "/run/orphand/lock";
+
+/// Where the daemon keeps what outlives it.
+pub const STATE_DIR: &str = "/var/lib/orphand";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,6 +62,10 @@ const LONG_REAP: &str = "End orphans now, and what else is asked for
 Shows which servers that means, asks, ends exactly those, waits, and tells what became of them. What a guard \
 protects stays, whoever asks. The running daemon does it; without one it is done from the evidence in /proc \
 alone. Ends with status 1 if something stays that was to be ended.";
+const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the daemon's store
+
+A line for each run of an agent: what it left behind, what was ended, what that gave back; then the orphans \
+that are still there or made trouble, and the latest of the rest. Works beside a running daemon and without one.";
 
 const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
@@ -92,6 +99,9 @@ pub enum Verb {
     /// End orphans now, and what else is asked for
     #[command(long_about = LONG_REAP)]
     Reap(Reap),
+    /// Show past runs, orphans and what was freed, from the daemon's store
+    #[command(long_about = LONG_HISTORY)]
+    History(History),
     /// Run a recorded trace through the same engine
     #[command(long_about = LONG_REPLAY)]
     Replay(Replay),
@@ -218,6 +228,27 @@ pub struct Status {
     /// Measure proportional memory, too (slow: 10 us for each resident megabyte)
     #[arg(long)]
     pub pss: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand history`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand history
+  sudo orphand history --since 24h --agent claude
+  sudo orphand history --since 90d --json | jq '.runs[] | select(.orphans > 0)'")]
+pub struct History {
+    /// How far to look back: 90m, 24h, 7d, 4w
+    #[arg(long, value_name = "DUR", value_parser = parse_period, default_value = "7d")]
+    pub since: Duration,
+    /// Only agents with this name, or of this systemd unit
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Where the daemon keeps its store
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
+    pub state_dir: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

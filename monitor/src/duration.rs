@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
 /// The longest that makes sense for a grace or a timeout.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Longer than any store remembers, and short enough for every calendar.
+const HUNDRED_YEARS: Duration = Duration::from_secs(36_525 * 24 * 60 * 60);
 
 /// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +32,17 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let signed: SignedDuration = text.parse().map_err(|_| syntax())?;
     let duration = Duration::try_from(signed).map_err(|_| syntax())?;
     if duration > LONGEST { Err(DurationError::TooLong(text.to_owned())) } else { Ok(duration) }
+}
+
+/// Reads a time to look back: `90m`, `24h`, `7d`, `4w`; a day has 24 hours. At most a hundred years.
+pub fn parse_period(text: &str) -> Result<Duration, DurationError> {
+    let syntax = || DurationError::Syntax(text.to_owned());
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("ago") {
+        return Err(syntax());
+    }
+    let span: Span = text.parse().map_err(|_| syntax())?;
+    let signed = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| syntax())?;
+    Duration::try_from(signed).ok().filter(|period| *period <= HUNDRED_YEARS).ok_or_else(syntax)
 }
 
 /// Writes a duration so that [`parse_duration`] reads it back.
@@ -67,6 +81,19 @@ mod tests {
             assert_eq!(duration, Duration::from_millis(millis), "{text}");
             assert_eq!(format_duration(duration), written);
             assert_eq!(parse_duration(written), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn a_time_to_look_back_may_be_long() {
+        let hour = 3600;
+        for (text, seconds) in
+            [("90m", 5400), ("24h", 24 * hour), ("7d", 168 * hour), ("4w", 672 * hour), ("1d 2h", 26 * hour)]
+        {
+            assert_eq!(parse_period(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "7", "-7d", "7d ago", "1mo", "200000w", "99999999999999999999s"] {
+            assert_eq!(parse_period(text), Err(DurationError::Syntax(text.into())), "{text}");
         }
     }
 

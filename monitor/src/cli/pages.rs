@@ -31,8 +31,12 @@ const ENVIRONMENT: [(&str, &str); 2] = [
     ("NO_COLOR", "No colours, if set to anything."),
 ];
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     (crate::config::DEFAULT_PATH, "The configuration; the built-in defaults hold where it is absent."),
+    (
+        "/var/lib/orphand/orphand.db",
+        "What outlives the daemon: runs and their numbers, orphans, what was freed.",
+    ),
     (super::LOCK, "Held by the running daemon, with its process number in it."),
 ];
 

@@ -46,6 +46,8 @@ fn every_verb_is_there_and_no_other() {
         "status --json --pss --socket s",
         "reap --agent a --generation 3 --pid 4 --include-active --dry-run --yes --json --socket s",
         "run --listen none --socket s --state-dir d",
+        "history",
+        "history --since 24h --agent claude --state-dir d --json",
         "replay t --format text",
         "config check",
         "config check f --json",
@@ -56,7 +58,15 @@ fn every_verb_is_there_and_no_other() {
     ] {
         parse(&format!("orphand {line}")).unwrap();
     }
-    for line in ["history", "doctor", "run --listen 9477", "run --hook x", "reap --generation x", "replay"] {
+    let wrong = [
+        "doctor",
+        "history --since 10",
+        "run --listen 9477",
+        "run --hook x",
+        "reap --generation x",
+        "replay",
+    ];
+    for line in wrong {
         let error = parse(&format!("orphand {line}")).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
     }
@@ -111,6 +121,7 @@ fn help() {
         "orphand scan --help",
         "orphand status --help",
         "orphand reap --help",
+        "orphand history --help",
         "orphand config --help",
     ];
     insta::assert_snapshot!(pages.map(|page| format!("$ {page}\n{}", help(page))).join("\n"));
@@ -147,6 +158,7 @@ fn a_page_for_every_verb() {
         "orphand-config-check.1",
         "orphand-config-show.1",
         "orphand-config.1",
+        "orphand-history.1",
         "orphand-man.1",
         "orphand-reap.1",
         "orphand-replay.1",

@@ -1,6 +1,7 @@
 //! The verbs, carried out.
 
 mod ask;
+mod history;
 mod look;
 mod reap;
 mod run;
@@ -24,6 +25,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Tree(flags) => look::tree(&flags),
         Verb::Status(flags) => ask::status(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
+        Verb::History(flags) => history::history(&flags),
         Verb::Replay(flags) => trace::replay(&flags),
         Verb::Config(verb) => config(verb),
         Verb::Completions { shell } => {

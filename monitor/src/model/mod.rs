@@ -6,6 +6,7 @@ mod control;
 mod event;
 mod exchange;
 mod fact;
+mod history;
 mod id;
 mod image;
 mod kernel_side;
@@ -26,6 +27,7 @@ pub use exchange::{
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };
+pub use history::{Account, DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
 pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};

@@ -13,7 +13,7 @@ use std::{fmt::Write as _, time::Duration};
 use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(super) use words::{agent_name, evidence, guard};
+pub(super) use words::{agent_name, evidence, guard, sent};
 
 use super::{Format, paint, paint::Paint, text, wall::Wall};
 use crate::model::{BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};

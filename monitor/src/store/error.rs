@@ -115,12 +115,14 @@ impl StoreError {
 /// Whether the content of the file is at fault: its structure, or what is in it.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SchemaChanged)
-    ) || matches!(
-        error,
-        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
-    ) || error.to_string().contains("no such table")
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+        || matches!(
+            error,
+            FromSqlConversionFailure(..)
+                | IntegralValueOutOfRange(..)
+                | InvalidColumnType(..)
+                | Utf8Error(..)
+        )
+        || error.to_string().contains("no such table")
         || error.to_string().contains("no such column")
 }

@@ -32,6 +32,8 @@ use crate::clock;
 const SETTLE: Duration = Duration::from_secs(5);
 /// So many facts at once are worked on without delay.
 const MANY: usize = 500;
+/// Between two steps of deleting.
+const PAUSE: Duration = Duration::from_micros(200);
 /// Tries to copy the log while the daemon writes.
 const TRIES: usize = 4;
 
@@ -234,8 +236,8 @@ impl Work {
             if !more {
                 return Ok(());
             }
-            // Whoever waits for the gate has the next turn.
-            thread::yield_now();
+            // Whoever waits for the gate has the next turn: the lock alone is not fair.
+            thread::sleep(PAUSE);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Two promises. What [`Store::commit`] has said yes to survives SIGKILL at any instant: it is in the write-ahead log, in the
 //! kernel's hands. And no disk holds up a verdict: the daemon's own connection never calls fsync(2), never copies the log into
-//! the file, never deletes; the [`keeper`]'s thread does, and takes the [`Gate`] for moments only. After a power failure the
+//! the file, never deletes; the keeper's thread does, and takes the gate for moments only. After a power failure the
 //! last seconds may be missing; the file is whole.
 //!
 //! A file that is damaged is set aside and a new one begun; a disk that is full costs what does not fit into memory.
@@ -32,7 +32,7 @@ use crate::{
     model::{BootTime, Fact, Knowledge},
 };
 use facts::{Keys, Scribe};
-use keeper::{Gate, Keeper};
+use keeper::Keeper;
 
 /// Facts that wait in memory when they cannot be written. Beyond it the oldest go, those that tell numbers of runs last.
 const PENDING: usize = 4096;

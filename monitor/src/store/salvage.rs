@@ -4,14 +4,18 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, types::Value};
 
-use super::schema::{self, STEPS};
+use super::{
+    knowledge,
+    schema::{self, STEPS},
+};
 
-/// What is copied, row by row until one cannot be read; what refers to another table comes after it.
-const TABLES: [(&str, &str); 4] = [
-    ("boots", "SELECT * FROM boots"),
-    ("keys", "SELECT * FROM keys"),
-    ("runs", "SELECT * FROM runs"),
-    ("servers", "SELECT * FROM servers WHERE ended IS NULL"),
+/// What is copied, row by row from the latest back until one cannot be read, then from the oldest on; what refers to another
+/// table comes after it.
+const TABLES: [(&str, &str, &str); 4] = [
+    ("boots", "SELECT * FROM boots", "id"),
+    ("keys", "SELECT * FROM keys", "id"),
+    ("runs", "SELECT * FROM runs", "key, generation"),
+    ("servers", "SELECT * FROM servers WHERE ended IS NULL", "id"),
 ];
 
 /// Copies into the new store `db` what the damaged file `from` still tells; how many runs.
@@ -26,8 +30,10 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
         change.query_row("SELECT boot, id FROM boots", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut runs = 0;
     change.execute_batch("DELETE FROM boots")?;
-    for (table, select) in TABLES {
-        let copied = copy(&old, &change, table, select)?;
+    for (table, select, order) in TABLES {
+        let latest = format!("{select} ORDER BY {}", order.replace(',', " DESC,") + " DESC");
+        let mut copied = copy(&old, &change, table, &latest)?;
+        copied += copy(&old, &change, table, &format!("{select} ORDER BY {order}"))?;
         if table == "boots" {
             change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [&boot])?;
             change.execute(
@@ -41,6 +47,9 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
     }
     // What makes no sense alone.
     change.execute_batch("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)")?;
+    // What cannot be understood must not come into the new one.
+    let boot = change.query_row("SELECT id FROM boots WHERE boot = ?1", [&boot], |row| row.get(0))?;
+    knowledge::read(&change, boot)?;
     change.commit()?;
     Ok(runs)
 }

@@ -61,6 +61,8 @@ enum Part {
     Engine,
     /// A scrape of the metrics with 600 servers in 64 generations.
     Scrape,
+    /// The store: time for a fact, growth, start-up with 100,000 rows.
+    Store,
 }
 
 /// The programs that are measured and that measure.
@@ -131,6 +133,7 @@ impl Part {
             Self::Rest => rest::rest(bench),
             Self::Engine => of_cargo("engine"),
             Self::Scrape => of_cargo("scrape"),
+            Self::Store => of_cargo("store"),
         }
     }
 }

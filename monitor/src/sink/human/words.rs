@@ -87,7 +87,7 @@ pub(super) fn ending(exit_code: Option<u8>, signal: Option<u8>) -> String {
 }
 
 /// A signal orphand sends.
-pub(super) const fn sent(signal: Signal) -> &'static str {
+pub(in crate::sink) const fn sent(signal: Signal) -> &'static str {
     match signal {
         Signal::Term => "SIGTERM",
         Signal::Kill => "SIGKILL",

@@ -1,1 +1,107 @@
+//! The store on real files.
+
+mod bounds;
+mod damage;
+mod full;
+mod killed;
+mod meaning;
+mod past;
+mod versions;
+
+use std::path::Path;
+
 use super::*;
+use crate::model::{End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, Unit};
+
+pub(super) const BOOT: &str = "0c8a1b9e-0000-4000-8000-000000000001";
+/// 2026-07-27T12:00:00Z at boot.
+pub(super) const OFFSET: i64 = 1_785_153_600_000_000_000;
+
+/// However long ago the stories of the tests are.
+const EVER: Limits = Limits { age: Duration::from_secs(u32::MAX as u64), bytes: u64::MAX };
+
+pub(super) fn open_in(dir: &Path, boot: &str, offset_ns: i64) -> Result<(Store, Opening), StoreError> {
+    Store::open_within(dir, boot, offset_ns, EVER)
+}
+
+pub(super) fn open(dir: &Path) -> Store {
+    let (store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
+    assert_eq!(opening.set_aside, None);
+    store
+}
+
+pub(super) fn tell(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {
+    for (seconds, fact) in facts {
+        store.remember(at(seconds), &fact);
+    }
+    store.commit().unwrap();
+}
+
+pub(super) const fn at(seconds: u64) -> BootTime {
+    BootTime(seconds * 1_000_000_000)
+}
+
+pub(super) fn claude() -> RunKey {
+    RunKey::Agent { name: "claude".to_owned(), uid: 1000 }
+}
+
+pub(super) fn unit() -> RunKey {
+    RunKey::Unit(Unit { manager: String::new(), name: "bot.service".to_owned() })
+}
+
+pub(super) fn run(key: RunKey, generation: u64, alive: bool) -> Fact {
+    let invocation_id = matches!(key, RunKey::Unit(_)).then(|| format!("{generation:032x}"));
+    let main = ProcessId::new(100 + u32::try_from(generation).unwrap(), generation * 100);
+    Fact::Run {
+        run: Run { key, generation, agent: "claude".to_owned(), uid: 1000, main, invocation_id, alive },
+    }
+}
+
+pub(super) fn id(pid: u32) -> ProcessId {
+    ProcessId::new(pid, u64::from(pid) * 10)
+}
+
+pub(super) fn tracked(pid: u32, key: RunKey, generation: u64) -> Tracked {
+    Tracked {
+        id: id(pid),
+        name: "server-filesystem".to_owned(),
+        rule: "npm-mcp".to_owned(),
+        processes: vec![id(pid), id(pid + 1)],
+        owner: Some(TrackedOwner { main: id(7), name: "claude".to_owned(), uid: 1000, implied: false }),
+        run: Some((key, generation)),
+    }
+}
+
+pub(super) fn server(pid: u32, key: RunKey, generation: u64) -> Fact {
+    Fact::Server { server: tracked(pid, key, generation) }
+}
+
+pub(super) fn orphan(pid: u32, guards: &[Guard]) -> Fact {
+    Fact::Orphan {
+        server: id(pid),
+        evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
+        guards: guards.to_vec(),
+        rss_bytes: 1_000_000,
+        pss_bytes: Some(400_000),
+    }
+}
+
+pub(super) fn reaped(pid: u32) -> Fact {
+    let end = End::Reaped {
+        signal: Some(Signal::Term),
+        took_ms: Some(42),
+        freed_bytes: 1_000_000,
+        freed_pss_bytes: Some(400_000),
+    };
+    Fact::Ended { server: id(pid), end }
+}
+
+/// A server's whole life as an orphan that is ended.
+pub(super) fn life(pid: u32, key: &RunKey, generation: u64) -> [Fact; 4] {
+    [server(pid, key.clone(), generation), orphan(pid, &[]), Fact::Reaping { server: id(pid) }, reaped(pid)]
+}
+
+/// One number that a query gives.
+pub(super) fn number(dir: &Path, sql: &str) -> i64 {
+    rusqlite::Connection::open(dir.join(place::FILE)).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+}

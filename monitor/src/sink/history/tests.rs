@@ -1,0 +1,121 @@
+//! The past as a person and as a program sees it.
+
+use super::*;
+use crate::model::{Account, DaemonLife, Evidence, Guard, PastLoss, Signal};
+
+fn time(text: &str) -> Timestamp {
+    format!("2026-11-21T{text}Z").parse().unwrap()
+}
+
+fn claude(generation: u64) -> RunView {
+    RunView {
+        agent: "claude".to_owned(),
+        generation: Some(generation),
+        uid: Some(1000),
+        unit: None,
+        manager: None,
+        invocation_id: None,
+    }
+}
+
+fn orphan(name: &str, judged: &str, outcome: Outcome) -> PastOrphan {
+    PastOrphan {
+        id: "1234@229468".to_owned(),
+        name: name.to_owned(),
+        rule: "npm-mcp".to_owned(),
+        run: Some(claude(2)),
+        owner: Some("claude".to_owned()),
+        judged: time(judged),
+        evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
+        guards: Vec::new(),
+        rss_bytes: 197_132_288,
+        pss_bytes: Some(80_000_000),
+        failure: None,
+        outcome,
+        ended: None,
+    }
+}
+
+const REAPED: Outcome = Outcome::Reaped {
+    signal: Some(Signal::Term),
+    took_ms: Some(42),
+    freed_bytes: 197_132_288,
+    freed_pss_bytes: Some(80_000_000),
+};
+
+fn past() -> History {
+    let unit = RunView {
+        uid: None,
+        unit: Some("bot.service".to_owned()),
+        invocation_id: Some("0".repeat(32)),
+        ..claude(64)
+    };
+    let account = |servers, orphans, reaped, left| Account {
+        servers,
+        orphans,
+        reaped,
+        freed_bytes: reaped * 197_132_288,
+        freed_pss_bytes: reaped * 80_000_000,
+        left,
+    };
+    let run = |run, started, ended: Option<&str>, account| PastRun {
+        run,
+        started: time(started),
+        ended: ended.map(time),
+        account,
+    };
+    let mut orphans: Vec<_> = (0..12).map(|_| orphan("server-filesystem", "08:12:44", REAPED)).collect();
+    let guards = vec![Guard::Listening, Guard::WeakEvidence];
+    orphans.insert(0, PastOrphan { guards, ..orphan("\u{1b}[2Jevil", "08:12:43", Outcome::Stays) });
+    let failure = Some("pid 7: not permitted".to_owned());
+    orphans.push(PastOrphan { failure, run: None, ..orphan("time", "08:20:00", Outcome::Ending) });
+    let daemon = |started, stopped: Option<&str>| DaemonLife {
+        started: time(started),
+        stopped: stopped.map(time),
+        version: "0.1.0".to_owned(),
+        boot_id: "b".to_owned(),
+    };
+    History {
+        since: Some(time("00:00:00")),
+        runs: vec![
+            run(claude(1), "05:00:00", Some("05:00:07.5"), Account::default()),
+            run(claude(2), "06:00:00", Some("08:12:33"), account(14, 13, 12, 1)),
+            run(unit, "08:12:34", None, account(14, 0, 0, 0)),
+        ],
+        unaccounted: account(1, 1, 0, 1),
+        orphans,
+        daemons: vec![
+            daemon("04:00:00", None),
+            daemon("05:00:00", Some("06:00:00")),
+            daemon("06:00:01", None),
+        ],
+        losses: vec![PastLoss { at: time("07:00:00"), records: Losses { exec: 3, ..Losses::default() } }],
+    }
+}
+
+#[test]
+fn tables() {
+    let shown = render(&past(), time("09:00:00"), &TimeZone::UTC, Paint::new(false));
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn nothing() {
+    let shown = render(&History::default(), time("09:00:00"), &TimeZone::UTC, Paint::new(true));
+    assert_eq!(shown, "no runs, no MCP servers, no orphans.\n");
+}
+
+/// Times are RFC 3339, names are those of the events, and nothing in it acts on a terminal.
+#[test]
+fn as_json() {
+    let text = json(&past()).unwrap();
+    assert!(!text.contains(|c: char| c != '\n' && text::is_hostile(c)));
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["runs"][1]["ended"], "2026-11-21T08:12:33Z");
+    assert_eq!(
+        (&value["runs"][1]["reaped"], &value["runs"][1]["run"]["generation"]),
+        (&12.into(), &2.into())
+    );
+    assert_eq!(value["orphans"][1]["outcome"], "reaped");
+    assert_eq!(serde_json::from_value::<History>(value).unwrap(), past());
+}

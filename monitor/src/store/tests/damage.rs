@@ -1,0 +1,189 @@
+//! Files that are no store any more.
+
+use std::{fs, os::unix::fs::FileExt as _};
+
+use super::*;
+
+/// A store with a few hundred rows in it, closed. The directory goes with it.
+fn written() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    tell(&mut store, (1..=300).map(|n| (n, run(claude(), n, false))));
+    let lives = (1..=300).flat_map(|n| life(n * 10, &claude(), u64::from(n)).map(|fact| (400, fact)));
+    tell(&mut store, lives);
+    drop(store);
+    assert!(!dir.path().join("orphand.db-wal").exists());
+    dir
+}
+
+/// Four pages of it.
+fn garbage() -> Vec<u8> {
+    (0..4096_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}
+
+fn harm(dir: &Path, name: &str, harm: impl FnOnce(&fs::File, u64)) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(dir.join(name)).unwrap();
+    let bytes = file.metadata().unwrap().len();
+    harm(&file, bytes);
+}
+
+/// It opens, says what it did with the old one, and works; the second time there is nothing to say.
+fn set_aside(dir: &Path) -> SetAside {
+    let (mut store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
+    let aside = opening.set_aside.expect("it was taken for a good one");
+    let line = aside.to_string();
+    assert!(
+        line.starts_with(&format!("the store {} was damaged (", dir.join("orphand.db").display())),
+        "{line}"
+    );
+    assert!(!line.contains('\n'), "{line}");
+    assert!(aside.aside.exists() && aside.aside != dir.join("orphand.db"));
+    let next = store.knowledge().runs.iter().map(|run| run.run.generation).max().unwrap_or(0) + 1;
+    tell(&mut store, [(500, run(claude(), next, true))]);
+    drop(store);
+    let known = open(dir).knowledge();
+    assert_eq!(known.runs.last().unwrap().run.generation, next);
+    aside
+}
+
+#[test]
+fn a_good_one_is_left_alone() {
+    let dir = written();
+    assert_eq!(open(dir.path()).knowledge().runs.len(), 300);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().flatten().count(), 1);
+}
+
+#[test]
+fn a_zeroed_header() {
+    let dir = written();
+    harm(dir.path(), "orphand.db", |file, _| file.write_all_at(&[0; 100], 0).unwrap());
+    assert_eq!(set_aside(dir.path()).runs, 0);
+}
+
+#[test]
+fn something_else() {
+    let dir = written();
+    fs::write(dir.path().join("orphand.db"), "ceci n'est pas une base de données".repeat(500)).unwrap();
+    set_aside(dir.path());
+}
+
+#[test]
+fn cut_short() {
+    for keep in [100, 4096, 20_000] {
+        let dir = written();
+        harm(dir.path(), "orphand.db", |file, bytes| {
+            assert!(bytes > keep);
+            file.set_len(keep).unwrap();
+        });
+        set_aside(dir.path());
+    }
+}
+
+#[test]
+fn garbage_in_the_middle() {
+    let dir = written();
+    harm(dir.path(), "orphand.db", |file, bytes| {
+        file.write_all_at(&garbage(), bytes / 4 * 3 / 4096 * 4096).unwrap();
+    });
+    // The runs lie elsewhere in the file, and are saved: no number is given again.
+    let aside = set_aside(dir.path());
+    assert_eq!(aside.runs, 300, "{aside}");
+    assert_eq!(number(dir.path(), "SELECT max(generation) FROM runs"), 301);
+}
+
+#[test]
+fn a_text_that_cannot_be_understood() {
+    let dir = written();
+    let db = rusqlite::Connection::open(dir.path().join("orphand.db")).unwrap();
+    db.execute("UPDATE keys SET key = 'nobody'", []).unwrap();
+    drop(db);
+    set_aside(dir.path());
+}
+
+/// What the log has behind the garbage is lost; what is before it is not, and the file is whole.
+#[test]
+fn a_damaged_log() {
+    let dir = written();
+    let mut store = open(dir.path());
+    tell(&mut store, [(500, run(claude(), 301, true))]);
+    let log = fs::read(dir.path().join("orphand.db-wal")).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    for zeroed in [0..32, 24..log.len(), log.len() / 2..log.len()] {
+        fs::copy(dir.path().join("orphand.db"), copy.path().join("orphand.db")).unwrap();
+        let mut damaged = log.clone();
+        damaged[zeroed].fill(0x5a);
+        fs::write(copy.path().join("orphand.db-wal"), damaged).unwrap();
+        let runs = open(copy.path()).knowledge().runs;
+        assert_eq!(
+            runs.iter().take(300).map(|run| run.run.generation).collect::<Vec<_>>(),
+            (1..=300).collect::<Vec<_>>()
+        );
+    }
+}
+
+/// Found by the thread that reads all of a large file, or by a write: the next start sets it aside.
+#[test]
+fn found_while_it_ran() {
+    let dir = written();
+    place::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
+    let aside = set_aside(dir.path());
+    assert_eq!((aside.what.as_str(), aside.runs), ("row 7 missing", 300));
+}
+
+/// A file that is too large to be read as a whole at the start: the daemon runs on, keeps what happens in memory, and the
+/// next one begins anew with all the numbers.
+#[test]
+fn in_a_large_file_it_is_found_in_the_background() {
+    let dir = written();
+    let mut store = open(dir.path());
+    for first in (10_000..40_000).step_by(500) {
+        tell(
+            &mut store,
+            (first..first + 500).flat_map(|pid| life(pid, &claude(), 1).map(|fact| (400, fact))),
+        );
+    }
+    drop(store);
+    harm(dir.path(), "orphand.db", |file, bytes| {
+        assert!(bytes > 5 << 20, "{bytes}");
+        file.write_all_at(&garbage(), bytes / 2 / 4096 * 4096).unwrap();
+    });
+    let mut store = open(dir.path());
+    assert_eq!(store.knowledge().runs.len(), 300);
+    store.keeper.work();
+    store.remember(at(500), &run(claude(), 301, true));
+    let error = store.commit().unwrap_err();
+    assert!(error.is_damage(), "{error}");
+    assert_eq!(store.pending(), 1);
+    drop(store);
+    assert_eq!(set_aside(dir.path()).runs, 300);
+}
+
+#[test]
+fn few_damaged_ones_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..6 {
+        fs::write(dir.path().join("orphand.db"), "x".repeat(9000)).unwrap();
+        set_aside(dir.path());
+    }
+    let kept = fs::read_dir(dir.path())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().contains("damaged"));
+    assert_eq!(kept.count(), 3);
+}
+
+#[test]
+fn a_file_that_was_removed_is_said() {
+    let dir = written();
+    let mut store = open(dir.path());
+    fs::remove_file(dir.path().join("orphand.db")).unwrap();
+    tell(&mut store, [(500, run(claude(), 301, true))]);
+    store.keeper.work();
+    store.remember(at(501), &run(claude(), 302, true));
+    let error = store.commit().unwrap_err().to_string();
+    assert!(
+        error.ends_with("was removed or replaced while orphand ran: restart orphand to begin a new one"),
+        "{error}"
+    );
+    assert_eq!(store.pending(), 1);
+}

@@ -1,0 +1,87 @@
+//! A disk without space.
+
+use std::{fs, path::PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use super::*;
+
+/// A file system of one megabyte.
+struct Small(PathBuf);
+
+impl Small {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap().keep();
+        mount("orphand-test", &dir, "tmpfs", MountFlags::empty(), Some(c"size=1m,mode=700")).unwrap();
+        Self(dir)
+    }
+
+    /// Fills it to the last byte; what to remove to have space again.
+    fn fill(&self) -> PathBuf {
+        let ballast = self.0.join("ballast");
+        let mut file = fs::File::create(&ballast).unwrap();
+        while std::io::Write::write_all(&mut file, &[0; 512]).is_ok() {}
+        ballast
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        unmount(&self.0, UnmountFlags::DETACH).unwrap();
+        fs::remove_dir(&self.0).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn what_does_not_fit_waits_in_memory() {
+    let small = Small::new();
+    let dir = small.0.as_path();
+    let mut store = open(dir);
+    tell(&mut store, [(1, run(claude(), 1, true))]);
+    let ballast = small.fill();
+    let told = (2..400).map(|n| run(claude(), n, true));
+    told.for_each(|fact| store.remember(at(2), &fact));
+    let error = store.commit().unwrap_err();
+    let line = error.to_string();
+    assert!(matches!(error, StoreError::Full { .. }), "{line}");
+    assert!(line.ends_with("no space left; what happens is kept in memory until there is space"), "{line}");
+    assert_eq!(store.pending(), 398);
+    // At once again: not tried.
+    assert!(matches!(store.commit(), Err(StoreError::NotYet { pending: 398, .. })));
+
+    // What was there is whole meanwhile.
+    let past = history::history(dir, &crate::model::HistoryQuery::default()).unwrap();
+    assert_eq!(past.runs.len(), 1);
+
+    fs::remove_file(&ballast).unwrap();
+    store.retry = None;
+    store.commit().unwrap();
+    assert_eq!(store.pending(), 0);
+    drop(store);
+    assert_eq!(open(dir).knowledge().runs.len(), 399);
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn a_full_disk_at_the_start_is_one_line() {
+    let small = Small::new();
+    small.fill();
+    let error = open_in(&small.0, BOOT, OFFSET).unwrap_err().to_string();
+    assert!(!error.contains('\n'), "{error}");
+}
+
+/// Memory is bounded too; what tells numbers goes last.
+#[test]
+fn the_oldest_go_first_and_numbers_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    store.remember(at(1), &run(claude(), 1, true));
+    for pid in 10..10 + u32::try_from(PENDING).unwrap() {
+        store.remember(at(2), &server(pid, claude(), 1));
+    }
+    assert_eq!(store.pending(), PENDING);
+    store.commit().unwrap();
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
+    assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 11);
+}

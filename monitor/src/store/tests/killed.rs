@@ -1,0 +1,106 @@
+//! SIGKILL at random moments.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::process::ExitStatusExt as _,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use super::*;
+
+/// Tells the child below where to write.
+const DIRECTORY: &str = "ORPHAND_TEST_STORE";
+const KILLS: usize = 50;
+/// Servers of each run.
+const SERVERS: u32 = 3;
+
+/// Not a test by itself: the process that is killed. It takes the next number, writes it and the lives of its
+/// servers, says so once that is committed, and goes on.
+#[test]
+fn writes_until_it_is_killed() {
+    let Some(dir) = std::env::var_os(DIRECTORY) else { return };
+    let mut store = open(Path::new(&dir));
+    let mut out = std::io::stdout();
+    let known = store.knowledge();
+    // What was judged and not seen to end by the daemon before.
+    for server in known.servers {
+        store.remember(at(1), &Fact::Ended { server: server.server.id, end: End::Unseen });
+    }
+    let last = known.runs.iter().map(|run| run.run.generation).max().unwrap_or(0);
+    for generation in last + 1.. {
+        store.remember(at(generation), &run(claude(), generation, true));
+        store.commit().unwrap();
+        writeln!(out, "\nbegan {generation}").unwrap();
+        for n in 0..SERVERS {
+            let pid = u32::try_from(generation).unwrap() * 10 + n;
+            for fact in life(pid, &claude(), generation) {
+                store.remember(at(generation), &fact);
+                store.commit().unwrap();
+            }
+            writeln!(out, "reaped {pid}").unwrap();
+        }
+        store.remember(at(generation), &run(claude(), generation, false));
+        // Often, so that kills hit it.
+        if generation.is_multiple_of(20) {
+            store.keeper.work();
+        }
+    }
+}
+
+#[test]
+fn no_number_is_lost_or_given_twice_and_nothing_counts_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = std::process::id();
+    let (mut began, mut reaped) = (0, Vec::new());
+    for _ in 0..KILLS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "store::tests::killed::writes_until_it_is_killed", "--nocapture"])
+            .env(DIRECTORY, dir.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // An xorshift: some moment within the first hundred milliseconds of its work.
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut first =
+            lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("began ")).into_iter();
+        std::thread::sleep(Duration::from_micros(u64::from(random % 100_000)));
+        child.kill().unwrap();
+        for line in first.by_ref().chain(lines.map_while(Result::ok)) {
+            match line.split_once(' ') {
+                Some(("began", number)) => {
+                    let number: u64 = number.parse().unwrap();
+                    assert!(number > began, "{number} was given twice: {began} was the last");
+                    // What was committed and could not be said any more is one number at most for each kill.
+                    assert!(number <= began + 2, "{began} is followed by {number}");
+                    began = number;
+                }
+                Some(("reaped", pid)) => reaped.push(pid.parse::<u32>().unwrap()),
+                _ => {}
+            }
+        }
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+    assert!(began > u64::try_from(KILLS).unwrap(), "{began} runs in {KILLS} lives");
+
+    let mut store = open(dir.path());
+    let runs: Vec<u64> = store.knowledge().runs.iter().map(|run| run.run.generation).collect();
+    assert_eq!(runs, (1..=runs[runs.len() - 1]).collect::<Vec<_>>());
+    assert!(runs.contains(&began));
+    let count = |what: &str| number(dir.path(), &format!("SELECT count(*) FROM servers WHERE {what}"));
+    let all = count("true");
+    assert_eq!(all, count("pid IN (SELECT DISTINCT pid FROM servers)"));
+    assert_eq!(count("how = 'reaped' AND freed = 1000000 AND judged IS NOT NULL"), count("how = 'reaped'"));
+    // Each that was said to be reaped is; at most one more a life.
+    let told = i64::try_from(reaped.len()).unwrap();
+    let more = count("how = 'reaped'") - told;
+    assert!((0..=i64::try_from(KILLS).unwrap()).contains(&more), "{told} told, {more} more");
+    for pid in reaped {
+        assert_eq!(count(&format!("how = 'reaped' AND pid = {pid}")), 1, "{pid}");
+    }
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM daemons WHERE stopped IS NULL"), 51);
+}

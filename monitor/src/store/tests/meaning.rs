@@ -1,0 +1,178 @@
+//! What facts mean for the next daemon.
+
+use super::*;
+use crate::model::{RememberedOrphan, RememberedServer};
+
+#[test]
+fn the_next_daemon_knows_what_was_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    assert_eq!(store.knowledge(), Knowledge::default());
+    tell(
+        &mut store,
+        [
+            (1, run(claude(), 1, false)),
+            (2, run(claude(), 2, true)),
+            (2, run(unit(), 1, true)),
+            (3, server(10, claude(), 1)),
+            (3, server(20, claude(), 2)),
+            (3, server(30, unit(), 1)),
+            (3, Fact::Server { server: Tracked { id: id(40), ..Tracked::default() } }),
+            (4, orphan(10, &[Guard::Observe])),
+            (5, orphan(30, &[])),
+            (6, Fact::Reaping { server: id(30) }),
+        ],
+    );
+    drop(store);
+    let known = open(dir.path()).knowledge();
+    let runs: Vec<_> =
+        known.runs.iter().map(|run| (&run.run.key, run.run.generation, run.run.alive)).collect();
+    assert_eq!(runs, [(&claude(), 1, false), (&claude(), 2, true), (&unit(), 1, true)]);
+    assert!(known.runs.iter().all(|run| run.this_boot));
+    let Fact::Run { run: told } = run(unit(), 1, true) else { panic!() };
+    assert_eq!(known.runs[2].run, told);
+    let case = |reaping| Some(RememberedOrphan { reaping, rss_bytes: 1_000_000, pss_bytes: Some(400_000) });
+    assert_eq!(
+        known.servers,
+        [
+            RememberedServer { server: tracked(10, claude(), 1), orphan: case(false) },
+            RememberedServer { server: tracked(20, claude(), 2), orphan: None },
+            RememberedServer { server: tracked(30, unit(), 1), orphan: case(true) },
+            RememberedServer { server: Tracked { id: id(40), ..Tracked::default() }, orphan: None },
+        ]
+    );
+}
+
+#[test]
+fn what_was_not_committed_is_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    tell(&mut store, [(1, run(claude(), 1, true))]);
+    store.remember(at(2), &run(claude(), 2, true));
+    assert_eq!(store.pending(), 1);
+    // As a daemon that is killed: nothing is closed, nothing flushed.
+    std::mem::forget(store);
+    assert_eq!(open(dir.path()).knowledge().runs.len(), 1);
+}
+
+#[test]
+fn telling_twice_is_telling_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let losses = crate::model::Losses { exec: 3, ..Default::default() };
+    let mut facts = vec![run(claude(), 1, true), run(claude(), 1, false), Fact::Lost { losses }];
+    facts.extend(life(10, &claude(), 1));
+    facts.push(Fact::ReapFailed { server: id(10), pid: 11, error: "late".to_owned() });
+    let all = |dir: &Path| {
+        let count = |table: &str| number(dir, &format!("SELECT count(*) FROM {table}"));
+        let sums = "SELECT sum(freed) * 1000 + sum(ended) % 1000 FROM servers";
+        (
+            ["runs", "servers", "losses"].map(count),
+            number(dir, sums),
+            number(dir, "SELECT sum(ended) FROM runs"),
+        )
+    };
+    tell(&mut store, (5..).zip(facts.clone()));
+    let once = all(dir.path());
+    tell(&mut store, (5..).zip(facts.clone()));
+    drop(store);
+    let mut store = open(dir.path());
+    tell(&mut store, (5..).zip(facts));
+    assert_eq!(all(dir.path()), once);
+    assert_eq!(once.0, [1, 1, 1]);
+}
+
+#[test]
+fn an_end_is_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let end = |end| Fact::Ended { server: id(10), end };
+    tell(&mut store, (1..).zip(life(10, &claude(), 1)));
+    tell(
+        &mut store,
+        [
+            (9, end(End::Unseen)),
+            (10, server(10, claude(), 2)),
+            (11, orphan(10, &[Guard::Observe])),
+            (12, Fact::Cleared { server: id(10) }),
+            (13, Fact::Reaping { server: id(10) }),
+        ],
+    );
+    assert_eq!(store.pending(), 0);
+    let unchanged = "SELECT count(*) FROM servers WHERE how = 'reaped' AND generation = 1 AND guards = '[]'
+                     AND judged IS NOT NULL AND ended / 1000000 = 1785153604";
+    assert_eq!(number(dir.path(), unchanged), 1);
+    drop(store);
+    assert_eq!(open(dir.path()).knowledge().servers, []);
+}
+
+#[test]
+fn one_that_was_cleared_is_no_orphan() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    tell(
+        &mut store,
+        [
+            (1, server(10, claude(), 1)),
+            (2, orphan(10, &[Guard::WeakEvidence])),
+            (3, Fact::Cleared { server: id(10) }),
+        ],
+    );
+    drop(store);
+    let known = open(dir.path()).knowledge();
+    assert_eq!(known.servers, [RememberedServer { server: tracked(10, claude(), 1), orphan: None }]);
+}
+
+/// Its servers ended with it; its numbers go on.
+#[test]
+fn another_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    tell(&mut store, [(1, run(claude(), 4, true)), (1, server(10, claude(), 4)), (2, orphan(10, &[]))]);
+    drop(store);
+    let (mut store, _) = open_in(dir.path(), "another", OFFSET + 3_600_000_000_000).unwrap();
+    let known = store.knowledge();
+    assert_eq!(known.servers, []);
+    let [run] = known.runs.as_slice() else { panic!("{known:?}") };
+    assert_eq!((run.run.generation, run.run.alive, run.this_boot), (4, true, false));
+    // The same number and birth again are another server.
+    tell(&mut store, [(1, server(10, claude(), 5))]);
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM servers"), 2);
+    drop(store);
+    let (mut store, _) = open_in(dir.path(), "another", OFFSET).unwrap();
+    assert_eq!(store.knowledge().servers.len(), 1);
+}
+
+#[test]
+fn nobody_else_may_read_or_write_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let above = tempfile::tempdir().unwrap();
+    let dir = above.path().join("state/orphand");
+    let mut store = open(&dir);
+    tell(&mut store, [(1, run(claude(), 1, true))]);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for file in ["orphand.db", "orphand.db-wal", "orphand.db-shm"] {
+        assert_eq!(mode(&dir.join(file)), 0o600, "{file}");
+    }
+    drop(store);
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o770)).unwrap();
+    let error = open_in(&dir, BOOT, OFFSET).unwrap_err().to_string();
+    let expected = format!(
+        "the state directory {} can be written by others: it must be orphand's alone (chown root, chmod 700)",
+        dir.display()
+    );
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_one_line() {
+    let error = open_in(Path::new("/proc/orphand"), BOOT, OFFSET).unwrap_err().to_string();
+    assert!(error.starts_with("cannot make the state directory /proc/orphand: "), "{error}");
+    assert!(error.ends_with("or name another directory with --state-dir"), "{error}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = open_in(&file, BOOT, OFFSET).unwrap_err().to_string();
+    assert!(error.starts_with("cannot use as the state directory") && !error.contains('\n'), "{error}");
+}

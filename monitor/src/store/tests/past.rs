@@ -1,0 +1,143 @@
+//! What `orphand history` reads.
+
+use super::{super::history::history, *};
+use crate::model::{HistoryQuery, Losses, Outcome};
+
+fn query() -> HistoryQuery {
+    HistoryQuery { since: None, agent: None, boot_id: Some(BOOT.to_owned()) }
+}
+
+fn time(seconds: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(OFFSET / 1_000_000_000 + seconds).unwrap()
+}
+
+/// Two runs of a service, one of an agent, an orphan of nobody.
+fn story(store: &mut Store) {
+    let mut facts = vec![
+        (1, run(unit(), 1, true)),
+        (2, run(claude(), 1, true)),
+        (3, server(10, unit(), 1)),
+        (3, server(20, unit(), 1)),
+        (3, server(30, unit(), 1)),
+        (3, server(40, claude(), 1)),
+        (10, run(unit(), 1, false)),
+        (11, run(unit(), 2, true)),
+        (20, orphan(10, &[])),
+        (20, orphan(20, &[])),
+        (21, orphan(30, &[Guard::Listening])),
+        (22, Fact::Reaping { server: id(10) }),
+        (22, Fact::Reaping { server: id(20) }),
+        (22, Fact::ReapFailed { server: id(20), pid: 21, error: "not permitted".to_owned() }),
+        (23, reaped(10)),
+        (24, Fact::Ended { server: id(40), end: End::Exited }),
+    ];
+    let nobodys = Tracked { run: None, owner: None, ..tracked(50, unit(), 0) };
+    facts.push((25, Fact::Server { server: nobodys }));
+    facts.push((26, orphan(50, &[Guard::WeakEvidence])));
+    facts.push((27, Fact::Lost { losses: Losses { exec: 3, ..Losses::default() } }));
+    tell(store, facts);
+}
+
+#[test]
+fn beside_a_running_daemon_and_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    story(&mut store);
+    let beside = history(dir.path(), &query()).unwrap();
+    store.stopped(at(30)).unwrap();
+    drop(store);
+    let mut after = history(dir.path(), &query()).unwrap();
+    assert_eq!(after.daemons[0].stopped.take(), Some(time(30)));
+    assert_eq!(beside, after);
+
+    let told: Vec<_> = beside
+        .runs
+        .iter()
+        .map(|run| {
+            let a = run.account;
+            (run.run.unit.as_deref(), run.run.generation, run.ended, [a.servers, a.orphans, a.reaped, a.left])
+        })
+        .collect();
+    let bot = Some("bot.service");
+    assert_eq!(
+        told,
+        [
+            (bot, Some(1), Some(time(10)), [3, 3, 1, 2]),
+            (None, Some(1), None, [1, 0, 0, 0]),
+            (bot, Some(2), None, [0, 0, 0, 0]),
+        ]
+    );
+    assert_eq!((beside.unaccounted.orphans, beside.unaccounted.left), (1, 1));
+    let sum = beside.sum();
+    assert_eq!((sum.servers, sum.freed_bytes, sum.freed_pss_bytes), (5, 1_000_000, 400_000));
+
+    let outcomes: Vec<_> =
+        beside.orphans.iter().map(|o| (o.id.as_str(), o.outcome, o.failure.as_deref())).collect();
+    let reaped = Outcome::Reaped {
+        signal: Some(Signal::Term),
+        took_ms: Some(42),
+        freed_bytes: 1_000_000,
+        freed_pss_bytes: Some(400_000),
+    };
+    assert_eq!(
+        outcomes,
+        [
+            ("10@100", reaped, None),
+            ("20@200", Outcome::Ending, Some("not permitted")),
+            ("30@300", Outcome::Stays, None),
+            ("50@500", Outcome::Stays, None),
+        ]
+    );
+    assert_eq!(beside.orphans[2].guards, [Guard::Listening]);
+    assert_eq!((beside.orphans[0].judged, beside.orphans[0].ended), (time(20), Some(time(23))));
+    assert_eq!((beside.losses[0].at, beside.losses[0].records.exec), (time(27), 3));
+}
+
+#[test]
+fn of_one_agent_and_of_late() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    story(&mut store);
+    let of = |agent: &str| {
+        let past = history(dir.path(), &HistoryQuery { agent: Some(agent.to_owned()), ..query() }).unwrap();
+        (past.runs.len(), past.orphans.len(), past.daemons.len())
+    };
+    assert_eq!(of("bot.service"), (2, 3, 0));
+    assert_eq!(of("claude"), (3, 3, 0));
+    assert_eq!(of("codex"), (0, 0, 0));
+    let since =
+        |seconds| history(dir.path(), &HistoryQuery { since: Some(time(seconds)), ..query() }).unwrap();
+    assert_eq!((since(10).runs.len(), since(11).runs.len()), (3, 2));
+    assert_eq!((since(23).orphans.len(), since(24).orphans.len(), since(28).losses.len()), (4, 3, 0));
+}
+
+/// With the host everything ended, seen by a daemon or not.
+#[test]
+fn after_another_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    story(&mut open(dir.path()));
+    let now = HistoryQuery { boot_id: Some("another".to_owned()), ..query() };
+    let past = history(dir.path(), &now).unwrap();
+    assert!(past.runs.iter().all(|run| run.ended.is_some() && run.account.left == 0));
+    assert!(past.orphans.iter().all(|orphan| !matches!(orphan.outcome, Outcome::Stays | Outcome::Ending)));
+    drop(open_in(dir.path(), "another", OFFSET + 3_600_000_000_000).unwrap());
+    let past = history(dir.path(), &now).unwrap();
+    assert_eq!(past.runs[1].ended, Some(time(3600)));
+    assert_eq!(past.orphans[2].outcome, Outcome::Unseen);
+}
+
+#[test]
+fn without_a_store_it_is_one_line_and_none_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = history(dir.path(), &query()).unwrap_err().to_string();
+    let file = dir.path().join("orphand.db");
+    let expected = format!(
+        "there is no store at {}: `orphand run` keeps one; --state-dir says where it is",
+        file.display()
+    );
+    assert_eq!(error, expected);
+    assert!(!file.exists());
+    std::fs::write(&file, "garbage".repeat(1000)).unwrap();
+    let error = history(dir.path(), &query()).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+}
