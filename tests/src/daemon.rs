@@ -195,7 +195,7 @@ impl Daemon {
 
     /// What it answers to a verb such as `status`, as JSON.
     pub fn ask(&self, verb: &[&str]) -> Result<Value> {
-        self.run_verb(verb, &["--socket", "control.sock"])
+        self.run_verb(verb, &["--socket", SOCKET])
     }
 
     /// What its store answers to `history`, as JSON; it need not run.

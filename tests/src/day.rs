@@ -39,10 +39,15 @@ impl<'s> Day<'s> {
         Ok(Self { scene, manager, service, agents: Vec::new() })
     }
 
-    /// Restart it until it has been started `count` times in all.
-    pub fn restart_until(&mut self, count: usize) -> Result<()> {
+    /// Restart it until it has been started `count` times in all. Where a daemon watches, it is to have told of each agent before
+    /// that is ended: what has ended before anybody looked at it has no unit any more.
+    pub fn restart_until(&mut self, count: usize, watched_by: Option<&Daemon>) -> Result<()> {
         while self.agents.len() < count {
             self.restart()?;
+            if let (Some(daemon), Some(agent)) = (watched_by, self.agents.last()) {
+                let what = format!("start {} told", self.agents.len());
+                daemon.wait(&what, |e| e.is_agent("agent_started", agent.id))?;
+            }
         }
         Ok(())
     }
@@ -121,8 +126,8 @@ pub fn in_status(status: &Value) -> Result<BTreeMap<Option<u64>, BTreeMap<Identi
     Ok(found)
 }
 
-/// `PID@START`.
-fn identity(id: &str) -> Result<Identity> {
+/// The process that an id of a server, `PID@START`, names.
+pub fn identity(id: &str) -> Result<Identity> {
     let (pid, start) = id.split_once('@').with_context(|| format!("no id: {id:?}"))?;
     Ok(Identity { pid: pid.parse()?, start: start.parse()? })
 }

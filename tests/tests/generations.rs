@@ -164,7 +164,9 @@ fn an_agent_by_its_unit() -> Result<()> {
         let config = "[[agent]]\nname = \"home\"\nunit = \"untether.service\"\n".into();
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
         let named = Service::untether("untether").run_by("gateway");
-        let twin = Service::untether("other").run_by("gateway");
+        let children =
+            vec![Child::new(SERVER, "plain"), Child::new(SERVER, "beside").wire("socket").setsid()];
+        let twin = Service::new("other", "process", children).run_by("gateway");
         for (service, name, implied) in [(&named, "home", false), (&twin, "gateway", true)] {
             service.install(s, &manager)?;
             service.restart(s, &manager)?;
