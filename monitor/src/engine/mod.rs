@@ -63,6 +63,9 @@ pub struct Engine {
     finding: Option<Found>,
 }
 
+/// Servers looked at in one go.
+const LOOKS_AT_ONCE: usize = 16;
+
 /// What is known of a process that is being found in /proc.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
@@ -127,7 +130,9 @@ impl Engine {
         if self.repair_at.is_some_and(|at| at <= now) {
             self.ask_for_repair(now);
         }
-        while let Some(server) = self.servers.due(now) {
+        // Hundreds may be due at once; a look takes up to milliseconds. The ring is drained in between.
+        for _ in 0..LOOKS_AT_ONCE {
+            let Some(server) = self.servers.due(now) else { break };
             self.due(now, server);
         }
         while let Some(agent) = self.agents.left_due(now) {

@@ -205,10 +205,11 @@ impl Engine {
         }
     }
 
-    /// A guard may have gone with the process that ended: spared orphans are looked at again at once.
+    /// A guard may have gone with the process that ended: spared orphans are looked at again at once. Observation goes with nobody.
     pub(super) fn look_again_at_spared(&mut self, now: BootTime) {
         for key in self.servers.keys() {
-            if self.servers.get(key).and_then(|s| s.case()).is_some_and(|c| c.stage == Stage::Spared) {
+            let spared = |c: &Case| c.stage == Stage::Spared && c.guards.iter().any(|g| *g != Guard::Observe);
+            if self.servers.get(key).and_then(|s| s.case()).is_some_and(spared) {
                 self.servers.set_timer(key, Some(now));
             }
         }
