@@ -16,12 +16,15 @@ use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::{sleep, timeout},
+    sync::{Mutex, Semaphore},
+    time::{Instant, sleep, timeout},
 };
 
-use super::asker::Asker;
-use crate::sink::metrics::{Exposition, Metrics};
+use super::asker::{AskError, Asker};
+use crate::{
+    model::Status,
+    sink::metrics::{Exposition, Metrics},
+};
 
 /// Connections at a time; more wait in the kernel's queue.
 const CONNECTIONS: usize = 32;
@@ -32,18 +35,41 @@ const LIFE: Duration = Duration::from_secs(30);
 /// After a connection could not be taken (no descriptors).
 const PAUSE: Duration = Duration::from_millis(100);
 
-#[derive(Clone, Debug)]
+/// An answer this young serves the next one, too: whoever asks without end (anybody on this host may) costs the loop twenty
+/// answers a second and no more.
+const FRESH: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
 struct Shared {
     asker: Asker,
     metrics: Metrics,
+    /// The last answer and when it came. Held while it is fetched: one question at a time.
+    last: Mutex<Option<(Instant, Answered)>>,
+}
+
+type Answered = Result<Arc<Status>, AskError>;
+
+impl Shared {
+    async fn status(&self) -> Answered {
+        let mut last = self.last.lock().await;
+        if let Some((at, answer)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return answer.clone();
+        }
+        let answer = self.asker.status(false).await.map(Arc::new);
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    }
 }
 
 /// What is served where.
 pub(super) fn router(asker: Asker, metrics: Metrics) -> Router {
-    Router::new()
-        .route("/metrics", get(scrape))
-        .route("/healthz", get(health))
-        .with_state(Shared { asker, metrics })
+    Router::new().route("/metrics", get(scrape)).route("/healthz", get(health)).with_state(Arc::new(Shared {
+        asker,
+        metrics,
+        last: Mutex::default(),
+    }))
 }
 
 /// Answers until the end of the runtime.
@@ -77,12 +103,12 @@ async fn attend(stream: TcpStream, router: Router) {
     let _ = timeout(LIFE, connection).await;
 }
 
-async fn scrape(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let exposition = Exposition::of_accept(accept);
     // Without an answer nothing is claimed but that nobody watches.
-    let status = shared.asker.status(false).await.ok();
-    match shared.metrics.render(status.as_ref(), exposition) {
+    let status = shared.status().await.ok();
+    match shared.metrics.render(status.as_deref(), exposition) {
         Ok(text) => ([(header::CONTENT_TYPE, exposition.content_type())], text).into_response(),
         Err(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode: {error}\n")).into_response()
@@ -90,8 +116,8 @@ async fn scrape(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     }
 }
 
-async fn health(State(shared): State<Shared>) -> Response {
-    match shared.asker.standing().await {
+async fn health(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.status().await {
         Ok(status) if status.blind.is_empty() => "ok\n".into_response(),
         Ok(status) => unwell(&status.blind.join("; ")),
         Err(error) => unwell(&error.to_string()),

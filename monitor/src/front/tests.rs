@@ -100,6 +100,28 @@ fn a_loop_that_does_not_answer_is_told() {
 }
 
 #[test]
+fn scrapes_at_the_same_time_are_one_question() {
+    let mut doors = doors();
+    let mut queries = doors.queries.take().unwrap();
+    let asked = thread::spawn(move || {
+        let mut asked = 0;
+        while let Some(Query::Status(reply)) = queries.blocking_recv() {
+            asked += 1;
+            let _ = reply.send(Status::default());
+        }
+        asked
+    });
+    let began = Instant::now();
+    for _ in 0..40 {
+        assert!(doors.get("/metrics", "*/*").contains("\norphand_watching 1"));
+    }
+    let most = 1 + began.elapsed().as_millis() / 50;
+    drop(doors);
+    let asked = asked.join().unwrap();
+    assert!(asked >= 1 && asked <= most, "{asked} questions, at most {most} expected");
+}
+
+#[test]
 fn a_full_queue_is_busy() {
     let doors = doors();
     // Nobody takes the questions out: those beyond the queue are refused at once, the others in time.
