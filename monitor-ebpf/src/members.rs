@@ -40,11 +40,10 @@ pub fn standing(tgid: u32) -> Option<Member> {
 /// Whether this is a service manager that user space has entered.
 #[inline(always)]
 pub fn is_manager(tgid: u32) -> bool {
-    // SAFETY: the pointer came from the map; one load of the aligned four bytes.
-    MEMBERS.get_ptr(tgid).is_some_and(|entry| {
-        let state = unsafe { core::ptr::read_volatile(&raw const (*entry).state) };
-        state == State::Manager as u32
-    })
+    let Some(entry) = MEMBERS.get_ptr(tgid) else { return false };
+    // SAFETY: as in `standing()`.
+    let bits = unsafe { core::ptr::read_volatile(entry.cast::<u64>()) };
+    (bits >> 32) as u32 == State::Manager as u32
 }
 
 #[inline(always)]
