@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::{
     fd::AsFd,
-    fs::{Mode, OFlags, openat},
+    fs::{Mode, OFlags, ResolveFlags, openat, openat2},
     io::Errno,
 };
 
@@ -25,6 +25,8 @@ pub struct ProcessDir {
 const ARGV_MAX: usize = 128 * 1024;
 /// Bytes of `environ` read.
 const ENVIRON_MAX: usize = 1024 * 1024;
+/// Bytes of `cgroup` read: a dozen paths of `PATH_MAX`.
+const CGROUP_MAX: usize = 64 * 1024;
 const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl ProcessDir {
@@ -95,6 +97,26 @@ impl ProcessDir {
     pub fn has_environment(&self, entry: &[u8]) -> Result<bool, Errno> {
         let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
         Ok(environ.split(|&b| b == 0).any(|e| e == entry))
+    }
+
+    /// The value of this variable in its environment as it was at its exec; the first one, as getenv(3) has it.
+    pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+        let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
+        let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+        Ok(environ.split(|&b| b == 0).find_map(value))
+    }
+
+    /// Its control groups, `/proc/PID/cgroup`.
+    pub fn cgroup(&self) -> Result<String, Errno> {
+        let (text, _) = read(self.body(), "cgroup", CGROUP_MAX)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// A directory as the process sees it, by its path from the process' own root, which no link on the way leads out of.
+    pub fn directory_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let root = openat(self.body(), "root", PATH, Mode::empty())?;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        openat2(&root, path, PATH, Mode::empty(), resolve)
     }
 
     /// Resident set size in pages, `statm` field 2.

@@ -8,13 +8,14 @@ mod clients;
 mod holders;
 mod memory;
 mod server;
+mod unit;
 mod wire;
 
 use std::cell::RefCell;
 
 use crate::{
     host::{HostError, Proc},
-    model::{About, Answer},
+    model::{About, Answer, ProcessId, SnapshotProcess},
 };
 
 /// Asks the host.
@@ -36,9 +37,14 @@ impl Probe {
     pub fn answer(&self, about: &About) -> Answer {
         match about {
             About::Memory(processes) => Answer::Memory { processes: memory::of(&self.proc, processes) },
-            About::Process(process) => Answer::Process { process: self.proc.seen(*process) },
+            About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server { processes, wire } => Answer::Server { facts: self.facts(processes, *wire) },
         }
+    }
+
+    fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
+        let seen = self.proc.seen(process)?;
+        Some(SnapshotProcess { unit: self.unit(process), ..seen })
     }
 }
 

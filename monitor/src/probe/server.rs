@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::{Probe, clients, memory};
 use crate::{
     host::{FdTable, ProcessDir},
-    model::{ProcessFacts, ProcessId, ServerFacts, Stdio},
+    model::{ProcessFacts, ProcessId, ServerFacts, Stdio, WireState},
 };
 
 /// What in a process' environment asks to be left alone.
@@ -41,6 +41,14 @@ impl Probe {
         }
         let sight = self.wire(wire, &open);
         facts.wire = sight.state;
+        if let WireState::Held(holders) = &mut facts.wire {
+            for holder in holders {
+                if !processes.contains(&holder.process) {
+                    holder.unit = self.unit(holder.process);
+                }
+            }
+        }
+        facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
         match clients::any(&self.proc, &open) {
             Ok(served) => facts.serves_clients = served,
             Err(why) => _ = facts.blind.get_or_insert(why),
