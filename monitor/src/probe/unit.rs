@@ -67,7 +67,9 @@ fn state(manager: &ProcessDir, unit: &Unit) -> UnitState {
 /// The directory where the manager keeps its list of invocations.
 fn units(manager: &ProcessDir) -> Option<OwnedFd> {
     if !manager.image().argv.iter().skip(1).any(|arg| arg == "--user") {
-        return manager.directory_inside(b"run/systemd/units").ok();
+        // The system's is pid 1 of its namespace. Who is neither has arguments that cannot be read.
+        let is_system = manager.leads_namespace().is_ok_and(|leads| leads);
+        return is_system.then(|| manager.directory_inside(b"run/systemd/units").ok()).flatten();
     }
     let runtime = match manager.environment("XDG_RUNTIME_DIR").ok()? {
         Some(path) if path.starts_with(b"/") => path,

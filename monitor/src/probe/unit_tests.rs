@@ -62,7 +62,13 @@ fn user_manager(runtime: &std::path::Path) -> Started {
     let script = "import time; time.sleep(600)";
     let mut command = Command::new("python3");
     command.arg0("systemd").args(["-c", script, "--user"]).env("XDG_RUNTIME_DIR", runtime).stdin(Std::null());
-    Started::new(&mut command)
+    let started = Started::new(&mut command);
+    // A vfork(2) parent goes on before the child has let go of its memory (`exec_mmap()`): it is seen with our arguments until then.
+    let proc = Proc::system().unwrap();
+    while !proc.process(started.0.id()).unwrap().image().argv.iter().any(|arg| arg == "--user") {
+        std::thread::yield_now();
+    }
+    started
 }
 
 #[test]
@@ -96,6 +102,15 @@ fn a_manager_that_has_ended_says_nothing() {
     assert_eq!(state(&dir, &unit), UnitState::Stopped);
     manager.end();
     assert_eq!(state(&dir, &unit), UnitState::Unknown);
+}
+
+#[test]
+fn who_is_neither_first_nor_a_users_has_no_list() {
+    let sleeper = Started::sleeper(Std::null());
+    let dir = Proc::system().unwrap().process(sleeper.0.id()).unwrap();
+    assert!(units(&dir).is_none());
+    let first = Proc::system().unwrap().process(1).unwrap();
+    assert!(first.leads_namespace().unwrap() && !dir.leads_namespace().unwrap());
 }
 
 #[test]
