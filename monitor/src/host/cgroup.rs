@@ -1,127 +1,153 @@
-//! Which systemd service a cgroup is, told from its path alone. Pure.
+//! Which service a process lives in, by the path of its control group. Pure.
 //!
-//! Covers cgroup v1, hybrid and v2 layouts, delegated sub-cgroups, and managers below managers (a user's, a container's).
+//! systemd gives each unit a group below its slices (`/system.slice/x.service`), and a manager below another one (a user's, a
+//! container's) repeats that layout below its own root. What lies above the first slice or unit is that root.
 
 use crate::model::Unit;
 
-/// The cgroup of a process that `/proc/PID/cgroup` tells and that systemd goes by: in its own named hierarchy (v1, hybrid), else
-/// in the unified one, cgroups(7). Absent where there is neither, or where it lies outside of our cgroup namespace.
-pub fn systemd_path(text: &str) -> Option<&str> {
-    let line = |controllers: &str| {
-        text.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (named, path) = rest.split_once(':')?;
-            (named == controllers).then_some(path)
-        })
-    };
-    let path = line("name=systemd").filter(|path| *path != "/").or_else(|| line(""))?;
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
-    (path.starts_with('/') && !path.split('/').any(|part| part == "..")).then_some(path)
+/// A unit and where its manager is to be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lodging {
+    /// The unit.
+    pub unit: Unit,
+    /// In which of the two hierarchies it was found.
+    hierarchy: Hierarchy,
 }
 
-/// The service that this cgroup belongs to. Scopes, sessions and managers themselves are none.
-///
-/// From the root down: what comes before the first slice is the manager's root (empty, or a container's); then slices; then the
-/// unit; what is below it is delegated. A slice or `init.scope` below a unit begins another manager.
-pub fn service(path: &str) -> Option<Unit> {
-    let mut manager = None;
-    let mut unit = None;
-    let mut end = 0;
-    for part in path.split('/').skip(1) {
-        let begin = end;
-        end += 1 + part.len();
-        // `cg_escape()`: a name that the kernel would take for a file of its own gets a `_`.
-        let name = part.strip_prefix('_').unwrap_or(part);
-        if name.strip_suffix(".slice").is_some() || name == "init.scope" {
-            if manager.is_none() || unit.is_some() {
-                manager = path.get(..begin);
-            }
-            unit = (name == "init.scope").then_some(name);
-        } else if unit.is_none() && manager.is_some() && is_unit(name) {
-            unit = Some(name);
-        }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hierarchy {
+    /// Version 1 and hybrid: the one that systemd mounts for itself, `name=systemd`.
+    Named,
+    /// Version 2: `0::`.
+    Unified,
+}
+
+impl Lodging {
+    /// The unit of a process with this `/proc/PID/cgroup`. None outside of services: a scope, a session, a manager's own
+    /// group and the root are no service, and of groups outside our cgroup namespace the path is not known.
+    ///
+    /// Both hierarchies are read: systemd keeps its units in one of them, and a container's may keep them in the other
+    /// one. Where both name a unit it is that of `name=systemd`, unless the other path leads further down.
+    pub fn parse(cgroup: &str) -> Option<Self> {
+        let (named, unified) = (path(cgroup, Hierarchy::Named), path(cgroup, Hierarchy::Unified));
+        let named_unit = named.and_then(unit);
+        let deeper = || {
+            let rest = unified?.strip_prefix(named?)?;
+            (rest.starts_with('/') && unit(unified?).is_some()).then_some(())
+        };
+        let hierarchy =
+            if named_unit.is_none() || deeper().is_some() { Hierarchy::Unified } else { Hierarchy::Named };
+        let unit = match hierarchy {
+            Hierarchy::Named => named_unit?,
+            Hierarchy::Unified => unit(unified?)?,
+        };
+        Some(Self { unit, hierarchy })
     }
-    let name = unit.filter(|name| name.strip_suffix(".service").is_some())?;
-    Some(Unit { manager: manager?.to_owned(), name: name.to_owned() })
+
+    /// Whether a process with this `/proc/PID/cgroup` lives where the unit's manager does: in `init.scope` below its root.
+    pub fn is_managed_from(&self, cgroup: &str) -> bool {
+        path(cgroup, self.hierarchy).and_then(|path| path.strip_prefix(self.unit.manager.as_str()))
+            == Some("/init.scope")
+    }
 }
 
-/// Units that have a cgroup of their own, systemd.unit(5).
-fn is_unit(name: &str) -> bool {
-    [".service", ".scope", ".socket", ".mount", ".swap"]
-        .iter()
-        .any(|kind| name.strip_suffix(kind).is_some_and(|stem| !stem.is_empty()))
+/// The path in this hierarchy: `ID:CONTROLLERS:PATH` a line. The kernel marks a group that was removed under its last zombies.
+fn path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
+    let path = cgroup.lines().find_map(|line| {
+        let (id, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_it = match hierarchy {
+            Hierarchy::Named => controllers == "name=systemd",
+            Hierarchy::Unified => id == "0" && controllers.is_empty(),
+        };
+        is_it.then_some(path)
+    })?;
+    Some(path.strip_suffix(" (deleted)").unwrap_or(path))
 }
 
-/// Where the manager of a unit lives itself.
-pub fn manager_path(unit: &Unit) -> String {
-    format!("{}/init.scope", unit.manager)
+/// Where a walk down a path has come to.
+enum At<'a> {
+    /// Above the first slice and unit.
+    Above,
+    /// In slices of the manager at this root.
+    Slices(&'a str),
+    /// In a service; it is the only place to end.
+    Service { manager: &'a str, name: &'a str },
+    /// In something that is no service: a scope, a mount, a group that no manager made.
+    Other,
+}
+
+/// The service that a group belongs to.
+fn unit(path: &str) -> Option<Unit> {
+    let mut at = At::Above;
+    let mut end = 0;
+    for raw in path.strip_prefix('/')?.split('/') {
+        // The path down to this component, which a manager found here has for its root.
+        let above = path.get(..end)?;
+        end += 1 + raw.len();
+        // `cg_unescape()` in systemd's basic/cgroup-util.c: a name that the kernel has for itself (`cgroup.procs`) gets a `_`.
+        let name = raw.strip_prefix('_').unwrap_or(raw);
+        if name == ".." {
+            return None;
+        }
+        at = match (at, kind(name)) {
+            (At::Above, Kind::Slice) => At::Slices(above),
+            (slices @ At::Slices(_), Kind::Slice) => slices,
+            (At::Above, Kind::Service) => At::Service { manager: above, name },
+            (At::Above, Kind::Other) => At::Above,
+            (At::Slices(manager), Kind::Service) => At::Service { manager, name },
+            // Below a unit another manager's layout begins.
+            (At::Service { .. } | At::Other, Kind::Slice) => At::Slices(above),
+            // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of slices too.
+            (At::Service { name: outer, .. }, Kind::Service) if is_user_manager(outer) => {
+                At::Service { manager: above, name }
+            }
+            (_, Kind::Scope) | (At::Slices(_), Kind::Other) => At::Other,
+            // A group that the service made for itself.
+            (service @ At::Service { .. }, Kind::Service | Kind::Other) => service,
+            (At::Other, Kind::Service | Kind::Other) => At::Other,
+        };
+    }
+    match at {
+        At::Service { manager, name } => Some(Unit { manager: manager.to_owned(), name: name.to_owned() }),
+        At::Above | At::Slices(_) | At::Other => None,
+    }
+}
+
+enum Kind {
+    Slice,
+    Service,
+    Scope,
+    Other,
+}
+
+/// The kind of unit, if it is a name that systemd gives to one: `unit_name_is_valid()` in basic/unit-name.c.
+fn kind(name: &str) -> Kind {
+    let Some((prefix, suffix)) = name.rsplit_once('.') else { return Kind::Other };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+    let is_template = prefix.ends_with('@') && !prefix.trim_end_matches('@').contains('@');
+    if prefix.is_empty()
+        || prefix.starts_with('@')
+        || is_template
+        || name.len() > 255
+        || !name.chars().all(allowed)
+    {
+        return Kind::Other;
+    }
+    match suffix {
+        "slice" => Kind::Slice,
+        "service" => Kind::Service,
+        "scope" => Kind::Scope,
+        _ => Kind::Other,
+    }
+}
+
+/// `user@1000.service`
+fn is_user_manager(service: &str) -> bool {
+    let uid = service.strip_prefix("user@").and_then(|rest| rest.strip_suffix(".service"));
+    uid.is_some_and(|uid| uid.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn the_hierarchy_that_systemd_goes_by() {
-        for (text, path) in [
-            ("0::/system.slice/a.service\n", Some("/system.slice/a.service")),
-            ("4:memory:/x\n1:name=systemd:/system.slice/a.service\n0::/\n", Some("/system.slice/a.service")),
-            // Nobody uses it: the unified one counts.
-            ("1:name=systemd:/\n0::/system.slice/a.service\n", Some("/system.slice/a.service")),
-            ("0::/user.slice/x (deleted)\n", Some("/user.slice/x")),
-            ("0::/../../system.slice/a.service\n", None),
-            ("4:memory:/x\n", None),
-            ("", None),
-        ] {
-            assert_eq!(systemd_path(text), path, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn services_of_all_managers() {
-        let user = "/user.slice/user-1000.slice/user@1000.service";
-        for (path, expected) in [
-            ("/system.slice/a.service", Some(("", "a.service"))),
-            ("/system.slice/a.service/worker/3", Some(("", "a.service"))),
-            ("/system.slice/system-a.slice/a@1.service", Some(("", "a@1.service"))),
-            ("/system.slice/_cpu.service", Some(("", "cpu.service"))),
-            (r"/system.slice/x\x2dy.service", Some(("", r"x\x2dy.service"))),
-            (&format!("{user}/app.slice/b.service"), Some((user, "b.service"))),
-            (&format!("{user}/app.slice/app-b.slice/b@2.service/sub"), Some((user, "b@2.service"))),
-            (&format!("{user}/init.scope"), None),
-            ("/user.slice/user-1000.slice/session-3.scope", None),
-            ("/docker/0123/system.slice/a.service", Some(("/docker/0123", "a.service"))),
-            (
-                "/machine.slice/systemd-nspawn@m.service/payload/system.slice/a.service",
-                Some(("/machine.slice/systemd-nspawn@m.service/payload", "a.service")),
-            ),
-            (
-                "/system.slice/docker-0123.scope/system.slice/a.service",
-                Some(("/system.slice/docker-0123.scope", "a.service")),
-            ),
-            ("/machine.slice/libpod-0123.scope/container", None),
-            ("/system.slice", None),
-            ("/system.slice/.service", None),
-            ("/a.service", None),
-            ("/init.scope", None),
-            ("/", None),
-            ("", None),
-        ] {
-            let unit = service(path);
-            let found = unit.as_ref().map(|u| (u.manager.as_str(), u.name.as_str()));
-            assert_eq!(found, expected, "{path}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_ends(text in "(.|[/:_]|\\.slice|\\.service|init\\.scope|name=systemd|\n){0,40}") {
-            if let Some(unit) = systemd_path(&text).and_then(service) {
-                prop_assert!(unit.name.strip_suffix(".service").is_some());
-            }
-            let _ = service(&text);
-        }
-    }
-}
+#[path = "cgroup_tests.rs"]
+mod tests;

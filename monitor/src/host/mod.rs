@@ -6,7 +6,7 @@
 //!
 //! For `source`, `probe`, `sink::reaper` and `instance`; the pure core never comes here.
 
-pub mod cgroup;
+mod cgroup;
 mod fd;
 mod look;
 mod mounts;
@@ -23,6 +23,7 @@ use rustix::{
     io::Errno,
 };
 
+pub use cgroup::Lodging;
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 pub use look::{Seen, as_parent, look};
 pub use moved_wire::mend_moved_wires;
@@ -110,6 +111,23 @@ impl Proc {
         }
     }
 
+    /// Those above this process, its present parent first, as long as they can be read.
+    pub fn ancestors(&self, dir: &ProcessDir) -> impl Iterator<Item = ProcessDir> {
+        let above = |child: &ProcessDir| {
+            let ppid = child.stat().ppid;
+            let parent = self.process(ppid).ok()?;
+            as_parent(parent.id(), child.id()).map(|_| parent)
+        };
+        let mut next = above(dir);
+        // A chain of parents ends at pid 1; the bound is for one that changes while it is walked.
+        std::iter::from_fn(move || {
+            let found = next.take()?;
+            next = above(&found);
+            Some(found)
+        })
+        .take(1024)
+    }
+
     /// Our own network namespace: the text of the link.
     pub fn our_network(&self) -> Result<Vec<u8>, Errno> {
         link(&self.root, "thread-self/ns/net")
@@ -167,7 +185,7 @@ fn link(dir: impl AsFd, path: &str) -> Result<Vec<u8>, Errno> {
 const LINK_MAX: usize = 4096;
 
 /// Up to `limit` bytes of a file, and whether there is more. Only for files that are one record to the kernel (`stat`,
-/// `status`, `statm`, `cmdline`, `environ`, `smaps_rollup`): they fill the buffer as long as they have something, so less
+/// `status`, `statm`, `cmdline`, `environ`, `cgroup`, `smaps_rollup`): they fill the buffer as long as they have something, so less
 /// than asked for is the end, and asking once more would cost a system call each.
 fn read(dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
     let file = openat(dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;

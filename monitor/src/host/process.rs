@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::{
     fd::AsFd,
-    fs::{Mode, OFlags, openat},
+    fs::{Mode, OFlags, ResolveFlags, openat, openat2},
     io::Errno,
 };
 
@@ -25,6 +25,8 @@ pub struct ProcessDir {
 const ARGV_MAX: usize = 128 * 1024;
 /// Bytes of `environ` read.
 const ENVIRON_MAX: usize = 1024 * 1024;
+/// Bytes of `cgroup` read: a dozen paths of `PATH_MAX`.
+const CGROUP_MAX: usize = 64 * 1024;
 const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl ProcessDir {
@@ -57,6 +59,14 @@ impl ProcessDir {
         let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
         line.and_then(|line| std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok())
             .ok_or(Errno::INVAL)
+    }
+
+    /// Whether it is pid 1 of the PID namespace that it lives in.
+    pub fn leads_namespace(&self) -> Result<bool, Errno> {
+        let (status, _) = read(&self.dir, "status", 4096)?;
+        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
+        let inner = line.and_then(|line| line.split(u8::is_ascii_whitespace).next_back());
+        inner.map(|pid| pid == b"1").ok_or(Errno::INVAL)
     }
 
     /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.
@@ -97,22 +107,24 @@ impl ProcessDir {
         Ok(environ.split(|&b| b == 0).any(|e| e == entry))
     }
 
-    /// The value of a variable in its environment, as it was at its exec.
+    /// The value of this variable in its environment as it was at its exec; the first one, as getenv(3) has it.
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
         let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
         let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
         Ok(environ.split(|&b| b == 0).find_map(value))
     }
 
-    /// `cgroup`: its place in every hierarchy, cgroups(7).
+    /// Its control groups, `/proc/PID/cgroup`.
     pub fn cgroup(&self) -> Result<String, Errno> {
-        let (text, _) = read(self.body(), "cgroup", 64 * 1024)?;
+        let (text, _) = read(self.body(), "cgroup", CGROUP_MAX)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Its root directory.
-    pub fn root(&self) -> Result<OwnedFd, Errno> {
-        openat(self.body(), "root", PATH, Mode::empty())
+    /// A directory as the process sees it, by its path from the process' own root, which no link on the way leads out of.
+    pub fn directory_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let root = openat(self.body(), "root", PATH, Mode::empty())?;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        openat2(&root, path, PATH, Mode::empty(), resolve)
     }
 
     /// Resident set size in pages, `statm` field 2.

@@ -1,17 +1,100 @@
 //! Memory of processes.
 
+use std::{cell::RefCell, mem::MaybeUninit, os::fd::OwnedFd};
+
+use rustc_hash::FxHashMap;
+use rustix::process::{Resource, getrlimit};
+
+use super::Probe;
 use crate::{
     host::{Proc, ProcessDir},
     model::{Memory, ProcessId},
 };
 
-/// The resident memory of those of `processes` that are there still, their identity compared.
-pub(super) fn of(proc: &Proc, processes: &[ProcessId]) -> Vec<Memory> {
-    let one = |&process| {
+/// Reads resident memory again and again: keeps `statm` of each process open, which costs a tenth of opening it.
+///
+/// Invariant: a descriptor is opened through a directory whose identity was compared, and the kernel binds it to that process:
+/// after its end it answers `ESRCH`, whoever has the number then.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    kept: RefCell<Kept>,
+    /// Descriptors that may be kept.
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// `statm`, and the round it was last asked in.
+    files: FxHashMap<ProcessId, (OwnedFd, u64)>,
+    round: u64,
+}
+
+/// Descriptors kept at most, whatever the process may open.
+const KEPT_MAX: u64 = 4096;
+
+impl Sampler {
+    /// Keeps at most half of the descriptors that this process may open.
+    pub fn new() -> Self {
+        let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        Self::with_limit(usize::try_from((may / 2).min(KEPT_MAX)).unwrap_or_default())
+    }
+
+    fn with_limit(limit: usize) -> Self {
+        Self { kept: RefCell::default(), limit }
+    }
+
+    /// The resident memory of those of `processes` that are there still, their identity compared.
+    pub fn of(&self, proc: &Proc, processes: &[ProcessId]) -> Vec<Memory> {
+        let mut kept = self.kept.borrow_mut();
+        kept.round += 1;
+        let one = |&process| Some(Memory { process, rss_bytes: kept.resident(proc, process, self.limit)? });
+        processes.iter().filter_map(one).collect()
+    }
+}
+
+impl Kept {
+    fn resident(&mut self, proc: &Proc, process: ProcessId, limit: usize) -> Option<u64> {
+        let round = self.round;
+        if let Some((file, asked)) = self.files.get_mut(&process) {
+            *asked = round;
+            // Nothing is resident in a zombie, and in a thread that has exited before its process.
+            match resident(file) {
+                Some(bytes) if bytes > 0 => return Some(bytes),
+                _ => drop(self.files.remove(&process)),
+            }
+        }
         let dir = proc.identified(process).ok()??;
-        Some(Memory { process, rss_bytes: resident_bytes(&dir)? })
-    };
-    processes.iter().filter_map(one).collect()
+        let file = dir.open_file("statm").ok()?;
+        let bytes = resident(&file)?;
+        if self.files.len() >= limit {
+            // Those that nobody asked for this time have ended, or matter no longer.
+            self.files.retain(|_, (_, asked)| *asked == round);
+        }
+        if self.files.len() < limit {
+            self.files.insert(process, (file, round));
+        }
+        Some(bytes)
+    }
+}
+
+/// The second field of an open `statm`, in bytes.
+fn resident(statm: &OwnedFd) -> Option<u64> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 256];
+    let (text, _) = rustix::io::pread(statm, &mut buffer, 0).ok()?;
+    let pages: u64 = std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+impl Probe {
+    /// The proportional memory in bytes of those of `processes` that are there still and can be read: what the host regains when
+    /// they end. Costs 15 us and 10 us for each resident megabyte, so for a report, not for a tick.
+    pub fn proportional(&self, processes: &[ProcessId]) -> Vec<(ProcessId, u64)> {
+        let one = |&process| {
+            let dir = self.proc.identified(process).ok()??;
+            Some((process, dir.proportional_bytes().ok()?))
+        };
+        processes.iter().filter_map(one).collect()
+    }
 }
 
 /// Resident set size in bytes.
@@ -22,13 +105,14 @@ pub(super) fn resident_bytes(dir: &ProcessDir) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::actors::Started;
 
     #[test]
     fn only_the_process_meant_is_measured() {
         let proc = Proc::system().unwrap();
         let ours = proc.process(std::process::id()).unwrap().id();
         let other = ProcessId { start: ours.start + 1, ..ours };
-        let found = of(&proc, &[ours, other, ProcessId::new(u32::MAX, 1)]);
+        let found = Sampler::new().of(&proc, &[ours, other, ProcessId::new(u32::MAX, 1)]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].process, ours);
 
@@ -40,5 +124,49 @@ mod tests {
         assert!(found[0].rss_bytes.abs_diff(rss) < 32 << 20, "{} {rss}", found[0].rss_bytes);
         let pss = proc.process(ours.pid).unwrap().proportional_bytes().unwrap();
         assert!(pss > 0 && pss < rss + (32 << 20));
+    }
+
+    #[test]
+    fn what_is_kept_answers_for_one_life_only() {
+        let proc = Proc::system().unwrap();
+        let sampler = Sampler::with_limit(8);
+        let mut child = Started::sleeper(std::process::Stdio::null());
+        let id = child.id();
+        assert!(sampler.of(&proc, &[id])[0].rss_bytes > 0);
+        assert!(sampler.kept.borrow().files.contains_key(&id));
+        assert!(sampler.of(&proc, &[id])[0].rss_bytes > 0);
+        child.end();
+        assert!(sampler.of(&proc, &[id]).is_empty());
+        assert!(sampler.kept.borrow().files.is_empty());
+    }
+
+    #[test]
+    fn no_more_is_kept_than_may_be() {
+        let proc = Proc::system().unwrap();
+        let sampler = Sampler::with_limit(2);
+        let children: Vec<_> = (0..4).map(|_| Started::sleeper(std::process::Stdio::null())).collect();
+        let ids: Vec<_> = children.iter().map(Started::id).collect();
+        assert_eq!(sampler.of(&proc, &ids).len(), 4);
+        assert_eq!(sampler.kept.borrow().files.len(), 2);
+        // Who is asked for now takes the place of who is not.
+        assert_eq!(sampler.of(&proc, &ids[2..]).len(), 2);
+        let mut kept: Vec<_> = sampler.kept.borrow().files.keys().copied().collect();
+        kept.sort_unstable();
+        let mut wanted = ids[2..].to_vec();
+        wanted.sort_unstable();
+        assert_eq!(kept, wanted);
+        assert_eq!(Sampler::with_limit(0).of(&proc, &ids).len(), 4);
+    }
+
+    #[test]
+    fn proportional_memory_of_who_is_there() {
+        let probe = Probe::new().unwrap();
+        let mut dead = Started::sleeper(std::process::Stdio::null());
+        let was = dead.id();
+        dead.end();
+        let ours = crate::probe::actors::ourselves();
+        let found = probe.proportional(&[was, ours]);
+        assert_eq!(found.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ours]);
+        assert!(found[0].1 > 0);
     }
 }

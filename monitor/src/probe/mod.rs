@@ -15,7 +15,7 @@ use std::cell::RefCell;
 
 use crate::{
     host::{HostError, Proc},
-    model::{About, Answer, SnapshotProcess},
+    model::{About, Answer, ProcessId, SnapshotProcess},
 };
 
 /// Asks the host.
@@ -24,27 +24,28 @@ pub struct Probe {
     proc: Proc,
     /// Who holds which pipe and socket: the last look, for the servers of one agent are judged in one breath.
     holders: RefCell<Option<holders::Index>>,
+    memory: memory::Sampler,
 }
 
 impl Probe {
     /// A probe of this host.
     pub fn new() -> Result<Self, HostError> {
-        Ok(Self { proc: Proc::system()?, holders: RefCell::new(None) })
+        Ok(Self { proc: Proc::system()?, holders: RefCell::new(None), memory: memory::Sampler::new() })
     }
 
     /// What the host says about it. Blocks for as long as a look takes: microseconds to some tens of
     /// milliseconds (all open files of the host, where a wire is held by somebody).
     pub fn answer(&self, about: &About) -> Answer {
         match about {
-            About::Memory(processes) => Answer::Memory { processes: memory::of(&self.proc, processes) },
-            About::Process(process) => {
-                let seen = self.proc.seen(*process);
-                Answer::Process {
-                    process: seen.map(|seen| SnapshotProcess { unit: self.unit(*process), ..seen }),
-                }
-            }
+            About::Memory(processes) => Answer::Memory { processes: self.memory.of(&self.proc, processes) },
+            About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server { processes, wire } => Answer::Server { facts: self.facts(processes, *wire) },
         }
+    }
+
+    fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
+        let seen = self.proc.seen(process)?;
+        Some(SnapshotProcess { unit: self.unit(process), ..seen })
     }
 }
 

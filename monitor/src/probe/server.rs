@@ -41,12 +41,14 @@ impl Probe {
         }
         let sight = self.wire(wire, &open);
         facts.wire = sight.state;
-        facts.unit = self.unit_of_any(processes);
         if let WireState::Held(holders) = &mut facts.wire {
-            for holder in holders.iter_mut().filter(|h| !processes.contains(&h.process)) {
-                holder.unit = self.unit(holder.process);
+            for holder in holders {
+                if !processes.contains(&holder.process) {
+                    holder.unit = self.unit(holder.process);
+                }
             }
         }
+        facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
         match clients::any(&self.proc, &open) {
             Ok(served) => facts.serves_clients = served,
             Err(why) => _ = facts.blind.get_or_insert(why),

@@ -1,117 +1,89 @@
-//! Which unit a process lives in, and what that unit's own manager says of it.
+//! The unit that a process lives in, and what the unit's manager says about it.
 //!
-//! systemd tells all of it through files (systemd 240 and later): no bus is asked, so a manager that hangs holds nobody up, and that
-//! of another user, or in a container, can be read like the host's own. Whatever is not plain to see is unknown, never "stopped".
+//! Invariant: a unit is said to be stopped only where its own manager is alive, keeps its list of invocations, and has no entry
+//! for the unit. Every doubt (another kind of manager, no list, a link that says something odd) is `Unknown`.
 
-use rustix::{
-    fd::OwnedFd,
-    fs::{Mode, OFlags, ResolveFlags, openat2, readlinkat},
-    io::Errno,
-};
+use std::os::fd::OwnedFd;
+
+use rustix::{fs::readlinkat, io::Errno};
 
 use super::Probe;
 use crate::{
-    host::{ProcessDir, cgroup},
+    host::{Lodging, ProcessDir},
     model::{ProcessId, Unit, UnitFacts, UnitState},
 };
 
-/// Parents looked at on the way to the manager.
-const CLIMB: usize = 256;
-
 impl Probe {
-    /// The unit a process lives in, if it is alive and in one.
+    /// The unit of this process. None outside of services, and where it cannot be read.
     pub fn unit(&self, process: ProcessId) -> Option<UnitFacts> {
-        self.unit_of(&self.proc.identified(process).ok()??)
-    }
-
-    pub(super) fn unit_of(&self, dir: &ProcessDir) -> Option<UnitFacts> {
-        let unit = cgroup::service(cgroup::systemd_path(&dir.cgroup().ok()?)?)?;
+        let dir = self.proc.identified(process).ok()??;
+        let lodging = Lodging::parse(&dir.cgroup().ok()?)?;
         let invocation_id = dir.environment("INVOCATION_ID").ok().flatten().and_then(|id| invocation(&id));
-        let state = self.state(dir, &unit);
-        Some(UnitFacts { unit, invocation_id, state })
+        let state =
+            self.manager(&dir, &lodging).map_or(UnitState::Unknown, |manager| state(&manager, &lodging.unit));
+        Some(UnitFacts { unit: lodging.unit, invocation_id, state })
     }
 
-    /// Of the processes of a server: the first that tells which start of the unit it descends from.
-    pub(super) fn unit_of_any(&self, processes: &[ProcessId]) -> Option<UnitFacts> {
+    /// The unit of the first of these that tells its invocation, else of the first in any.
+    pub(super) fn unit_of(&self, processes: impl Iterator<Item = ProcessId>) -> Option<UnitFacts> {
         let mut any = None;
-        for process in processes {
-            match self.unit(*process) {
-                Some(facts) if facts.invocation_id.is_some() => return Some(facts),
-                facts => any = any.or(facts),
+        for facts in processes.filter_map(|process| self.unit(process)) {
+            if facts.invocation_id.is_some() {
+                return Some(facts);
             }
+            any.get_or_insert(facts);
         }
         any
     }
 
-    fn state(&self, dir: &ProcessDir, unit: &Unit) -> UnitState {
-        let Some(manager) = self.manager(dir, unit) else { return UnitState::Unknown };
-        let Ok(units) = units(&manager) else { return UnitState::Unknown };
-        match readlinkat(&units, format!("invocation:{}", unit.name), Vec::new()) {
-            Ok(id) => invocation(id.as_bytes()).map_or(UnitState::Unknown, UnitState::Active),
-            // Only a living manager's silence says something.
-            Err(Errno::NOENT) if manager.still_alive() => UnitState::Stopped,
-            Err(_) => UnitState::Unknown,
-        }
-    }
-
-    /// The manager of a process's unit. It is an ancestor: it started the unit's main process and, being a subreaper, adopts what is
-    /// orphaned.
-    fn manager(&self, dir: &ProcessDir, unit: &Unit) -> Option<ProcessDir> {
-        let home = cgroup::manager_path(unit);
-        let mut parent = dir.stat().ppid;
-        for _ in 0..CLIMB {
-            let at = self.proc.process(parent).ok()?;
-            let path = at.cgroup().ok()?;
-            if cgroup::systemd_path(&path) == Some(home.as_str()) {
-                return Some(at);
-            }
-            parent = at.stat().ppid;
-        }
-        None
+    /// The manager of the unit: the systemd above the process that lives below the same root. It adopts what it started: it is
+    /// pid 1 of its PID namespace, or a subreaper.
+    fn manager(&self, dir: &ProcessDir, lodging: &Lodging) -> Option<ProcessDir> {
+        self.proc.ancestors(dir).find(|above| {
+            let here = above.cgroup().is_ok_and(|cgroup| lodging.is_managed_from(&cgroup));
+            // The host's own may live elsewhere (before version 226 in the root).
+            let hosts = above.id().pid == 1 && lodging.unit.manager.is_empty();
+            (here || hosts) && is_systemd(above)
+        })
     }
 }
 
-/// The folder in which a manager says which invocation of its units is running (`unit_export_invocation_id()`, src/core/unit.c).
-fn units(manager: &ProcessDir) -> Result<OwnedFd, Errno> {
-    let of_user = manager.image().argv.iter().any(|arg| arg == "--user");
-    let folder = if of_user {
-        match manager.environment("XDG_RUNTIME_DIR")? {
-            Some(dir) => String::from_utf8(dir).map_err(|_| Errno::INVAL)?,
-            None => format!("/run/user/{}", manager.uid()?),
-        }
-    } else {
-        "/run".to_owned()
+fn is_systemd(dir: &ProcessDir) -> bool {
+    dir.image().exe.rsplit('/').next() == Some("systemd")
+}
+
+/// What the manager says about the unit: the link `invocation:UNIT` is there as long as the unit is not inactive
+/// (`unit_export_invocation_id()` and `unit_unlink_state_files()` in systemd's core/unit.c).
+fn state(manager: &ProcessDir, unit: &Unit) -> UnitState {
+    let Some(units) = units(manager) else { return UnitState::Unknown };
+    match readlinkat(&units, format!("invocation:{}", unit.name), Vec::new()) {
+        Ok(target) => invocation(target.as_bytes()).map_or(UnitState::Unknown, UnitState::Active),
+        // A manager that ends takes its list along.
+        Err(Errno::NOENT) if manager.still_alive() => UnitState::Stopped,
+        Err(_) => UnitState::Unknown,
+    }
+}
+
+/// The directory where the manager keeps its list of invocations.
+fn units(manager: &ProcessDir) -> Option<OwnedFd> {
+    if !manager.image().argv.iter().skip(1).any(|arg| arg == "--user") {
+        // The system's is pid 1 of its namespace. Who is neither has arguments that cannot be read.
+        let is_system = manager.leads_namespace().is_ok_and(|leads| leads);
+        return is_system.then(|| manager.directory_inside(b"run/systemd/units").ok()).flatten();
+    }
+    let runtime = match manager.environment("XDG_RUNTIME_DIR").ok()? {
+        Some(path) if path.starts_with(b"/") => path,
+        _ => format!("/run/user/{}", manager.uid().ok()?).into_bytes(),
     };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // Below the manager's own root, wherever links point.
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    openat2(manager.root()?, format!("{folder}/systemd/units"), flags, Mode::empty(), resolve)
+    manager.directory_inside(&[runtime.as_slice(), b"/systemd/units"].concat()).ok()
 }
 
-/// An invocation id, sd-id128(3): 32 hexadecimal digits.
+/// An invocation: 128 bits in hexadecimal digits (sd-id128(3)).
 fn invocation(text: &[u8]) -> Option<String> {
-    let id = std::str::from_utf8(text).ok()?;
-    (id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())).then(|| id.to_ascii_lowercase())
+    let text = std::str::from_utf8(text).ok()?;
+    (text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| text.to_ascii_lowercase())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_invocation_id_is_32_digits() {
-        let id = "0123456789abcdef0123456789ABCDEF";
-        assert_eq!(invocation(id.as_bytes()).as_deref(), Some("0123456789abcdef0123456789abcdef"));
-        for other in ["", "0123", &id[1..], &format!("{id}0"), "0123456789abcdef0123456789abcdeg"] {
-            assert_eq!(invocation(other.as_bytes()), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn who_is_in_no_service_has_no_unit() {
-        let probe = Probe::new().unwrap();
-        let gone = ProcessId::new(u32::MAX, 0);
-        assert_eq!(probe.unit(gone), None);
-        assert_eq!(probe.unit_of_any(&[gone]), None);
-    }
-}
+#[path = "unit_tests.rs"]
+mod tests;
