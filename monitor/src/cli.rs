@@ -50,6 +50,12 @@ const LONG_SCAN: &str = "Look through /proc once: servers and orphans, with evid
 Needs no daemon and no eBPF; without root it sees your own processes well and those of others in part, and \
 says what it could not see. It ends nothing.";
 
+const LONG_DOCTOR: &str = "Check the kernel, our rights, and the units that host agents
+
+Loads the kernel programs and takes them off again, then asks the service managers how they stop each unit that \
+hosts an agent. For KillMode=process and none it prints the drop-in that mends it, ready for `systemctl edit`. \
+Changes nothing. Ends with status 1 if something is wrong.";
+
 const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
 Prints the events the daemon told when the trace was recorded. Needs no privilege and touches no process.";
@@ -76,6 +82,9 @@ pub enum Verb {
     Scan(Scan),
     /// Show agents, their servers and processes as a tree
     Tree(Tree),
+    /// Check the kernel, our rights, and the units that host agents
+    #[command(long_about = LONG_DOCTOR)]
+    Doctor(Doctor),
     /// Run a recorded trace through the same engine
     #[command(long_about = LONG_REPLAY)]
     Replay(Replay),
@@ -163,6 +172,20 @@ pub struct Scan {
   sudo orphand tree
   orphand tree --json")]
 pub struct Tree {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand doctor`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand doctor
+  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'")]
+pub struct Doctor {
     /// The configuration [default: /etc/orphand/config.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -43,6 +43,7 @@ fn every_verb_is_there_and_no_other() {
     for line in [
         "scan --json --exit-code",
         "tree --json",
+        "doctor --json",
         "replay t --format text",
         "config check",
         "config check f --json",
@@ -53,7 +54,7 @@ fn every_verb_is_there_and_no_other() {
     ] {
         parse(&format!("orphand {line}")).unwrap();
     }
-    for line in ["status", "reap", "history", "doctor", "run --listen none", "run --hook x", "replay"] {
+    for line in ["status", "reap", "history", "run --listen none", "run --hook x", "replay"] {
         let error = parse(&format!("orphand {line}")).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
     }
@@ -142,6 +143,7 @@ fn a_page_for_every_verb() {
         "orphand-config-check.1",
         "orphand-config-show.1",
         "orphand-config.1",
+        "orphand-doctor.1",
         "orphand-man.1",
         "orphand-replay.1",
         "orphand-run.1",

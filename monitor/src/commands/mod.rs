@@ -1,5 +1,6 @@
 //! The verbs, carried out.
 
+mod doctor;
 mod look;
 mod run;
 mod trace;
@@ -20,6 +21,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(flags) => run::run(&flags),
         Verb::Scan(flags) => look::scan(&flags),
         Verb::Tree(flags) => look::tree(&flags),
+        Verb::Doctor(flags) => doctor::doctor(&flags),
         Verb::Replay(flags) => trace::replay(&flags),
         Verb::Config(verb) => config(verb),
         Verb::Completions { shell } => {

@@ -3,7 +3,7 @@
 //! Invariant: a unit is said to be stopped only where its own manager is alive, keeps its list of invocations, and has no entry
 //! for the unit. Every doubt (another kind of manager, no list, a link that says something odd) is `Unknown`.
 
-use std::os::{fd::OwnedFd, unix::ffi::OsStrExt as _};
+use std::os::fd::OwnedFd;
 
 use rustix::{fs::readlinkat, io::Errno};
 
