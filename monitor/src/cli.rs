@@ -66,6 +66,11 @@ const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the
 
 A line for each run of an agent: what it left behind, what was ended, what that gave back; then the orphans \
 that are still there or made trouble, and the latest of the rest. Works beside a running daemon and without one.";
+const LONG_DOCTOR: &str = "Check the kernel, our rights, and the units that host agents
+
+Loads the kernel programs and takes them off again, then asks the service managers how they stop each unit that \
+hosts an agent. For KillMode=process and none it prints the drop-in that mends it, ready for `systemctl edit`. \
+Changes nothing. Ends with status 1 if something is wrong.";
 
 const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
@@ -102,6 +107,9 @@ pub enum Verb {
     /// Show past runs, orphans and what was freed, from the daemon's store
     #[command(long_about = LONG_HISTORY)]
     History(History),
+    /// Check the kernel, our rights, and the units that host agents
+    #[command(long_about = LONG_DOCTOR)]
+    Doctor(Doctor),
     /// Run a recorded trace through the same engine
     #[command(long_about = LONG_REPLAY)]
     Replay(Replay),
@@ -290,6 +298,20 @@ pub struct Reap {
     /// The daemon's control socket [default: /run/orphand/control.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+}
+
+/// The flags of `orphand doctor`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand doctor
+  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'")]
+pub struct Doctor {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The flags of `orphand replay`.

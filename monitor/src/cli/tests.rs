@@ -48,6 +48,8 @@ fn every_verb_is_there_and_no_other() {
         "run --listen none --socket s --state-dir d",
         "history",
         "history --since 24h --agent claude --state-dir d --json",
+        "doctor",
+        "doctor --json",
         "replay t --format text",
         "config check",
         "config check f --json",
@@ -58,14 +60,7 @@ fn every_verb_is_there_and_no_other() {
     ] {
         parse(&format!("orphand {line}")).unwrap();
     }
-    let wrong = [
-        "doctor",
-        "history --since 10",
-        "run --listen 9477",
-        "run --hook x",
-        "reap --generation x",
-        "replay",
-    ];
+    let wrong = ["history --since 10", "run --listen 9477", "run --hook x", "reap --generation x", "replay"];
     for line in wrong {
         let error = parse(&format!("orphand {line}")).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
@@ -159,6 +154,7 @@ fn a_page_for_every_verb() {
         "orphand-config-show.1",
         "orphand-config.1",
         "orphand-history.1",
+        "orphand-doctor.1",
         "orphand-man.1",
         "orphand-reap.1",
         "orphand-replay.1",

@@ -1,6 +1,7 @@
 //! The verbs, carried out.
 
 mod ask;
+mod doctor;
 mod history;
 mod look;
 mod reap;
@@ -26,6 +27,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Status(flags) => ask::status(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
         Verb::History(flags) => history::history(&flags),
+        Verb::Doctor(flags) => doctor::doctor(&flags),
         Verb::Replay(flags) => trace::replay(&flags),
         Verb::Config(verb) => config(verb),
         Verb::Completions { shell } => {

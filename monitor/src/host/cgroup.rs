@@ -91,21 +91,21 @@ fn unit(path: &str) -> Option<Unit> {
             return None;
         }
         at = match (at, kind(name)) {
-            (At::Above, Kind::Slice) => At::Slices(above),
+            // Below a unit another manager's layout begins.
+            (At::Above | At::Service { .. } | At::Other, Kind::Slice) => At::Slices(above),
             (slices @ At::Slices(_), Kind::Slice) => slices,
             (At::Above, Kind::Service) => At::Service { manager: above, name },
             (At::Above, Kind::Other) => At::Above,
             (At::Slices(manager), Kind::Service) => At::Service { manager, name },
-            // Below a unit another manager's layout begins.
-            (At::Service { .. } | At::Other, Kind::Slice) => At::Slices(above),
             // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of slices too.
             (At::Service { name: outer, .. }, Kind::Service) if is_user_manager(outer) => {
                 At::Service { manager: above, name }
             }
-            (_, Kind::Scope) | (At::Slices(_), Kind::Other) => At::Other,
+            (_, Kind::Scope) | (At::Slices(_), Kind::Other) | (At::Other, Kind::Service | Kind::Other) => {
+                At::Other
+            }
             // A group that the service made for itself.
             (service @ At::Service { .. }, Kind::Service | Kind::Other) => service,
-            (At::Other, Kind::Service | Kind::Other) => At::Other,
         };
     }
     match at {

@@ -141,7 +141,7 @@ proptest! {
             0..8,
         )
     ) {
-        let path: String = parts.iter().map(|part| format!("/{part}")).collect();
+        let path = format!("/{}", parts.join("/"));
         if let Some((manager, name)) = at(&path) {
             prop_assert!(path.starts_with(&manager) && name.ends_with(".service"));
             prop_assert!(parts.iter().any(|part| part.trim_start_matches('_') == name));

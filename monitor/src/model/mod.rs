@@ -2,6 +2,7 @@
 //!
 //! Everything here is plain data that the pure core and the shell share. Nothing here does I/O.
 
+mod checkup;
 mod control;
 mod event;
 mod exchange;
@@ -18,6 +19,7 @@ mod snapshot;
 mod time;
 mod unit;
 
+pub use checkup::{Advice, Check, Checkup, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Status};
 pub use event::{ExitStatus, ProcessEvent};
 pub use exchange::{
