@@ -82,6 +82,9 @@ impl Engine {
             }
             Claim::Nobody => None,
         };
+        if owner.is_some_and(|owner| !self.settle(at, owner, id)) {
+            return;
+        }
         // Without an owner the chain has no upper end: somebody's own shell would be part of it.
         let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
         let key = self.enter_server(id, name, rule, owner, wrappers);
@@ -123,11 +126,13 @@ impl Engine {
         server: ProcessId,
         answer: Option<SnapshotProcess>,
     ) {
-        let seen = answer.filter(|p| p.id == creator).unwrap_or_default();
+        let answer = answer.filter(|p| p.id == creator);
+        let gone = answer.is_none();
+        let seen = answer.unwrap_or_default();
         if let Some(node) = self.graph.get_mut(creator)
             && node.unit == UnitSight::Unasked
         {
-            node.unit = UnitSight::Known(seen.unit.map(Box::new));
+            node.unit = if gone { UnitSight::Gone } else { UnitSight::Known(seen.unit.map(Box::new)) };
         }
         if let Some(node) = self.graph.get_mut(creator)
             && node.image.is_none()

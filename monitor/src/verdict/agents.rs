@@ -36,6 +36,8 @@ pub struct Agent {
     pub unit: Option<Box<UnitFacts>>,
     /// The run it belongs to: its own, or the top-most agent's.
     pub account: Account,
+    /// Whether it ended before anybody could ask what unit it lived in: its first server will tell.
+    pub unsettled: bool,
     /// How far it has come if it was left behind itself.
     pub left: Left,
     /// When it exited.
@@ -102,6 +104,7 @@ impl Agents {
             above,
             unit,
             account,
+            unsettled: false,
             left: Left::default(),
             exited: None,
             killed: false,

@@ -41,6 +41,17 @@ impl Account {
         }
     }
 
+    /// Of an agent of which nobody could find out whether it lived in a unit.
+    pub fn unknown(name: &str, uid: u32) -> Self {
+        let name = name.to_owned();
+        Self {
+            key: RunKey::Agent { name: name.clone(), uid },
+            generation: None,
+            agent: name,
+            invocation_id: None,
+        }
+    }
+
     /// The run itself, if it has a number.
     pub fn run(&self) -> Option<(RunKey, u64)> {
         self.generation.map(|generation| (self.key.clone(), generation))
@@ -58,6 +69,8 @@ pub struct TopMost<'a> {
     pub main: ProcessId,
     /// The unit it lives in.
     pub unit: Option<&'a UnitFacts>,
+    /// Whether its start was witnessed: starts are witnessed in their order, so it is the next run even if it is over by now.
+    pub witnessed: bool,
 }
 
 /// All runs that are remembered.
@@ -90,7 +103,7 @@ impl Runs {
         let key = RunKey::Unit(facts.unit.clone());
         let known = self.of_invocation(&facts.unit, invocation);
         // Over, and nobody counted it: which number it had cannot be known.
-        if known.is_none() && facts.left_behind() {
+        if known.is_none() && !agent.witnessed && facts.left_behind() {
             let invocation_id = Some(invocation.clone());
             return (Account { key, generation: None, agent: agent.name.to_owned(), invocation_id }, None);
         }

@@ -235,3 +235,28 @@ fn an_agent_whose_unit_goes_on_is_not_left_behind() {
     assert_eq!(story.told(), ["agent_exited"]);
     assert_eq!(story.sent(), []);
 }
+
+#[test]
+fn an_agent_that_ended_before_it_was_asked_counts_where_its_servers_live() {
+    let mut story = Story::new(Settings::default());
+    // The daemon lags: each agent is gone when its record is read, and its unit has been started anew since.
+    for (agent, server, invocation) in [(20, 30, "a"), (21, 31, "b")] {
+        story.gone.insert(agent);
+        story.units.insert(server, facts(invocation, "c"));
+        story.exec(agent, 10, CLAUDE, NOTHING);
+        story.fork(agent, server);
+        story.exec(server, agent, SERVER, WIRE);
+        story.end(agent);
+    }
+    story.units.insert(22, facts("c", "c"));
+    story.exec(22, 10, CLAUDE, NOTHING);
+    assert_eq!(generations(&story), [None, None, Some(3)]);
+    let runs = story.notices.iter().filter_map(|n| match n {
+        Notice::ServerStarted { server, .. } => server.run.clone(),
+        _ => None,
+    });
+    let runs: Vec<_> = runs.map(|r| (r.unit, r.generation)).collect();
+    assert_eq!(runs, [1, 2].map(|n| (Some("gateway.service".to_owned()), Some(n))));
+    let ended = story.facts_persisted.iter().filter(|f| matches!(f, Fact::Run { run } if !run.alive));
+    assert_eq!(ended.count(), 2);
+}
