@@ -44,7 +44,7 @@ pub(super) fn any(proc: &Proc, server: &[(ProcessId, FdTable)]) -> Result<bool, 
         } else {
             dir.open_file("ns/net").map_err(io::Error::from).and_then(UnixSockets::inside)
         };
-        let (unix, in_use) = match found.and_then(|mut sockets| sockets.all()) {
+        let (unix, in_use) = match found.and_then(|mut sockets| sockets.among(&inside)) {
             Ok(sockets) => {
                 let known = sockets.iter().map(|socket| socket.inode).collect();
                 (known, unix_served(&sockets, &inside))
