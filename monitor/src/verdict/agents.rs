@@ -15,6 +15,7 @@ use crate::{
 
 /// An agent, alive or remembered because servers of it are alive.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Agent {
     /// The name shown.
     pub name: String,
