@@ -76,11 +76,11 @@ impl Engine {
                 self.agents.of(maker)
             }
             // Its parent may be an adopter: who talks to it made its wire.
-            Claim::Adopted => {
+            Claim::Adopted if self.graph.get(id).is_some_and(|n| n.stdout.is_wire()) => {
                 self.server_found(now, id, name, rule, Vec::new());
                 return;
             }
-            Claim::Nobody => None,
+            Claim::Nobody | Claim::Adopted => None,
         };
         if owner.is_some_and(|owner| !self.settle(at, owner, id)) {
             return;
