@@ -37,7 +37,7 @@ enum On {
 }
 
 /// monitor-ebpf is not built for this machine, so it has no tests on it.
-const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
+pub const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
 
 /// The verb.
 pub fn main(args: &Args) -> Result<()> {

@@ -51,10 +51,11 @@ pub fn judge(account: &Account) -> Result<Verdict> {
     ensure!(fewest >= SERVERS, "a start has {fewest} servers only");
     let until = |number: usize| -> ByRun { (1..).zip(runs.iter().take(number).cloned()).collect() };
 
+    let truth = all(&until(runs.len()));
     let observed = account.starts.iter().filter(|start| start.daemon == "observe").count();
     ensure!((2..runs.len()).contains(&observed), "{observed} of {} starts were observed", runs.len());
     let (left_at_first, left) = (until(observed - 1), until(runs.len() - 1));
-    let observe = Part::of(account, "observe", "observe")?;
+    let observe = Part::of(account, &truth, "observe", "observe")?;
     observe.numbers(account, &until(observed))?;
     observe.told("orphan_detected", &left_at_first)?;
     observe.accused_only(&all(&left_at_first))?;
@@ -63,7 +64,7 @@ pub fn judge(account: &Account) -> Result<Verdict> {
     observe.left_alive(&all(&until(observed)))?;
     memory(&account.status, &all(&until(observed)))?;
 
-    let reap = Part::of(account, "reap", "reap")?;
+    let reap = Part::of(account, &truth, "reap", "reap")?;
     reap.numbers(account, &until(runs.len()))?;
     reap.told("orphan_reaped", &left)?;
     reap.accused_only(&all(&left))?;
@@ -98,8 +99,8 @@ fn memory(status: &Value, servers: &BTreeSet<Id>) -> Result<()> {
     let agents = list(status, "/report/agents");
     let told = agents.iter().flat_map(|agent| list(agent, "/servers"));
     let with_memory = told.filter(|one| one.pointer("/server/rss_bytes").and_then(Value::as_u64) > Some(0));
-    let ids = with_memory.filter_map(|one| Some(one.pointer("/server/id")?.as_str()?.to_owned()));
-    same("with memory in the status of the observing daemon", &ids.collect(), servers)
+    let ids = with_memory.map(|one| server_of(one.get("server").unwrap_or(&Value::Null), servers));
+    same("with memory in the status of the observing daemon", &ids.collect::<Result<_>>()?, servers)
 }
 
 /// What a daemon said, and who lived when it had ended.
@@ -108,10 +109,12 @@ struct Part<'a> {
     ready: &'a Value,
     events: &'a [Value],
     alive: &'a BTreeSet<Id>,
+    /// Every server that was started.
+    truth: &'a BTreeSet<Id>,
 }
 
 impl<'a> Part<'a> {
-    fn of(account: &'a Account, name: &'a str, mode: &str) -> Result<Self> {
+    fn of(account: &'a Account, truth: &'a BTreeSet<Id>, name: &'a str, mode: &str) -> Result<Self> {
         let events = account.events.get(name).with_context(|| format!("{name}: no events"))?;
         for (expected, event) in (1u64..).zip(events) {
             let seq = event.get("seq").and_then(Value::as_u64);
@@ -125,7 +128,7 @@ impl<'a> Part<'a> {
         ensure!(lost.is_none(), "{name}: {}", lost.unwrap_or(&Value::Null));
         ensure!(events.last().map(kind) == Some("stopping"), "{name}: the daemon did not say that it stops");
         let alive = account.alive.get(name).with_context(|| format!("{name}: nobody said who lives"))?;
-        Ok(Self { name, ready, events, alive })
+        Ok(Self { name, ready, events, alive, truth })
     }
 
     /// Each agent that it saw start has its number, and so have the servers it told of: exactly those of each start.
@@ -148,12 +151,12 @@ impl<'a> Part<'a> {
     fn told(&self, what: &str, runs: &ByRun) -> Result<()> {
         let mut found = ByRun::new();
         for event in self.of_kind(what) {
-            let id = event.pointer("/server/id").and_then(Value::as_str).unwrap_or_default();
+            let id = self.server(event)?;
             let unit = event.pointer("/server/run/unit").and_then(Value::as_str);
             ensure!(unit == Some(UNIT), "{}: {what}: {id} is accounted to {unit:?}", self.name);
             let number = event.pointer("/server/run/generation").and_then(Value::as_u64);
             let number = number.with_context(|| format!("{}: {what}: {id} has no number", self.name))?;
-            let new = found.entry(number).or_default().insert(id.to_owned());
+            let new = found.entry(number).or_default().insert(id.clone());
             ensure!(new, "{}: {what}: {id} twice", self.name);
         }
         let numbers: BTreeSet<&u64> = found.keys().chain(runs.keys()).collect();
@@ -183,8 +186,11 @@ impl<'a> Part<'a> {
     /// It accused nobody but these, not even for a moment.
     fn accused_only(&self, servers: &BTreeSet<Id>) -> Result<()> {
         for event in self.events.iter().filter(|event| kind(event).starts_with("orphan_")) {
-            let id = event.pointer("/server/id").and_then(Value::as_str).unwrap_or_default();
-            ensure!(servers.contains(id), "{}: a server in use was accused: {event}", self.name);
+            ensure!(
+                servers.contains(&self.server(event)?),
+                "{}: a server in use was accused: {event}",
+                self.name
+            );
         }
         Ok(())
     }
@@ -192,6 +198,12 @@ impl<'a> Part<'a> {
     /// When it had ended these lived and no others.
     fn left_alive(&self, servers: &BTreeSet<Id>) -> Result<()> {
         same(&format!("alive after {}", self.name), self.alive, servers)
+    }
+
+    /// The server that an event is about.
+    fn server(&self, event: &Value) -> Result<Id> {
+        let server = event.get("server").with_context(|| format!("{}: no server: {event}", self.name))?;
+        server_of(server, self.truth)
     }
 
     fn of_kind(&self, what: &str) -> impl Iterator<Item = &'a Value> {
@@ -208,6 +220,18 @@ fn id_of(process: &Value) -> Result<Id> {
     let (pid, start) =
         number("pid").zip(number("start")).with_context(|| format!("no process: {process}"))?;
     Ok(format!("{pid}@{start}"))
+}
+
+/// Which of the servers that were started this one is: by its processes, for what launched it is part of it while it lives, and
+/// gives it its name.
+fn server_of(server: &Value, truth: &BTreeSet<Id>) -> Result<Id> {
+    let processes = server.get("processes").and_then(Value::as_array).into_iter().flatten();
+    let ids = processes.map(id_of).collect::<Result<Vec<_>>>()?;
+    let mut known = ids.iter().filter(|id| truth.contains(*id));
+    match (known.next(), known.next()) {
+        (Some(id), None) => Ok(id.clone()),
+        _ => bail!("not one of the servers that were started: {server}"),
+    }
 }
 
 fn all(runs: &ByRun) -> BTreeSet<Id> {

@@ -5,6 +5,11 @@ use serde_json::json;
 use super::*;
 use crate::vm::account::Start;
 
+fn process(id: &str) -> Value {
+    let (pid, start) = id.split_once('@').unwrap();
+    json!({ "pid": pid.parse::<u64>().unwrap(), "start": start.parse::<u64>().unwrap() })
+}
+
 /// The servers of the start `number`.
 fn servers(number: usize) -> Vec<Id> {
     (1..=2).map(|n| format!("{number}{n}@1")).collect()
@@ -13,7 +18,7 @@ fn servers(number: usize) -> Vec<Id> {
 fn about(kind: &str, id: &str, number: usize) -> Value {
     let run = json!({ "unit": UNIT, "generation": number });
     json!({
-        "event": kind, "server": { "id": id, "run": run },
+        "event": kind, "server": { "id": id, "processes": [process(id)], "run": run },
         "evidence": ["stdin_hangup", "owner_exited"], "guards": ["observe"],
     })
 }
@@ -49,7 +54,8 @@ fn good() -> Account {
         servers: servers(number).into_iter().collect(),
     };
     let ids: Vec<Id> = (1..=2).flat_map(servers).collect();
-    let status: Vec<Value> = ids.iter().map(|id| json!({ "server": { "id": id, "rss_bytes": 1 } })).collect();
+    let status: Vec<Value> =
+        ids.iter().map(|id| json!({ "server": { "processes": [process(id)], "rss_bytes": 1 } })).collect();
     Account {
         host: Some(Host {
             kernel: "6.1".into(),
@@ -151,6 +157,27 @@ fn nobody_is_accused_wrongly() {
     assert!(more("reap", "orphan_reaped", 3).contains("too many [\"31@1\"]"));
     assert!(more("reap", "orphan_cleared", 3).contains("reap: a server in use was accused"));
     assert!(more("reap", "orphan_reaped", 1).contains("orphan_reaped: 11@1 twice"));
+}
+
+#[test]
+fn a_server_is_who_was_started_whoever_launched_it() {
+    let mut account = good();
+    change(&mut account, "reap", |events| {
+        let at = at(events, "orphan_reaped");
+        events[at]["server"]["id"] = json!("10@1");
+        events[at]["server"]["processes"] = json!([process("10@1"), process("11@1")]);
+    });
+    judge(&account).unwrap();
+    let processes = |processes: Value| {
+        but(|a| {
+            change(a, "reap", |events| {
+                let at = at(events, "orphan_reaped");
+                events[at]["server"]["processes"] = processes;
+            });
+        })
+    };
+    assert!(processes(json!([process("10@1")])).contains("not one of the servers"));
+    assert!(processes(json!([process("11@1"), process("12@1")])).contains("not one of the servers"));
 }
 
 #[test]

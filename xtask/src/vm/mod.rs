@@ -13,10 +13,10 @@ mod root;
 
 use std::{fs, path::Path, time::Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::fs::FlockOperation;
 
-use crate::{command, setup, workspace};
+use crate::{command, setup, test, workspace};
 use account::Account;
 use kernel::Kernel;
 
@@ -25,8 +25,8 @@ pub fn main() -> Result<()> {
     setup::bpf()?;
     setup::vm()?;
     let kernel = Kernel::provide()?;
-    let what = ["build", "-p", "monitor", "-p", "tests", "--bins"];
-    command::run(workspace::cargo().args(what))?;
+    // What the other tests build, so that neither makes the other build anew.
+    command::run(workspace::cargo().arg("build").args(test::WHAT).arg("--bins"))?;
 
     let target = workspace::target_dir()?;
     let dir = target.join("vm");
@@ -37,7 +37,8 @@ pub fn main() -> Result<()> {
     let begun = Instant::now();
     let told = machine::run(&dir, &kernel, &image)?;
     let verdict = Account::read(&told).and_then(|account| judge::judge(&account));
-    let verdict = verdict.with_context(|| format!("what the guest said is in {}", dir.display()))?;
+    let verdict =
+        verdict.map_err(|error| anyhow!("{error:#} (told.log and console.log in {})", dir.display()))?;
     println!("xtask: vm: {verdict}; {:.1} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
