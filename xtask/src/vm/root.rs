@@ -20,6 +20,9 @@ use crate::command;
 const PROGRAMS: [&str; 4] =
     ["/usr/lib/systemd/systemd", "/usr/bin/systemctl", "/usr/sbin/modprobe", "/usr/bin/setsid"];
 
+/// Since version 255 systemd starts services through it.
+const EXECUTOR: &str = "/usr/lib/systemd/systemd-executor";
+
 /// The units of systemd that the guest has: those that order the others. None of the machine's services.
 const UNITS: [&str; 13] = [
     "basic",
@@ -69,7 +72,8 @@ pub fn build(dir: &Path, built: &Path, kernel: &Kernel) -> Result<PathBuf> {
         fs::remove_dir_all(&root.dir).with_context(|| format!("cannot remove {}", root.dir.display()))?;
     }
     root.lay_out()?;
-    for program in PROGRAMS {
+    let executor = Path::new(EXECUTOR).exists().then_some(EXECUTOR);
+    for program in PROGRAMS.into_iter().chain(executor) {
         root.program(Path::new(program), program.trim_start_matches('/'))?;
     }
     for (name, place) in BUILT {
