@@ -49,7 +49,9 @@ impl Kernel {
 
     fn unpack(into: &Path) -> Result<()> {
         fs::create_dir_all(into).with_context(|| format!("cannot create {}", into.display()))?;
-        let package = setup::download(PACKAGE, into)?;
+        let package = setup::download(PACKAGE, into).with_context(|| {
+            format!("the guest's kernel is what Debian's {PACKAGE} stands for, and it cannot be had here")
+        })?;
         command::output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(into))?;
         fs::remove_file(&package).with_context(|| format!("cannot remove {}", package.display()))
     }
