@@ -10,6 +10,7 @@ use monitor::{
         AgentReport, AgentView, BootTime, Evidence, Guard, ProcessView, Report, RunReport, RunView,
         ServerReport, ServerView, Status,
     },
+    probe::Sampler,
     sink::{
         metrics::{Exposition, Metrics},
         wall::Wall,
@@ -96,5 +97,6 @@ fn measure_resident(bencher: Bencher<'_, '_>) {
     let Ok(proc) = Proc::system() else { return };
     let Ok(own) = proc.process(std::process::id()) else { return };
     let mut status = status(0, (own.id().pid, own.id().start));
-    bencher.bench_local(|| measure(&proc, &mut status.report, false));
+    let mut sampler = Sampler::new();
+    bencher.bench_local(|| measure(&proc, &mut sampler, &mut status.report, false));
 }

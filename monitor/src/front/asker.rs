@@ -1,6 +1,10 @@
 //! Asks the loop, and does what would be too slow there.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     sync::{
@@ -13,7 +17,8 @@ use tokio::{
 use super::Query;
 use crate::{
     host::Proc,
-    model::{Planned, ProcessId, ReapRequest, Report, ServerReport, Status},
+    model::{Planned, ProcessId, ProcessView, ReapRequest, Report, ServerReport, Status},
+    probe::Sampler,
 };
 
 /// How long the loop may take to answer. It answers within some milliseconds as long as it is well.
@@ -40,11 +45,12 @@ pub enum AskError {
 pub struct Asker {
     queries: mpsc::Sender<Query>,
     proc: Arc<Proc>,
+    sampler: Arc<Mutex<Sampler>>,
 }
 
 impl Asker {
     pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc) -> Self {
-        Self { queries, proc: Arc::new(proc) }
+        Self { queries, proc: Arc::new(proc), sampler: Arc::default() }
     }
 
     /// How the daemon stands, memory as last measured. Cheap.
@@ -55,9 +61,10 @@ impl Asker {
     /// How the daemon stands, with memory measured now; proportional memory where asked for.
     pub async fn status(&self, pss: bool) -> Result<Status, AskError> {
         let mut status = self.standing().await?;
-        let proc = Arc::clone(&self.proc);
+        let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
         let measured = tokio::task::spawn_blocking(move || {
-            measure(&proc, &mut status.report, pss);
+            let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
+            measure(&proc, &mut sampler, &mut status.report, pss);
             status
         });
         measured.await.map_err(|_| AskError::Stopped)
@@ -88,30 +95,28 @@ impl Asker {
 
 /// Measures the memory of all servers and of agents that were left behind: resident, and proportional where asked for. A
 /// process that has ended meanwhile counts nothing; one that may not be read leaves the proportional sum out.
-pub fn measure(proc: &Proc, report: &mut Report, pss: bool) {
-    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: bool) {
+    let mut all: Vec<&mut ServerReport> = report.unowned.iter_mut().collect();
     for agent in &mut report.agents {
-        let left_behind = agent.left_behind.as_deref_mut();
-        for server in left_behind.into_iter().chain(&mut agent.servers) {
-            measure_one(proc, page, server, pss);
-        }
+        all.extend(agent.left_behind.as_deref_mut());
+        all.extend(&mut agent.servers);
     }
-    for server in &mut report.unowned {
-        measure_one(proc, page, server, pss);
+    let id = |process: &ProcessView| ProcessId::new(process.pid, process.start);
+    let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.server.processes).map(id).collect();
+    let resident: HashMap<ProcessId, u64> =
+        sampler.of(proc, &processes).into_iter().map(|memory| (memory.process, memory.rss_bytes)).collect();
+    for one in all {
+        let own = || one.server.processes.iter().map(id);
+        let sum = own().filter_map(|process| resident.get(&process)).sum();
+        if pss {
+            one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proportional(proc, process)?));
+        }
+        one.server.rss_bytes = Some(sum);
     }
 }
 
-fn measure_one(proc: &Proc, page: u64, report: &mut ServerReport, pss: bool) {
-    let (mut resident, mut proportional) = (0_u64, Some(0_u64));
-    for process in &report.server.processes {
-        let Ok(Some(dir)) = proc.identified(ProcessId::new(process.pid, process.start)) else { continue };
-        resident = resident.saturating_add(dir.resident_pages().unwrap_or(0).saturating_mul(page));
-        if pss {
-            proportional = proportional.zip(dir.proportional_bytes().ok()).map(|(a, b)| a.saturating_add(b));
-        }
-    }
-    report.server.rss_bytes = Some(resident);
-    if pss {
-        report.pss_bytes = proportional;
-    }
+/// Proportional memory in bytes; none of a process that has ended, absent where it may not be read.
+fn proportional(proc: &Proc, process: ProcessId) -> Option<u64> {
+    let Ok(Some(dir)) = proc.identified(process) else { return Some(0) };
+    dir.proportional_bytes().ok()
 }

@@ -1,6 +1,6 @@
 //! Memory of processes.
 
-use std::{cell::RefCell, mem::MaybeUninit, os::fd::OwnedFd};
+use std::{mem::MaybeUninit, os::fd::OwnedFd};
 
 use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
@@ -16,8 +16,8 @@ use crate::{
 /// Invariant: a descriptor is opened through a directory whose identity was compared, and the kernel binds it to that process:
 /// after its end it answers `ESRCH`, whoever has the number then.
 #[derive(Debug)]
-pub(super) struct Sampler {
-    kept: RefCell<Kept>,
+pub struct Sampler {
+    kept: Kept,
     /// Descriptors that may be kept.
     limit: usize,
 }
@@ -32,6 +32,12 @@ struct Kept {
 /// Descriptors kept at most, whatever the process may open.
 const KEPT_MAX: u64 = 4096;
 
+impl Default for Sampler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sampler {
     /// Keeps at most half of the descriptors that this process may open.
     pub fn new() -> Self {
@@ -40,14 +46,14 @@ impl Sampler {
     }
 
     fn with_limit(limit: usize) -> Self {
-        Self { kept: RefCell::default(), limit }
+        Self { kept: Kept::default(), limit }
     }
 
     /// The resident memory of those of `processes` that are there still, their identity compared.
-    pub fn of(&self, proc: &Proc, processes: &[ProcessId]) -> Vec<Memory> {
-        let mut kept = self.kept.borrow_mut();
+    pub fn of(&mut self, proc: &Proc, processes: &[ProcessId]) -> Vec<Memory> {
+        let Self { kept, limit } = self;
         kept.round += 1;
-        let one = |&process| Some(Memory { process, rss_bytes: kept.resident(proc, process, self.limit)? });
+        let one = |&process| Some(Memory { process, rss_bytes: kept.resident(proc, process, *limit)? });
         processes.iter().filter_map(one).collect()
     }
 }
@@ -129,28 +135,28 @@ mod tests {
     #[test]
     fn what_is_kept_answers_for_one_life_only() {
         let proc = Proc::system().unwrap();
-        let sampler = Sampler::with_limit(8);
+        let mut sampler = Sampler::with_limit(8);
         let mut child = Started::sleeper(std::process::Stdio::null());
         let id = child.id();
         assert!(sampler.of(&proc, &[id])[0].rss_bytes > 0);
-        assert!(sampler.kept.borrow().files.contains_key(&id));
+        assert!(sampler.kept.files.contains_key(&id));
         assert!(sampler.of(&proc, &[id])[0].rss_bytes > 0);
         child.end();
         assert!(sampler.of(&proc, &[id]).is_empty());
-        assert!(sampler.kept.borrow().files.is_empty());
+        assert!(sampler.kept.files.is_empty());
     }
 
     #[test]
     fn no_more_is_kept_than_may_be() {
         let proc = Proc::system().unwrap();
-        let sampler = Sampler::with_limit(2);
+        let mut sampler = Sampler::with_limit(2);
         let children: Vec<_> = (0..4).map(|_| Started::sleeper(std::process::Stdio::null())).collect();
         let ids: Vec<_> = children.iter().map(Started::id).collect();
         assert_eq!(sampler.of(&proc, &ids).len(), 4);
-        assert_eq!(sampler.kept.borrow().files.len(), 2);
+        assert_eq!(sampler.kept.files.len(), 2);
         // Who is asked for now takes the place of who is not.
         assert_eq!(sampler.of(&proc, &ids[2..]).len(), 2);
-        let mut kept: Vec<_> = sampler.kept.borrow().files.keys().copied().collect();
+        let mut kept: Vec<_> = sampler.kept.files.keys().copied().collect();
         kept.sort_unstable();
         let mut wanted = ids[2..].to_vec();
         wanted.sort_unstable();

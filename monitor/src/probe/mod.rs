@@ -13,6 +13,7 @@ mod wire;
 
 use std::cell::RefCell;
 
+pub use self::memory::Sampler;
 use crate::{
     host::{HostError, Proc},
     model::{About, Answer, ProcessId, SnapshotProcess},
@@ -24,20 +25,22 @@ pub struct Probe {
     proc: Proc,
     /// Who holds which pipe and socket: the last look, for the servers of one agent are judged in one breath.
     holders: RefCell<Option<holders::Index>>,
-    memory: memory::Sampler,
+    memory: RefCell<Sampler>,
 }
 
 impl Probe {
     /// A probe of this host.
     pub fn new() -> Result<Self, HostError> {
-        Ok(Self { proc: Proc::system()?, holders: RefCell::new(None), memory: memory::Sampler::new() })
+        Ok(Self { proc: Proc::system()?, holders: RefCell::new(None), memory: RefCell::default() })
     }
 
     /// What the host says about it. Blocks for as long as a look takes: microseconds to some tens of
     /// milliseconds (all open files of the host, where a wire is held by somebody).
     pub fn answer(&self, about: &About) -> Answer {
         match about {
-            About::Memory(processes) => Answer::Memory { processes: self.memory.of(&self.proc, processes) },
+            About::Memory(processes) => {
+                Answer::Memory { processes: self.memory.borrow_mut().of(&self.proc, processes) }
+            }
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server { processes, wire } => Answer::Server { facts: self.facts(processes, *wire) },
         }

@@ -329,11 +329,12 @@ mod tests {
     #[test]
     fn many_runs_are_bounded_and_the_last_number_stays() {
         let mut runs = Runs::default();
-        for n in 0..2 * KEPT as u32 {
-            let top = TopMost { name: "a", uid: 0, main: ProcessId::new(n, 1), unit: None, witnessed: true };
-            let (account, _) = runs.account(&top);
-            assert_eq!(account.generation, Some(u64::from(n) + 1));
-            runs.end(&account.key, u64::from(n) + 1);
+        for n in 1..=2 * KEPT as u64 {
+            let main = ProcessId::new(7, n);
+            let (account, _) =
+                runs.account(&TopMost { name: "a", uid: 0, main, unit: None, witnessed: true });
+            assert_eq!(account.generation, Some(n));
+            runs.end(&account.key, n);
         }
         assert_eq!(runs.by_key.values().map(BTreeMap::len).sum::<usize>(), KEPT);
         assert_eq!(runs.mains.len(), KEPT);
