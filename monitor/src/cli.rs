@@ -68,9 +68,13 @@ A line for each run of an agent: what it left behind, what was ended, what that 
 that are still there or made trouble, and the latest of the rest. Works beside a running daemon and without one.";
 const LONG_DOCTOR: &str = "Check the kernel, our rights, and the units that host agents
 
-Loads the kernel programs and takes them off again, then asks the service managers how they stop each unit that \
-hosts an agent. For KillMode=process and none it prints the drop-in that mends it, ready for `systemctl edit`. \
-Changes nothing. Ends with status 1 if something is wrong.";
+Looks at our rights, the kernel, the state directory and the daemon. Where none runs it loads the kernel programs as the \
+daemon does (which mounts tracefs if they need it) and takes them off again. Then it asks the service managers how they stop \
+each unit that hosts an agent or what agents left: the host's, users' and those of containers. For KillMode=process and none it \
+prints the drop-in that mends it, ready for `systemctl edit`. Changes nothing else.
+
+`ok` is well, `note` good to know, `wrong` is to be mended, `?` could not be found out. Ends with status 1 only if something is \
+known to be wrong; in JSON what could not be found out is `blind` of a unit.";
 
 const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
@@ -304,11 +308,21 @@ pub struct Reap {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand doctor
-  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'")]
+  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'
+  sudo orphand doctor --json | jq '.units[] | select(.blind) | .blind'")]
 pub struct Doctor {
     /// The configuration [default: /etc/orphand/config.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Where the daemon keeps its store [default: /var/lib/orphand]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The lock against a second daemon
+    #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
+    pub lock: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

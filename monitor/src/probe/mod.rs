@@ -6,12 +6,15 @@
 
 mod clients;
 mod holders;
+mod manager;
 mod memory;
 mod server;
 mod unit;
 mod wire;
 
 use std::cell::RefCell;
+
+pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
 use crate::{
     host::{HostError, Proc},
