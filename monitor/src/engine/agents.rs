@@ -5,23 +5,30 @@ use crate::{
     lineage::{AgentKey, Node, UnitSight},
     model::{About, BootTime, Effect, ExitStatus, Fact, Notice, ProcessId, Tracking},
     recognise::Role,
-    verdict::{Newcomer, State, TopMost, agent_view, program_name, server_view},
+    verdict::{Account, Newcomer, State, TopMost, agent_view, program_name, server_view},
 };
 
 impl Engine {
     /// A process turned out to be an agent: by rule, or because it started a server.
     pub(super) fn agent_recognised(&mut self, at: BootTime, id: ProcessId, name: String, implied: bool) {
         let Some(node) = self.graph.get(id) else { return };
-        let UnitSight::Known(unit) = node.unit.clone() else {
-            self.ask(About::Process(id), Purpose::Unit { process: id, at, name, implied });
-            return;
+        let (unit, unsettled) = match &node.unit {
+            UnitSight::Known(unit) => (unit.clone(), false),
+            UnitSight::Gone => (None, true),
+            UnitSight::Unasked => {
+                self.ask(About::Process(id), Purpose::Unit { process: id, at, name, implied });
+                return;
+            }
         };
         let above = node.agent;
         let (origin, uid, sid) = (node.origin, node.uid, node.sid);
         let account = if let Some(above) = above.and_then(|a| self.agents.get(a)) {
             above.account.clone()
+        } else if unsettled {
+            Account::unknown(&name, uid)
         } else {
-            let top = TopMost { name: &name, uid, main: id, unit: unit.as_deref() };
+            let witnessed = self.finding.is_none();
+            let top = TopMost { name: &name, uid, main: id, unit: unit.as_deref(), witnessed };
             let (account, run) = self.runs.account(&top);
             if let Some(run) = run {
                 self.persist(at, Fact::Run { run });
@@ -30,6 +37,9 @@ impl Engine {
         };
         let new = Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account };
         let key = self.agents.start(new);
+        if let Some(agent) = self.agents.get_mut(key) {
+            agent.unsettled = unsettled && agent.above.is_none();
+        }
         self.unit_started_anew(at, key);
         // What it created before it was known as an agent is its own, too.
         let mut subtree = vec![id];

@@ -86,6 +86,8 @@ enum Purpose {
     Unit { process: ProcessId, at: BootTime, name: String, implied: bool },
     /// Is this process the main one of a unit that a rule names?
     UnitRule { process: ProcessId, at: BootTime },
+    /// What unit did the agent live in that this server was left by?
+    Settle { server: ProcessId, at: BootTime },
     /// Time to look at an agent that nobody above is left of.
     Left { agent: AgentKey },
     /// Time to look at a server whose owner is gone or not known.
@@ -184,7 +186,7 @@ impl Engine {
                 self.unit_known(process, answer);
                 self.agent_recognised(at, process, name, implied);
             }
-            (Purpose::UnitRule { process, at }, answer) => {
+            (Purpose::UnitRule { process, at } | Purpose::Settle { server: process, at }, answer) => {
                 self.unit_known(process, answer);
                 self.become_what_it_is(now, at, process);
             }

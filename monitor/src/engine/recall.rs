@@ -99,12 +99,7 @@ impl Engine {
             return key;
         }
         let account = run.and_then(|(key, generation)| self.runs.account_of(&key, generation));
-        let account = account.unwrap_or_else(|| Account {
-            key: RunKey::Agent { name: owner.name.clone(), uid: owner.uid },
-            generation: None,
-            agent: owner.name.clone(),
-            invocation_id: None,
-        });
+        let account = account.unwrap_or_else(|| Account::unknown(&owner.name, owner.uid));
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
         let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };

@@ -217,10 +217,17 @@ impl Engine {
                         && !self.graph.ancestors(h.process).any(|n| server.contains(n.id))
                 };
                 let older = |h: &&Holder| h.process.start <= server.id.start;
-                // What a manager started itself (a socket's service) is not its client's: that lives in another unit.
+                // What a manager started itself (a socket's service) is not its client's: that lives in another unit. And what
+                // feeds a person's pipeline is no agent.
                 let near = |h: &&Holder| {
                     let unit = |facts: &Option<UnitFacts>| facts.as_ref().map(|f| f.unit.clone());
-                    !server.sought || unit(&h.unit) == unit(&facts.unit)
+                    let same = unit(&h.unit).is_some_and(|u| unit(&facts.unit) == Some(u));
+                    let agent = || {
+                        unit(&h.unit) == unit(&facts.unit)
+                            && (self.agents.of(h.process).is_some()
+                                || matches!(self.settings.rules.role(&h.image), Role::Agent { .. }))
+                    };
+                    !server.sought || same || agent()
                 };
                 holders.iter().filter(outside).filter(hosts).filter(near).find(older).cloned()
             }

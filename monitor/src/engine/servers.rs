@@ -76,12 +76,15 @@ impl Engine {
                 self.agents.of(maker)
             }
             // Its parent may be an adopter: who talks to it made its wire.
-            Claim::Adopted => {
+            Claim::Adopted if self.graph.get(id).is_some_and(|n| n.stdout.is_wire()) => {
                 self.server_found(now, id, name, rule, Vec::new());
                 return;
             }
-            Claim::Nobody => None,
+            Claim::Nobody | Claim::Adopted => None,
         };
+        if owner.is_some_and(|owner| !self.settle(at, owner, id)) {
+            return;
+        }
         // Without an owner the chain has no upper end: somebody's own shell would be part of it.
         let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
         let key = self.enter_server(id, name, rule, owner, wrappers);
@@ -123,11 +126,13 @@ impl Engine {
         server: ProcessId,
         answer: Option<SnapshotProcess>,
     ) {
-        let seen = answer.filter(|p| p.id == creator).unwrap_or_default();
+        let answer = answer.filter(|p| p.id == creator);
+        let gone = answer.is_none();
+        let seen = answer.unwrap_or_default();
         if let Some(node) = self.graph.get_mut(creator)
             && node.unit == UnitSight::Unasked
         {
-            node.unit = UnitSight::Known(seen.unit.map(Box::new));
+            node.unit = if gone { UnitSight::Gone } else { UnitSight::Known(seen.unit.map(Box::new)) };
         }
         if let Some(node) = self.graph.get_mut(creator)
             && node.image.is_none()

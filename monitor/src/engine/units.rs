@@ -9,19 +9,53 @@ use crate::{
         About, Answer, BootTime, Effect, Fact, ProcessId, Snapshot, Tracked, TrackedOwner, Tracking, Unit,
     },
     recognise::Role,
-    verdict::Agent,
+    verdict::{Agent, TopMost},
 };
 
 impl Engine {
     /// The answer to what unit a process lives in. Nobody asks twice.
     pub(super) fn unit_known(&mut self, process: ProcessId, answer: Answer) {
         let unit = match answer {
-            Answer::Process { process: Some(seen) } if seen.id == process => seen.unit,
-            _ => None,
+            Answer::Process { process: Some(seen) } if seen.id == process => {
+                UnitSight::Known(seen.unit.map(Box::new))
+            }
+            _ => UnitSight::Gone,
         };
         if let Some(node) = self.graph.get_mut(process) {
-            node.unit = UnitSight::Known(unit.map(Box::new));
+            node.unit = unit;
         }
+    }
+
+    /// An agent that ended before anybody could ask what unit it lived in has a server: that lives in the same one, and descends from
+    /// the same start of it. Whether all is known; if not, it has been asked for.
+    pub(super) fn settle(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
+        let Some(agent) = self.agents.get(owner).filter(|a| a.unsettled) else { return true };
+        let Some(node) = self.graph.get(server) else { return true };
+        let UnitSight::Known(unit) = node.unit.clone() else {
+            if node.unit == UnitSight::Unasked {
+                self.ask(About::Process(server), Purpose::Settle { server, at });
+                return false;
+            }
+            return true;
+        };
+        let top = TopMost {
+            name: &agent.name,
+            uid: agent.uid,
+            main: agent.main,
+            unit: unit.as_deref(),
+            witnessed: true,
+        };
+        let (account, run) = self.runs.account(&top);
+        if let Some(run) = run {
+            self.persist(at, Fact::Run { run });
+        }
+        if let Some(agent) = self.agents.get_mut(owner) {
+            (agent.account, agent.unit, agent.unsettled) = (account, unit, false);
+        }
+        if self.agents.get(owner).is_some_and(|a| !a.is_alive()) {
+            self.run_may_have_ended(at, owner);
+        }
+        true
     }
 
     /// A service manager was started: the execs of its children are of interest where rules name units.

@@ -1,6 +1,6 @@
 //! The kernel's list of unix sockets, `sock_diag(7)`: who is whose peer. Asking has no effect on the sockets.
 
-use std::{io, os::fd::AsFd, thread};
+use std::{collections::HashSet, io, os::fd::AsFd, thread};
 
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -84,11 +84,27 @@ impl UnixSockets {
         Ok(found)
     }
 
+    /// Of these inode numbers those that are unix sockets in this network namespace. A handful is asked for one by one: the list of
+    /// a busy host has thousands.
+    pub fn among(&mut self, inodes: &HashSet<u64>) -> io::Result<Vec<UnixSocket>> {
+        const HANDFUL: usize = 64;
+        if inodes.len() > HANDFUL {
+            let all = self.all()?;
+            return Ok(all.into_iter().filter(|socket| inodes.contains(&socket.inode)).collect());
+        }
+        let mut found = Vec::new();
+        for inode in inodes {
+            found.extend(self.find(*inode)?);
+        }
+        Ok(found)
+    }
+
     /// The one with this inode number, if it is in this network namespace.
     pub fn find(&mut self, inode: u64) -> io::Result<Option<UnixSocket>> {
         let Ok(inode) = u32::try_from(inode) else { return Ok(None) };
         let mut found = None;
-        match self.ask(inode, ShowFlags::NAME | ShowFlags::PEER, 0, |socket| found = Some(socket)) {
+        let show = ShowFlags::NAME | ShowFlags::PEER | ShowFlags::ICONS;
+        match self.ask(inode, show, 0, |socket| found = Some(socket)) {
             Ok(()) => Ok(found),
             Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(None),
             Err(error) => Err(error),

@@ -30,6 +30,8 @@ pub enum UnitSight {
     Unasked,
     /// This; nothing outside of units, or where it could not be read.
     Known(Option<Box<UnitFacts>>),
+    /// It ended before anybody could ask.
+    Gone,
 }
 
 impl UnitSight {
@@ -37,7 +39,7 @@ impl UnitSight {
     pub fn facts(&self) -> Option<&UnitFacts> {
         match self {
             Self::Known(facts) => facts.as_deref(),
-            Self::Unasked => None,
+            Self::Unasked | Self::Gone => None,
         }
     }
 }

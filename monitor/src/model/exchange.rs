@@ -201,6 +201,9 @@ pub struct ServerFacts {
     pub wire: WireState,
     /// Whether a process of the server has a listening socket with a client from outside the server.
     pub serves_clients: bool,
+    /// Whether a process of the server listens on a socket at all, with clients or without.
+    #[serde(default)]
+    pub listens: bool,
     /// Whether the environment of a process of the server asks to be left alone (`ORPHAND_OPT_OUT=1`).
     pub opted_out: bool,
     /// The unit of the server proper, or of another of its processes where that has ended; absent outside of units.

@@ -22,8 +22,17 @@ use crate::{
     model::ProcessId,
 };
 
-/// Whether the server whose open files these are has a client; or why that cannot be told.
-pub(super) fn any(proc: &Proc, server: &[(ProcessId, FdTable)]) -> Result<bool, String> {
+/// What a server does with sockets of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use {
+    /// It listens on one.
+    pub listens: bool,
+    /// It has a client there.
+    pub served: bool,
+}
+
+/// What the server whose open files these are does with sockets of its own; or why that cannot be told.
+pub(super) fn any(proc: &Proc, server: &[(ProcessId, FdTable)]) -> Result<Use, String> {
     let inside: HashSet<u64> = server.iter().flat_map(|(_, table)| table.sockets()).collect();
     let mut networks = BTreeMap::new();
     for (process, table) in server {
@@ -34,68 +43,72 @@ pub(super) fn any(proc: &Proc, server: &[(ProcessId, FdTable)]) -> Result<bool, 
             networks.entry(network).or_insert(dir);
         }
     }
+    let mut found = Use::default();
     if networks.is_empty() {
-        return Ok(false);
+        return Ok(found);
     }
     let ours = proc.our_network().map_err(|errno| format!("cannot read our network namespace: {errno}"))?;
     for (network, dir) in networks {
-        let found = if network == ours {
+        let sockets = if network == ours {
             UnixSockets::here()
         } else {
             dir.open_file("ns/net").map_err(io::Error::from).and_then(UnixSockets::inside)
         };
-        let (unix, in_use) = match found.and_then(|mut sockets| sockets.all()) {
+        let (unix, here) = match sockets.and_then(|mut sockets| sockets.among(&inside)) {
             Ok(sockets) => {
                 let known = sockets.iter().map(|socket| socket.inode).collect();
-                (known, unix_served(&sockets, &inside))
+                (known, unix_use(&sockets, &inside))
             }
             // Without CAP_SYS_ADMIN nobody enters another namespace: /proc shows it without the peers.
             Err(error) => unix_by_name(&dir, &inside).map_err(|other| {
                 format!("cannot list the unix sockets that {} uses: {error}; {other}", dir.id())
             })?,
         };
-        if in_use {
-            return Ok(true);
-        }
+        found.add(here);
         let others: HashSet<u64> = inside.difference(&unix).copied().collect();
-        if !others.is_empty()
-            && tcp_served(
-                &tcp(&dir).map_err(|error| {
-                    format!("cannot list the connections that {} uses: {error}", dir.id())
-                })?,
-                &others,
-            )
-        {
-            return Ok(true);
+        if !others.is_empty() {
+            let entries = tcp(&dir)
+                .map_err(|error| format!("cannot list the connections that {} uses: {error}", dir.id()))?;
+            found.add(tcp_use(&entries, &others));
         }
     }
-    Ok(false)
+    Ok(found)
 }
 
-fn unix_served(sockets: &[UnixSocket], inside: &HashSet<u64>) -> bool {
+impl Use {
+    fn add(&mut self, other: Self) {
+        self.listens |= other.listens;
+        self.served |= other.served;
+    }
+}
+
+fn unix_use(sockets: &[UnixSocket], inside: &HashSet<u64>) -> Use {
     let ours = || sockets.iter().filter(|socket| inside.contains(&socket.inode));
     let listeners: Vec<_> = ours().filter(|socket| socket.listens).collect();
     let is_client = |inode: &u64| *inode != 0 && !inside.contains(inode);
-    listeners.iter().any(|listener| listener.waiting.iter().any(is_client))
+    let served = listeners.iter().any(|listener| listener.waiting.iter().any(is_client))
         || ours().filter(|socket| !socket.listens && socket.connection).any(|socket| {
             // An accepted socket has its listener's name.
             listeners.iter().any(|listener| listener.name == socket.name)
                 && socket.peer.is_some_and(|p| is_client(&p))
-        })
+        });
+    Use { listens: !listeners.is_empty(), served }
 }
 
 /// The same from `/proc/PID/net/unix`: the unix sockets there, and whether one of ours is connected under a name that
 /// one of ours listens on. By whom is not told there; any connection counts.
-fn unix_by_name(dir: &ProcessDir, inside: &HashSet<u64>) -> Result<(HashSet<u64>, bool), String> {
+fn unix_by_name(dir: &ProcessDir, inside: &HashSet<u64>) -> Result<(HashSet<u64>, Use), String> {
     let file = dir.open_file("net/unix").map_err(|errno| errno.to_string())?;
     let sockets =
         UnixNetEntries::from_buf_read(io::BufReader::new(File::from(file))).map_err(|e| e.to_string())?.0;
     let ours = || sockets.iter().filter(|socket| inside.contains(&socket.inode) && socket.path.is_some());
     // `SS_UNCONNECTED` with a name is a listener, or a datagram socket: that one has no connections.
-    let served = ours().filter(|socket| socket.state == UnixState::UNCONNECTED).any(|listener| {
+    let listeners = || ours().filter(|socket| socket.state == UnixState::UNCONNECTED);
+    let served = listeners().any(|listener| {
         ours().any(|socket| socket.state == UnixState::CONNECTED && socket.path == listener.path)
     });
-    Ok((sockets.iter().map(|socket| socket.inode).collect(), served))
+    let found = Use { listens: listeners().next().is_some(), served };
+    Ok((sockets.iter().map(|socket| socket.inode).collect(), found))
 }
 
 fn tcp(dir: &ProcessDir) -> Result<Vec<TcpNetEntry>, String> {
@@ -114,14 +127,14 @@ fn tcp(dir: &ProcessDir) -> Result<Vec<TcpNetEntry>, String> {
     Ok(entries)
 }
 
-fn tcp_served(entries: &[TcpNetEntry], inside: &HashSet<u64>) -> bool {
+fn tcp_use(entries: &[TcpNetEntry], inside: &HashSet<u64>) -> Use {
     let listeners: Vec<_> = entries
         .iter()
         .filter(|entry| entry.state == TcpState::Listen && inside.contains(&entry.inode))
         .map(|entry| plain(entry.local_address))
         .collect();
     if listeners.is_empty() {
-        return false;
+        return Use::default();
     }
     let accepts = |local: (IpAddr, u16)| {
         listeners.iter().any(|&(ip, port)| port == local.1 && (ip.is_unspecified() || ip == local.0))
@@ -129,11 +142,12 @@ fn tcp_served(entries: &[TcpNetEntry], inside: &HashSet<u64>) -> bool {
     let connected = || entries.iter().filter(|entry| entry.state == TcpState::Established);
     let held: HashMap<_, _> =
         connected().map(|e| ((plain(e.local_address), plain(e.remote_address)), e.inode)).collect();
-    connected().any(|entry| {
+    let served = connected().any(|entry| {
         let (local, remote) = (plain(entry.local_address), plain(entry.remote_address));
         // The other end, if it is on this host, is the connection seen from there.
         accepts(local) && !held.get(&(remote, local)).is_some_and(|other| inside.contains(other))
-    })
+    });
+    Use { listens: true, served }
 }
 
 /// Address and port; an IPv4 address that an IPv6 socket sees is that IPv4 address.

@@ -39,6 +39,7 @@ fn client(ip: impl Into<IpAddr>, port: u16) -> TcpStream {
 fn a_tcp_server_is_in_use_while_it_has_a_client() {
     let (server, port) = tcp_server("127.0.0.1");
     assert!(!serves(&server));
+    assert!(facts(&[server.id()], Stdio::Null).listens);
     let client = client(Ipv4Addr::LOCALHOST, port);
     assert!(serves(&server));
     drop(client);
@@ -108,6 +109,7 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     let (server, _) =
         Started::line_of(Command::new("python3").args(["-c", UNIX]).arg(&path).stdin(Std::null()));
     assert!(!serves(&server));
+    assert!(facts(&[server.id()], Stdio::Null).listens);
     let mut client = UnixStream::connect(&path).unwrap();
     io::Read::read_exact(&mut client, &mut [0]).unwrap();
     assert!(serves(&server));
@@ -116,7 +118,7 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     let proc = Proc::system().unwrap();
     let dir = proc.process(server.0.id()).unwrap();
     let inside = dir.fd_table().unwrap().sockets().collect();
-    assert!(unix_by_name(&dir, &inside).unwrap().1);
+    assert_eq!(unix_by_name(&dir, &inside).unwrap().1, Use { listens: true, served: true });
     drop(client);
     assert!(!serves(&server));
 }

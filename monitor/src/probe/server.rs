@@ -50,7 +50,7 @@ impl Probe {
         }
         facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
         match clients::any(&self.proc, &open) {
-            Ok(served) => facts.serves_clients = served,
+            Ok(found) => (facts.listens, facts.serves_clients) = (found.listens, found.served),
             Err(why) => _ = facts.blind.get_or_insert(why),
         }
         facts.blind = facts.blind.or(sight.blind);

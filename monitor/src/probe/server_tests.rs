@@ -17,7 +17,7 @@ fn the_facts_about_a_living_server() {
     assert!(process.rss_bytes > 0);
     assert!(process.pss_bytes.is_some_and(|pss| pss <= process.rss_bytes));
     assert!(matches!(found.wire, WireState::Held(_)));
-    assert!(!found.opted_out && !found.serves_clients);
+    assert!(!found.opted_out && !found.serves_clients && !found.listens);
 }
 
 #[test]

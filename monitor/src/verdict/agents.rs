@@ -15,6 +15,7 @@ use crate::{
 
 /// An agent, alive or remembered because servers of it are alive.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Agent {
     /// The name shown.
     pub name: String,
@@ -36,6 +37,8 @@ pub struct Agent {
     pub unit: Option<Box<UnitFacts>>,
     /// The run it belongs to: its own, or the top-most agent's.
     pub account: Account,
+    /// Whether it ended before anybody could ask what unit it lived in: its first server will tell.
+    pub unsettled: bool,
     /// How far it has come if it was left behind itself.
     pub left: Left,
     /// When it exited.
@@ -102,6 +105,7 @@ impl Agents {
             above,
             unit,
             account,
+            unsettled: false,
             left: Left::default(),
             exited: None,
             killed: false,

@@ -132,7 +132,7 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
     let in_progress = server.strongest_signal().is_some();
     let left_behind = facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
     let unowned = server.owner.is_none() && !left_behind && !nobody_can_talk(looks);
-    let strangers = !left_behind && held_by_stranger(looks);
+    let strangers = held_by_stranger(looks, left_behind);
     if unowned || strangers || (!in_progress && !wire_is_known(looks)) {
         guards.insert(Guard::WeakEvidence);
     }
@@ -170,19 +170,23 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
 }
 
 /// A server that was there before us and whose owner nobody knows: hung up, it can never be talked to again, if it talks through
-/// that wire at all (both streams are wires) and is nobody's child (a person's pipeline is).
+/// that wire at all (both streams are wires, and it listens nowhere) and is nobody's child (a person's pipeline is).
 fn nobody_can_talk(looks: &Looks<'_>) -> bool {
     let stdout_is_wire =
         looks.server.recognised.iter().filter_map(|p| looks.graph.get(*p)).all(|n| n.stdout.is_wire());
-    looks.facts.wire == WireState::HungUp && looks.server.adopted && stdout_is_wire
+    looks.facts.wire == WireState::HungUp && looks.server.adopted && stdout_is_wire && !looks.facts.listens
 }
 
 /// Whether somebody holds the other end whose history is not known: it may be the owner, gone into the
-/// background before anybody followed it.
-fn held_by_stranger(looks: &Looks<'_>) -> bool {
+/// background before anybody followed it. Where the server's unit has gone on without it, those that it has gone on without, too,
+/// are no such: but whoever is of the present may have been handed what was left.
+fn held_by_stranger(looks: &Looks<'_>, left_behind: bool) -> bool {
     match &looks.facts.wire {
         WireState::Held(holders) => holders.iter().any(|h| {
             if looks.server.contains(h.process) || is_below(looks, h) {
+                return false;
+            }
+            if left_behind && h.unit.as_ref().is_some_and(UnitFacts::left_behind) {
                 return false;
             }
             looks.graph.get(h.process).is_none_or(|n| !n.witnessed)

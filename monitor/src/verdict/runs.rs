@@ -41,6 +41,17 @@ impl Account {
         }
     }
 
+    /// Of an agent of which nobody could find out whether it lived in a unit.
+    pub fn unknown(name: &str, uid: u32) -> Self {
+        let name = name.to_owned();
+        Self {
+            key: RunKey::Agent { name: name.clone(), uid },
+            generation: None,
+            agent: name,
+            invocation_id: None,
+        }
+    }
+
     /// The run itself, if it has a number.
     pub fn run(&self) -> Option<(RunKey, u64)> {
         self.generation.map(|generation| (self.key.clone(), generation))
@@ -58,6 +69,8 @@ pub struct TopMost<'a> {
     pub main: ProcessId,
     /// The unit it lives in.
     pub unit: Option<&'a UnitFacts>,
+    /// Whether its start was witnessed: starts are witnessed in their order, so it is the next run even if it is over by now.
+    pub witnessed: bool,
 }
 
 /// All runs that are remembered.
@@ -90,7 +103,7 @@ impl Runs {
         let key = RunKey::Unit(facts.unit.clone());
         let known = self.of_invocation(&facts.unit, invocation);
         // Over, and nobody counted it: which number it had cannot be known.
-        if known.is_none() && facts.left_behind() {
+        if known.is_none() && !agent.witnessed && facts.left_behind() {
             let invocation_id = Some(invocation.clone());
             return (Account { key, generation: None, agent: agent.name.to_owned(), invocation_id }, None);
         }
@@ -217,5 +230,113 @@ impl Runs {
         if let (RunKey::Unit(unit), Some(invocation)) = (run.key, run.invocation_id) {
             self.invocations.remove(&(unit, invocation));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::UnitState;
+
+    /// What happens to the runs of a few agents and units.
+    #[derive(Clone, Debug)]
+    enum Act {
+        /// An agent starts: in a unit under an invocation, witnessed or found later, or outside of units.
+        Start { unit: Option<(u8, u8)>, main: u8, witnessed: bool },
+        /// The last agent of a run ends.
+        End(u8),
+        /// The daemon is killed, and the next one knows what was told to be remembered.
+        Restart { same_boot: bool },
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        let unit = prop::option::of((0u8..3, 0u8..6));
+        prop_oneof![
+            8 => (unit, 0u8..12, any::<bool>())
+                .prop_map(|(unit, main, witnessed)| Act::Start { unit, main, witnessed }),
+            3 => any::<u8>().prop_map(Act::End),
+            1 => any::<bool>().prop_map(|same_boot| Act::Restart { same_boot }),
+        ]
+    }
+
+    fn facts((unit, invocation): (u8, u8), witnessed: bool) -> UnitFacts {
+        let now = if witnessed { invocation.to_string() } else { "another".to_owned() };
+        UnitFacts {
+            unit: Unit { manager: String::new(), name: format!("{unit}.service") },
+            invocation_id: Some(invocation.to_string()),
+            state: UnitState::Active(now),
+        }
+    }
+
+    proptest! {
+        /// A number means one run for ever: one invocation of a unit, or one process; the numbers of a key have no gaps; an
+        /// invocation that is over and that nobody counted gets none.
+        #[test]
+        fn a_number_is_given_once(acts in prop::collection::vec(act(), 0..120)) {
+            let mut runs = Runs::default();
+            let mut disk: BTreeMap<(RunKey, u64), Run> = BTreeMap::new();
+            let mut boot = 0u64;
+            // Whose each number is: an invocation, or a process of a boot.
+            let mut owners: BTreeMap<(RunKey, u64), String> = BTreeMap::new();
+            let mut counted: BTreeSet<(u8, u8)> = BTreeSet::new();
+            for act in acts {
+                match act {
+                    Act::Start { unit, main, witnessed } => {
+                        let facts = unit.map(|unit| facts(unit, witnessed));
+                        let main = ProcessId::new(u32::from(main) + 2, boot + u64::from(main));
+                        let top = TopMost { name: "claude", uid: 0, main, unit: facts.as_ref(), witnessed };
+                        let (account, run) = runs.account(&top);
+                        if let Some(run) = run {
+                            disk.insert((run.key.clone(), run.generation), run);
+                        }
+                        let known = unit.is_none_or(|u| witnessed || counted.contains(&u));
+                        prop_assert_eq!(account.generation.is_some(), known);
+                        if let Some(number) = account.run() {
+                            counted.extend(unit);
+                            let owner = unit.map_or(format!("{main} of boot {boot}"), |(_, i)| i.to_string());
+                            let before = owners.entry(number.clone()).or_insert_with(|| owner.clone());
+                            prop_assert_eq!(&*before, &owner);
+                            let of_key = owners.keys().filter(|(key, _)| *key == number.0).count() as u64;
+                            prop_assert!(number.1 >= 1 && number.1 <= of_key, "{} of {of_key}", number.1);
+                        }
+                    }
+                    Act::End(which) => {
+                        let alive = runs.alive();
+                        if let Some((key, generation)) = alive.get(usize::from(which) % alive.len().max(1))
+                            && let Some(run) = runs.end(key, *generation)
+                        {
+                            disk.insert((run.key.clone(), run.generation), run);
+                        }
+                    }
+                    Act::Restart { same_boot } => {
+                        boot += if same_boot { 0 } else { 1000 };
+                        runs = Runs::default();
+                        let remembered = disk.values().cloned();
+                        let this_boot = |run: &Run| run.main.start >= boot;
+                        runs.remember(
+                            remembered.map(|run| RememberedRun { this_boot: this_boot(&run), run }).collect(),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_runs_are_bounded_and_the_last_number_stays() {
+        let mut runs = Runs::default();
+        for n in 0..2 * KEPT as u32 {
+            let top = TopMost { name: "a", uid: 0, main: ProcessId::new(n, 1), unit: None, witnessed: true };
+            let (account, _) = runs.account(&top);
+            assert_eq!(account.generation, Some(u64::from(n) + 1));
+            runs.end(&account.key, u64::from(n) + 1);
+        }
+        assert_eq!(runs.by_key.values().map(BTreeMap::len).sum::<usize>(), KEPT);
+        assert_eq!(runs.mains.len(), KEPT);
+        assert_eq!(runs.report(|_, _| false).len(), 16);
     }
 }

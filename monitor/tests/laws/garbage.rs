@@ -119,6 +119,7 @@ fn answer() -> impl Strategy<Value = Answer> {
                 processes,
                 wire,
                 serves_clients,
+                listens: serves_clients,
                 opted_out,
                 unit,
                 blind: blind.then(|| "blind".to_owned()),

@@ -327,6 +327,7 @@ impl Host {
             processes: living.iter().map(|p| facts(p)).collect(),
             wire: end.map_or(WireState::Unknown, |end| self.wire(end)),
             serves_clients: living.iter().any(|p| p.conduct.serves_clients),
+            listens: living.iter().any(|p| p.conduct.serves_clients),
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,

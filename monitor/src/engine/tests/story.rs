@@ -50,6 +50,10 @@ pub struct Story {
     pub creator: Option<SnapshotProcess>,
     /// The units that processes live in.
     pub units: BTreeMap<u32, UnitFacts>,
+    /// Who has run a program.
+    ran: BTreeSet<u32>,
+    /// Who has ended when something is asked about him.
+    pub gone: BTreeSet<u32>,
     /// What every signal is refused with.
     pub errno: Option<i32>,
     /// What ends by SIGTERM; SIGKILL ends nothing here, an exit must be told.
@@ -72,6 +76,8 @@ impl Story {
             uid: 0,
             creator: None,
             units: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            ran: BTreeSet::new(),
             facts_persisted: Vec::new(),
             errno: None,
             polite: BTreeSet::new(),
@@ -125,13 +131,15 @@ impl Story {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Process(process) => {
-                let creator = self.creator.clone();
-                let Some(unit) = self.units.get(&process.pid).cloned() else {
-                    return Answer::Process { process: creator };
-                };
-                let known = creator.filter(|c| c.id == process);
-                let known = known.unwrap_or_else(|| SnapshotProcess { id: process, ..Default::default() });
-                Answer::Process { process: Some(SnapshotProcess { unit: Some(unit), ..known }) }
+                if self.gone.contains(&process.pid) {
+                    return Answer::Process { process: None };
+                }
+                let unit = self.units.get(&process.pid).cloned();
+                let known = self.creator.clone().filter(|c| c.id == process);
+                let plain = || SnapshotProcess { id: process, ..SnapshotProcess::default() };
+                let lives = unit.is_some() || self.ran.contains(&process.pid);
+                let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
+                Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
             }
             About::Server { processes, .. } => {
                 self.looks.push(self.now);
@@ -151,6 +159,7 @@ impl Story {
 
     pub fn exec(&mut self, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {
         let (process, parent, image) = (id(pid), id(parent), image(argv));
+        self.ran.insert(pid);
         self.hand_in(Input::Process {
             event: ProcessEvent::Exec { at: self.now, process, parent, uid: 0, sid: 0, image, stdio },
         });

@@ -98,9 +98,10 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
         let mut unit = facts(then, now);
         unit.state = state.unwrap_or(unit.state);
         let mut story = Story::new(Settings::default());
-        story.facts.unit = Some(unit);
-        // A sibling holds the wire.
-        let sibling = crate::model::Holder { process: id(40), ..crate::model::Holder::default() };
+        story.facts.unit = Some(unit.clone());
+        // A sibling, left behind as well, holds the wire.
+        let unit = Some(unit.clone());
+        let sibling = crate::model::Holder { process: id(40), unit, ..crate::model::Holder::default() };
         story.facts.wire = WireState::Held(vec![sibling]);
         story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
         story.pass_secs(10);
@@ -114,6 +115,73 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
         assert_eq!((run.unit.as_deref(), run.generation), (Some("gateway.service"), None));
         let term = [(30, Signal::Term)];
         assert_eq!(story.sent(), if expected.is_some() { &term[..] } else { &[] });
+    }
+}
+
+#[test]
+fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
+    for (holder, dies) in [
+        (Some(facts("a", "b")), true),
+        // A descriptor store, or a home-made upgrade: the successor holds the wire of its predecessor's server.
+        (Some(facts("b", "b")), false),
+        (None, false),
+    ] {
+        let mut story = Story::new(Settings::default());
+        story.facts.unit = Some(facts("a", "b"));
+        let holder =
+            crate::model::Holder { process: id(40), unit: holder, ..crate::model::Holder::default() };
+        story.facts.wire = WireState::Held(vec![holder]);
+        story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
+        story.pass_secs(10);
+        let term = [(30, Signal::Term)];
+        assert_eq!(story.sent(), if dies { &term[..] } else { &[] });
+    }
+}
+
+#[test]
+fn who_listens_may_serve_somebody_tomorrow() {
+    let mut story = Story::new(Settings::default());
+    story.facts.listens = true;
+    story.snapshot(vec![seen(1, 0, &["/sbin/init"], NOTHING), seen(30, 1, SERVER, WIRE)]);
+    story.pass_secs(60);
+    assert_eq!(story.sent(), []);
+}
+
+/// A server that init, or a manager, has as its child when it becomes what it is.
+fn adopted_at_once(
+    host: Option<UnitFacts>,
+    own: Option<UnitFacts>,
+    argv: &[&str],
+    stdio: [Stdio; 3],
+) -> Story {
+    let mut story = Story::new(Settings::default());
+    story.facts.unit = own;
+    let image = super::story::image(argv);
+    let host = crate::model::Holder { process: id(20), unit: host, image, ..crate::model::Holder::default() };
+    story.facts.wire = WireState::Held(vec![host]);
+    story.creator = Some(seen(1, 0, &["/sbin/init"], NOTHING));
+    story.exec(30, 1, SERVER, stdio);
+    story
+}
+
+#[test]
+fn the_wire_tells_who_started_what_was_adopted_at_once() {
+    let gateway = || Some(facts("a", "a"));
+    let story = adopted_at_once(gateway(), gateway(), GATEWAY, WIRE);
+    assert_eq!(generations(&story), [Some(1)], "an implied agent of the same unit");
+    let story = adopted_at_once(None, None, CLAUDE, WIRE);
+    assert_eq!(generations(&story), [Some(1)]);
+    // What feeds a pipeline, the client of a socket's service, and who writes into a file are none.
+    for (host, own, argv, stdio) in [
+        (None, None, &["cat", "x"][..], WIRE),
+        (None, gateway(), GATEWAY, WIRE),
+        (gateway(), gateway(), GATEWAY, [Stdio::Pipe(1), Stdio::File, Stdio::File]),
+    ] {
+        let mut story = adopted_at_once(host, own, argv, stdio);
+        story.end(20);
+        story.pass_secs(100);
+        assert_eq!(story.told(), ["server_started"]);
+        assert_eq!(story.sent(), []);
     }
 }
 
@@ -234,4 +302,29 @@ fn an_agent_whose_unit_goes_on_is_not_left_behind() {
     }
     assert_eq!(story.told(), ["agent_exited"]);
     assert_eq!(story.sent(), []);
+}
+
+#[test]
+fn an_agent_that_ended_before_it_was_asked_counts_where_its_servers_live() {
+    let mut story = Story::new(Settings::default());
+    // The daemon lags: each agent is gone when its record is read, and its unit has been started anew since.
+    for (agent, server, invocation) in [(20, 30, "a"), (21, 31, "b")] {
+        story.gone.insert(agent);
+        story.units.insert(server, facts(invocation, "c"));
+        story.exec(agent, 10, CLAUDE, NOTHING);
+        story.fork(agent, server);
+        story.exec(server, agent, SERVER, WIRE);
+        story.end(agent);
+    }
+    story.units.insert(22, facts("c", "c"));
+    story.exec(22, 10, CLAUDE, NOTHING);
+    assert_eq!(generations(&story), [None, None, Some(3)]);
+    let runs = story.notices.iter().filter_map(|n| match n {
+        Notice::ServerStarted { server, .. } => server.run.clone(),
+        _ => None,
+    });
+    let runs: Vec<_> = runs.map(|r| (r.unit, r.generation)).collect();
+    assert_eq!(runs, [1, 2].map(|n| (Some("gateway.service".to_owned()), Some(n))));
+    let ended = story.facts_persisted.iter().filter(|f| matches!(f, Fact::Run { run } if !run.alive));
+    assert_eq!(ended.count(), 2);
 }
