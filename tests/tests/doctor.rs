@@ -138,10 +138,54 @@ fn agents_without_a_rule_and_orphans_count() -> Result<()> {
         let agents = &unit(&found, &empty.unit)?["agents"];
         ensure!(agents.pointer("/0/0").is_some_and(|name| name == "mine"), "{agents}");
 
+        // A container's monitor in the unit would be ended with it: another drop-in.
+        let children = ["conmon", SERVER].map(|program| Child::new(program, format!("pod-{program}"))).into();
+        let pod = Service::new("pod", "process", children);
+        begin(s, &manager, &pod)?;
+        let drop_in = unit(&checkup(&[])?, &pod.unit)?["advice"]["drop_in"].to_string();
+        ensure!(drop_in.contains("KillMode=mixed") && drop_in.contains("--cgroups=split"), "{drop_in}");
+
         manager.systemctl(&["stop", &home.unit])?;
         let found = unit(&checkup(&[])?, &home.unit)?;
         ensure!(found["orphans"] == 14 && !found["advice"].is_null(), "{found:#}");
         ensure!(found["agents"].as_array().is_some_and(Vec::is_empty), "{found:#}");
+        Ok(())
+    })
+}
+
+/// On the system itself there is no container; root is told of all units, a user of their own.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn where_it_runs_beside_the_managers() -> Result<()> {
+    scene(|s| {
+        let system = s.boot("one", Layout::V2)?;
+        let managers = [system.manager(), system.user_manager(USER)?];
+        for manager in &managers {
+            let name = format!("leaky-{}", manager.user().unwrap_or(0));
+            begin(s, manager, &Service::new(&name, "process", vec![Child::new(SERVER, name.clone())]))?;
+        }
+        let program = orphand()?;
+        let mut as_root = system.command("env");
+        let mut as_user = system.command("setpriv");
+        as_user.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".into()]);
+        for (command, all) in [(&mut as_root, true), (&mut as_user, false)] {
+            let said = output(command.arg(&program).args(["doctor", "--json"]))?;
+            let error = String::from_utf8_lossy(&said.stderr);
+            let found: Value = serde_json::from_slice(&said.stdout).with_context(|| error.into_owned())?;
+            let namespace = check(&found, "PID namespace")?;
+            ensure!(namespace["is"] == "wrong" && said.status.code() == Some(1), "{namespace}");
+            for manager in &managers {
+                let found = unit(&found, &format!("leaky-{}.service", manager.user().unwrap_or(0)))?;
+                ensure!(found["place"]["container"].is_null(), "{found:#}");
+                if !all && manager.user().is_none() {
+                    let blind = &found["blind"];
+                    ensure!(blind.as_str().is_some_and(|why| why.contains("as root")), "{found:#}");
+                    continue;
+                }
+                ensure!(found["place"]["user"].as_u64() == manager.user().map(u64::from), "{found:#}");
+                ensure!(!found["advice"].is_null(), "{command:?}: {found:#}");
+            }
+        }
         Ok(())
     })
 }
@@ -176,6 +220,39 @@ fn what_could_not_be_asked_is_not_called_wrong() -> Result<()> {
         ensure!(unit(&found, &well.unit)?["blind"].is_null(), "{found:#}");
         let found = unit(&checkup(&[])?, &leaky.unit)?;
         ensure!(!found["advice"].is_null(), "it answers again: {found:#}");
+        Ok(())
+    })
+}
+
+/// Where a manager has no socket of its own, the bus of its system or user is asked; where there is neither, it is said.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_bus_is_asked_where_there_is_no_socket() -> Result<()> {
+    scene(|s| {
+        let system = s.boot("one", Layout::V2)?;
+        for (manager, runtime, bus) in [
+            (system.manager(), "/run".to_owned(), "/run/dbus/system_bus_socket".to_owned()),
+            (system.user_manager(USER)?, format!("/run/user/{USER}"), format!("/run/user/{USER}/bus")),
+        ] {
+            let name = format!("leaky-{}", manager.user().unwrap_or(0));
+            let leaky = Service::new(&name, "process", vec![Child::new(SERVER, name.clone())]);
+            begin(s, &manager, &leaky)?;
+            let own = system.path(&format!("{runtime}/systemd/private"));
+            let bus = system.path(&bus);
+            std::fs::rename(&bus, bus.with_extension("away"))?;
+            let found = unit(&checkup(&[])?, &leaky.unit)?;
+            ensure!(!found["advice"].is_null(), "at its own socket: {found:#}");
+            std::fs::rename(bus.with_extension("away"), &bus)?;
+            std::fs::remove_file(own)?;
+            let found = unit(&checkup(&[])?, &leaky.unit)?;
+            ensure!(!found["advice"].is_null(), "at the bus: {found:#}");
+            std::fs::rename(&bus, bus.with_extension("away"))?;
+            let found = unit(&checkup(&[])?, &leaky.unit)?;
+            ensure!(found["advice"].is_null() && found["properties"].is_null(), "{found:#}");
+            let blind = &found["blind"];
+            ensure!(blind.as_str().is_some_and(|why| why.contains("neither a socket")), "{blind}");
+            std::fs::rename(bus.with_extension("away"), &bus)?;
+        }
         Ok(())
     })
 }

@@ -79,10 +79,15 @@ impl ProcessDir {
 
     /// Whether it is pid 1 of the PID namespace that it lives in.
     pub fn leads_namespace(&self) -> Result<bool, Errno> {
+        Ok(self.pid_inside()? == 1)
+    }
+
+    /// Its number in the PID namespace that it lives in.
+    pub fn pid_inside(&self) -> Result<u32, Errno> {
         let (status, _) = read(&self.dir, "status", 4096)?;
         let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
         let inner = line.and_then(|line| line.split(u8::is_ascii_whitespace).next_back());
-        inner.map(|pid| pid == b"1").ok_or(Errno::INVAL)
+        inner.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok()).ok_or(Errno::INVAL)
     }
 
     /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.

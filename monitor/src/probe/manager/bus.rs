@@ -3,16 +3,19 @@
 use std::{
     io,
     os::{
-        fd::{AsFd, AsRawFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::net::UnixStream,
     },
 };
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use tokio::net;
+use tokio::net::{self, unix::OwnedReadHalf};
 use zbus::{
     Connection,
-    connection::Builder,
+    connection::{
+        Builder,
+        socket::{BoxedSplit, ReadHalf, Split},
+    },
     zvariant::{OwnedObjectPath, OwnedValue},
 };
 
@@ -68,9 +71,15 @@ fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerEr
 
 /// None if there is no such unit.
 async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Option<UnitProperties>> {
-    let builder = Builder::unix_stream(stream).user_id(question.uid);
     let own = question.manager.is_some();
-    let connection = if own { builder.p2p() } else { builder }.build().await?;
+    let builder = if own {
+        let (read, write) = stream.into_split();
+        let halves: BoxedSplit = Split::new(Box::new(Unnamed(read)), Box::new(write));
+        Builder::socket(halves).p2p()
+    } else {
+        Builder::unix_stream(stream)
+    };
+    let connection = builder.user_id(question.uid).build().await?;
     let destination = (!own).then_some(SYSTEMD);
     // As `systemctl show` does: a unit that is not in memory is read, nothing is started.
     let name = (question.unit.as_str(),);
@@ -90,6 +99,37 @@ async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Opti
         delegate: unit.property(SERVICE, "Delegate").await?,
         fragment: unit.property(UNIT, "FragmentPath").await?,
     }))
+}
+
+/// What comes from a manager's own socket. It calls itself by its well-known name there (`sd_bus_set_sender()`); zbus expects
+/// a unique one, which begins with a colon, and panics.
+#[derive(Debug)]
+struct Unnamed(OwnedReadHalf);
+
+/// The header field `SENDER`, a string of 24 bytes, from the socket and as zbus takes it.
+const SENDER: [&[u8]; 2] =
+    [b"\x07\x01s\0\x18\0\0\0org.freedesktop.systemd1\0", b"\x07\x01s\0\x18\0\0\0:rg.freedesktop.systemd1\0"];
+
+#[async_trait::async_trait]
+impl ReadHalf for Unnamed {
+    async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+        let (length, descriptors) = self.0.recvmsg(buffer).await?;
+        // A message is written in one go and read in two, its first 16 bytes and the rest: the field is never cut.
+        let [theirs, ours] = SENDER;
+        if let Some(got) = buffer.get_mut(..length)
+            && let Some(at) = got.windows(theirs.len()).position(|bytes| bytes == theirs)
+            && let Some(field) = got.get_mut(at..at + ours.len())
+        {
+            field.copy_from_slice(ours);
+        }
+        Ok((length, descriptors))
+    }
+
+    /// It does: then the handshake ends with a line of the other side. Without, our first message follows `BEGIN` at once, and a
+    /// manager that reads both together answers when it is written to the next time.
+    fn can_pass_unix_fd(&self) -> bool {
+        true
+    }
 }
 
 /// A unit as D-Bus shows it.
@@ -113,5 +153,19 @@ impl Unit {
             .await?;
         let value: OwnedValue = reply.body().deserialize()?;
         Ok(T::try_from(value)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_is_where_it_is_looked_for() {
+        let message = zbus::message::Message::method_call("/", "Get").unwrap();
+        let message = message.sender(":rg.freedesktop.systemd1").unwrap().build(&()).unwrap();
+        let [theirs, ours] = SENDER;
+        assert!(message.data().bytes().windows(ours.len()).any(|bytes| bytes == ours));
+        assert_eq!(theirs.len(), ours.len());
     }
 }

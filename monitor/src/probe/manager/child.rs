@@ -1,5 +1,6 @@
-//! Asks as another user: this program once more, with that user's rights and nothing of root's, so that what the other side
-//! answers is read with no more rights than it has itself.
+//! Asks from where the manager takes questions: this program once more, with the rights of the manager's user and in its PID
+//! namespace. What the other side answers is read with no more rights than it has itself, and if it makes the reader fail, only
+//! the child does.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -8,10 +9,14 @@ use std::{
         unix::process::CommandExt as _,
     },
     process::{ChildStdout, Command, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
 
 use super::{ManagerError, PATIENCE, Question, bus};
 use crate::model::UnitProperties;
@@ -34,22 +39,46 @@ pub fn child() -> bool {
     serde_json::to_vec(&said).is_ok_and(|answer| io::stdout().write_all(&answer).is_ok())
 }
 
-/// Asks at `socket` as this user and group, in no others.
-pub(super) fn ask_as(uid: u32, gid: u32, socket: OwnedFd, question: &Question) -> Said {
+/// Who asks, and from where.
+#[derive(Debug)]
+pub(super) struct Asker {
+    /// Its user, to be told.
+    pub uid: u32,
+    /// User and group, if they are not ours.
+    pub user: Option<(u32, u32)>,
+    /// The PID namespace, if it is not ours.
+    pub namespace: Option<OwnedFd>,
+}
+
+/// Asks at `socket`.
+pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
+    let uid = asker.uid;
     let failed = |why: String| ManagerError::Child { uid, why };
     let asked = serde_json::to_string(question).map_err(|error| failed(error.to_string()))?;
-    // `uid` drops the supplementary groups, too.
-    let mut child = Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    command
         .args([CHILD_ARGUMENT, &asked])
-        .uid(uid)
-        .gid(gid)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(socket))
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(error.to_string()))?;
+        .stderr(Stdio::null());
+    if let Some((uid, gid)) = asker.user {
+        // `uid` drops the supplementary groups, too.
+        command.uid(uid).gid(gid);
+    }
+    let child = match asker.namespace {
+        None => command.spawn(),
+        // Where a thread's children are born is a matter of the thread: this one ends with it.
+        Some(namespace) => thread::scope(|scope| {
+            let born = scope.spawn(|| {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+                command.spawn()
+            });
+            born.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        }),
+    };
+    let mut child = child.map_err(|error| failed(error.to_string()))?;
     let answer = child.stdout.take().map_or_else(|| Ok(Vec::new()), read);
     // It has ended, or has said all it will.
     let _ = child.kill();

@@ -2,20 +2,17 @@
 //!
 //! A manager is asked at its own socket, with no bus in between: a socket with a path is reached through `/proc/PID/root`,
 //! whatever mount and network namespaces its owner is in. Where there is none, the bus of its system or user is asked.
-//! Who answers is its own user at least; therefore root asks another user's manager as that user, in a [`child`].
+//! It answers its own user, and whom it can see in its PID namespace (`getpeercred()` in systemd's basic/socket-util.c); so a
+//! [`child`] asks, who is both.
 //!
 //! Invariant: asking changes nothing, and whatever the other side does, there is an answer or an error after [`PATIENCE`] and a bit.
 
 mod bus;
 mod child;
 
-use std::{os::fd::OwnedFd, time::Duration};
+use std::time::Duration;
 
-use rustix::{
-    fs::{CWD, Mode, OFlags, openat},
-    io::Errno,
-    process::geteuid,
-};
+use rustix::{io::Errno, process::geteuid};
 use serde::{Deserialize, Serialize};
 
 pub use self::child::{CHILD_ARGUMENT, child};
@@ -97,7 +94,7 @@ pub enum ManagerError {
 struct Question {
     /// The socket as the manager sees it, to be told.
     path: String,
-    /// The manager, if the socket is to be its own; else a bus is behind it.
+    /// The manager, as it is numbered where it is asked, if the socket is to be its own; else a bus is behind it.
     manager: Option<u32>,
     /// Who we are, as the other side numbers users.
     uid: u32,
@@ -142,12 +139,15 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
     let unseen = |errno: Errno| ManagerError::Unseen { pid, why: errno.to_string() };
     let (uid, us) = (manager.uid().map_err(unseen)?, geteuid());
     let other = us.is_root() && uid != us.as_raw();
+    let user = if other { Some((uid, manager.gid().map_err(unseen)?)) } else { None };
     let as_uid = if other { uid } else { us.as_raw() };
     let inside = manager.uid_inside(as_uid).ok().flatten().unwrap_or(as_uid);
+    let own_pid = manager.pid_inside().map_err(unseen)?;
     let mut failed = None;
     for (path, own) in sockets(manager, place) {
         let told = String::from_utf8_lossy(&path).into_owned();
-        let socket = match open(manager, place, &path) {
+        // A link that somebody lays there does not lead us out of the manager's root.
+        let socket = match manager.file_inside(&path) {
             Ok(socket) => socket,
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
             Err(errno) => {
@@ -156,14 +156,12 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
                 continue;
             }
         };
+        // A bus does not mind where we are.
+        let away = own && place.container.is_some();
+        let namespace = if away { Some(manager.open_file("ns/pid").map_err(unseen)?) } else { None };
         let question =
-            Question { path: told, manager: own.then_some(pid), uid: inside, unit: unit.to_owned() };
-        let said = if other {
-            let gid = manager.gid().map_err(unseen)?;
-            child::ask_as(uid, gid, socket, &question)
-        } else {
-            bus::ask(&socket, &question)
-        };
+            Question { path: told, manager: own.then_some(own_pid), uid: inside, unit: unit.to_owned() };
+        let said = child::ask(child::Asker { uid: as_uid, user, namespace }, socket, &question);
         match said {
             Ok(_) | Err(ManagerError::Silent { .. } | ManagerError::NoUnit) => return said,
             Err(error) => failed.get_or_insert(error),
@@ -181,17 +179,6 @@ fn sockets(manager: &ProcessDir, place: Place) -> Vec<(Vec<u8>, bool)> {
     let Some(runtime) = runtime(manager) else { return Vec::new() };
     let below = |path: &[u8]| [runtime.as_slice(), path].concat();
     vec![(below(b"/systemd/private"), true), (below(b"/bus"), false)]
-}
-
-/// The socket, only to name it: a link that the manager's users lay must not lead us elsewhere.
-fn open(manager: &ProcessDir, place: Place, path: &[u8]) -> Result<OwnedFd, Errno> {
-    match manager.file_inside(path) {
-        // Its root is closed to us; the host's own manager sees what we see.
-        Err(Errno::ACCESS | Errno::PERM) if place.container.is_none() => {
-            openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        }
-        opened => opened,
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use std::{
     time::Instant,
 };
 
-use rustix::process::getuid;
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    process::getuid,
+};
 use zbus::{connection::Builder, zvariant::OwnedObjectPath};
 
 use super::*;
