@@ -87,7 +87,7 @@ pub fn holder_of(path: &Path) -> Option<u32> {
     held(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
 }
 
-/// `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`, a waiting one with `->` in front: proc_locks(5).
+/// `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`, a waiting one with `->` in front: `proc_locks(5)`.
 fn held(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
         [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok(),
@@ -153,7 +153,10 @@ mod tests {
         let locks = "1: FLOCK  ADVISORY  WRITE 708 00:13:422 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 709 00:13:423 0 EOF\n3: POSIX  ADVISORY  WRITE 710 00:13:424 0 EOF\n";
         assert_eq!(held(locks, "00:13:422"), Some(708));
-        assert_eq!((held(locks, "00:13:423"), held(locks, "00:13:424"), held(locks, "00:13:42")), (None, None, None));
+        assert_eq!(
+            (held(locks, "00:13:423"), held(locks, "00:13:424"), held(locks, "00:13:42")),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -22,15 +22,18 @@ fn checkup(args: &[&str]) -> Result<Value> {
 
 /// What it says of a unit.
 fn unit(found: &Value, name: &str) -> Result<Value> {
-    let units = found["units"].as_array().context("no units")?;
-    let one = units.iter().find(|one| one["unit"]["name"] == name);
+    let units = found.get("units").and_then(Value::as_array).context("no units")?;
+    let one = units.iter().find(|one| one.pointer("/unit/name").is_some_and(|n| n == name));
     one.cloned().with_context(|| format!("{name} is not among {units:#?}"))
 }
 
 /// What it says of one of the things that the daemon needs.
 fn check<'f>(found: &'f Value, name: &str) -> Result<&'f Value> {
-    let checks = found["checks"].as_array().context("no checks")?;
-    checks.iter().find(|one| one["name"] == name).with_context(|| format!("no {name} in {checks:#?}"))
+    let checks = found.get("checks").and_then(Value::as_array).context("no checks")?;
+    checks
+        .iter()
+        .find(|one| one.get("name").is_some_and(|n| n == name))
+        .with_context(|| format!("no {name} in {checks:#?}"))
 }
 
 fn begin(s: &Scene, manager: &Manager, service: &Service) -> Result<()> {
@@ -104,7 +107,7 @@ fn the_drop_in_mends_it() -> Result<()> {
                 ensure!(shown["kill_mode"] == "control-group", "{shown}");
                 ensure!(shown["timeout_stop_us"] == 30_000_000, "{shown}");
                 let main = manager.property(&leaky.unit, "MainPID")?;
-                ensure!(shown["main_pid"].to_string() == main, "{main} is main, not {shown}");
+                ensure!(shown["main_pid"] == main.parse::<u32>()?, "{main} is main, not {shown}");
                 let fragment = manager.property(&leaky.unit, "FragmentPath")?;
                 ensure!(shown["fragment"] == fragment, "{fragment} is its file, not {shown}");
             }
@@ -274,7 +277,10 @@ fn a_daemon_that_runs_is_asked() -> Result<()> {
         let found = checkup(&["--lock", &lock, "--socket", &socket, "--state-dir", &state])?;
         let told = check(&found, "daemon")?;
         ensure!(told["is"] == "ok", "{told}");
-        ensure!(told["found"].as_str().is_some_and(|f| f.contains(&format!("pid {}", daemon.id.pid))), "{told}");
+        ensure!(
+            told["found"].as_str().is_some_and(|f| f.contains(&format!("pid {}", daemon.id.pid))),
+            "{told}"
+        );
         let loaded = check(&found, "kernel programs")?;
         ensure!(loaded["found"].as_str().is_some_and(|f| f.contains("by the daemon")), "{loaded}");
         ensure!(check(&found, "state directory")?["is"] == "ok", "{found:#}");

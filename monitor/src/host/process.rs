@@ -241,13 +241,10 @@ mod tests {
     #[test]
     fn users_have_numbers_inside() {
         let map = "         0     100000      65536\n     65536       1000          1\n";
-        assert_eq!([100_000, 165_535, 165_536, 1000, 0].map(|uid| mapped(map, uid)), [
-            Some(0),
-            Some(65_535),
-            None,
-            Some(65_536),
-            None
-        ]);
+        assert_eq!(
+            [100_000, 165_535, 165_536, 1000, 0].map(|uid| mapped(map, uid)),
+            [Some(0), Some(65_535), None, Some(65_536), None]
+        );
         assert_eq!(mapped("0 0 4294967295\n", 54_321), Some(54_321));
         assert_eq!(mapped("", 0), None);
         assert_eq!(mapped("x y z", 0), None);

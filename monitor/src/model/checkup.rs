@@ -208,9 +208,7 @@ mod tests {
     fn what_else_matters_for_it() {
         let found = UnitProperties { timeout_stop_us: None, ..shown("process") };
         let advice = found.advice(&unit(), Place::default(), true).unwrap();
-        assert!(
-            advice.drop_in.contains("\nKillMode=mixed\n") && advice.drop_in.contains("--cgroups=split")
-        );
+        assert!(advice.drop_in.contains("\nKillMode=mixed\n") && advice.drop_in.contains("--cgroups=split"));
         assert!(advice.drop_in.contains("for ever"));
         let fragment = "/run/user/1000/systemd/transient/run-1.service".to_owned();
         let transient = UnitProperties { fragment, ..shown("process") };

@@ -48,8 +48,9 @@ pub fn usable(dir: &Path) -> Result<u64, StoreError> {
     };
     let may = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     let flags = rustix::fs::AtFlags::EACCESS;
-    rustix::fs::accessat(rustix::fs::CWD, nearest, may, flags)
-        .map_err(|errno| failed(if there { "write into" } else { "make the state directory" })(errno.into()))?;
+    rustix::fs::accessat(rustix::fs::CWD, nearest, may, flags).map_err(|errno| {
+        failed(if there { "write into" } else { "make the state directory" })(errno.into())
+    })?;
     let room = rustix::fs::statvfs(nearest).map_err(|errno| failed("look at the disk of")(errno.into()))?;
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }

@@ -44,12 +44,11 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     // Before the programs are loaded, which raises it.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
     let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
-    match running {
-        Some(pid) => checks.extend(daemon(pid, config)),
-        None => {
-            checks.push(Check::note("daemon", "none runs: `orphand run` starts one"));
-            checks.push(programs(config));
-        }
+    if let Some(pid) = running {
+        checks.extend(daemon(pid, config));
+    } else {
+        checks.push(Check::note("daemon", "none runs: `orphand run` starts one"));
+        checks.push(programs(config));
     }
     checks.push(store(&config.state_dir));
     checks
@@ -92,7 +91,9 @@ fn tracefs() -> Check {
     let place = attach::TRACEFS;
     Check::note(
         name,
-        format!("not at {place}: only the tracepoint of setsid needs it, then the daemon mounts it; `--setsid none` does without"),
+        format!(
+            "not at {place}: only the tracepoint of setsid needs it, then the daemon mounts it; `--setsid none` does without"
+        ),
     )
 }
 
@@ -103,7 +104,9 @@ fn memlock(limit: Option<u64>, kernel: &str) -> Check {
         None => Check::ok(name, "unlimited"),
         Some(bytes) if is_old => Check::note(
             name,
-            format!("{bytes} bytes, and BPF maps count against it before Linux 5.11: the daemon raises it, which takes CAP_SYS_RESOURCE; or LimitMEMLOCK=infinity in its unit"),
+            format!(
+                "{bytes} bytes, and BPF maps count against it before Linux 5.11: the daemon raises it, which takes CAP_SYS_RESOURCE; or LimitMEMLOCK=infinity in its unit"
+            ),
         ),
         Some(bytes) => {
             Check::ok(name, format!("{bytes} bytes; BPF maps do not count against it since Linux 5.11"))

@@ -54,10 +54,10 @@ pub(super) struct Asker {
 pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
     let uid = asker.uid;
     let failed = |why: String| ManagerError::Child { uid, why };
-    let asked = serde_json::to_string(question).map_err(|error| failed(error.to_string()))?;
+    let argument = serde_json::to_string(question).map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new("/proc/self/exe");
     command
-        .args([CHILD_ARGUMENT, &asked])
+        .args([CHILD_ARGUMENT, &argument])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(socket))

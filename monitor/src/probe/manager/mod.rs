@@ -43,7 +43,9 @@ pub enum ManagerError {
         why: String,
     },
     /// There is no socket.
-    #[error("its manager, process {pid}, has neither a socket of its own nor a bus: ask it with `systemctl show`, where it runs")]
+    #[error(
+        "its manager, process {pid}, has neither a socket of its own nor a bus: ask it with `systemctl show`, where it runs"
+    )]
     NoSocket {
         /// The manager.
         pid: u32,
@@ -57,7 +59,9 @@ pub enum ManagerError {
         why: String,
     },
     /// Somebody else has the socket.
-    #[error("at {path} not its manager answers, but process {found}: ask it with `systemctl show`, where it runs")]
+    #[error(
+        "at {path} not its manager answers, but process {found}: ask it with `systemctl show`, where it runs"
+    )]
     Stranger {
         /// The socket, as the manager sees it.
         path: String,
@@ -126,10 +130,7 @@ impl Probe {
             self.proc.ancestors(manager).find(first).map(|init| init.id().pid)
         };
         let uid = || manager.uid().ok().map(|uid| manager.uid_inside(uid).ok().flatten().unwrap_or(uid));
-        Place {
-            user: if is_users(manager) { uid() } else { None },
-            container: init.filter(|pid| *pid != 1),
-        }
+        Place { user: if is_users(manager) { uid() } else { None }, container: init.filter(|pid| *pid != 1) }
     }
 }
 

@@ -1,3 +1,5 @@
+#![expect(clippy::unused_self, reason = "a D-Bus interface is methods, whether they need the object or not")]
+
 use std::{
     os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
@@ -35,11 +37,11 @@ struct Unit(&'static str);
 #[zbus::interface(name = "org.freedesktop.systemd1.Unit")]
 impl Unit {
     #[zbus(property)]
-    fn load_state(&self) -> &str {
+    fn load_state(&self) -> &'static str {
         self.0
     }
     #[zbus(property)]
-    fn fragment_path(&self) -> &str {
+    fn fragment_path(&self) -> &'static str {
         "/etc/systemd/system/bot.service"
     }
 }
@@ -53,11 +55,11 @@ impl Service {
         7
     }
     #[zbus(property)]
-    fn kill_mode(&self) -> &str {
+    fn kill_mode(&self) -> &'static str {
         "process"
     }
     #[zbus(property)]
-    fn restart(&self) -> &str {
+    fn restart(&self) -> &'static str {
         "always"
     }
     #[zbus(property, name = "TimeoutStopUSec")]
