@@ -73,7 +73,7 @@ struct Lines {
 
 impl Daemon {
     /// Start one whose files lie in `folder`, and wait until it is ready.
-    pub(crate) fn start(folder: &Path, launch: &Launch) -> Result<Self> {
+    pub fn start(folder: &Path, launch: &Launch) -> Result<Self> {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("config.toml"), &launch.config)?;
         let log = fs::File::create(folder.join("stderr"))?;

@@ -37,5 +37,5 @@ pub use part::Part;
 pub use scene::{Scene, scene};
 pub use service::{Child, SERVER, Service};
 pub use systemd::{Layout, Manager, System, USER};
-pub use truth::{Told, Truth};
+pub use truth::{Told, Truth, tell};
 pub use twins::{Play, twins};

@@ -2,16 +2,18 @@
 //! adds who is at the other end, under the number it has on this side of all namespaces.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    env,
+    io::{BufRead, BufReader, Read, Write},
     os::unix::net::{UnixListener, UnixStream},
-    path::Path,
+    path::{Path, PathBuf},
+    process,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
 use anyhow::{Context, Result, bail};
 use rustix::net::sockopt::socket_peercred;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::host::{Identity, PATIENCE};
 
@@ -38,8 +40,8 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Listen in `folder`.
-    pub(crate) fn listen(folder: &Path) -> Result<Arc<Self>> {
+    /// Listen in `folder`, on `truth.sock`.
+    pub fn listen(folder: &Path) -> Result<Arc<Self>> {
         let path = folder.join("truth.sock");
         let listener = UnixListener::bind(&path).with_context(|| format!("bind {}", path.display()))?;
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
@@ -108,4 +110,18 @@ impl Truth {
     fn lock(&self) -> MutexGuard<'_, Vec<Told>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tell who this process is to the truth of its scene, which is the folder above its program's, and wait for the nod.
+pub fn tell(role: &str, alias: &str) -> Result<()> {
+    let program = env::args_os().next().map(PathBuf::from).context("no argv[0]")?;
+    let id = Identity::of(process::id()).context("no identity")?;
+    let truth = program.ancestors().nth(2).context("it lies in no scene")?.join("truth.sock");
+    let mut line = UnixStream::connect(&truth).with_context(|| format!("connect {}", truth.display()))?;
+    let told = json!({
+        "role": role, "name": program.file_name().map(|n| n.to_string_lossy()), "as": alias,
+        "pid": id.pid, "start": id.start, "invocation": env::var("INVOCATION_ID").unwrap_or_default(),
+    });
+    line.write_all(format!("{told}\n").as_bytes()).context("tell")?;
+    line.read_exact(&mut [0]).context("nobody listens")
 }

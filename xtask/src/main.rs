@@ -11,6 +11,7 @@ mod run;
 mod setup;
 mod test;
 mod trace;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;

@@ -3,6 +3,8 @@
 //! Two rounds of the same binaries: first what any user can run, in parallel; then what is marked ignored because
 //! it needs root, the real kernel and the host for itself, one by one. Nothing is ever skipped in silence: what
 //! cannot be run is a failure.
+//!
+//! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]).
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -12,11 +14,14 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{command, privilege, setup, workspace};
+use crate::{command, privilege, setup, vm, workspace};
 
 /// The arguments of `test`.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    on: Option<On>,
     /// Only tests whose name contains this.
     filter: Option<String>,
     /// Only those that any user can run: quick, but not the whole truth.
@@ -24,11 +29,21 @@ pub struct Args {
     unprivileged: bool,
 }
 
+/// A test that is not among all.
+#[derive(clap::Subcommand)]
+enum On {
+    /// The untether day on a machine of its own: a distribution's kernel, cgroup2, systemd as pid 1, in QEMU.
+    Vm,
+}
+
 /// monitor-ebpf is not built for this machine, so it has no tests on it.
-const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
+pub const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
 
 /// The verb.
 pub fn main(args: &Args) -> Result<()> {
+    if matches!(args.on, Some(On::Vm)) {
+        return vm::main();
+    }
     setup::bpf()?;
     // Asked for first: nobody should wait for a build to learn that a password is needed.
     let root =

@@ -9,7 +9,7 @@ use crate::{
         About, Answer, BootTime, Effect, Fact, ProcessId, Snapshot, Tracked, TrackedOwner, Tracking, Unit,
     },
     recognise::Role,
-    verdict::{Agent, TopMost},
+    verdict::{Agent, Server, TopMost},
 };
 
 impl Engine {
@@ -135,11 +135,10 @@ impl Engine {
         }
     }
 
-    /// What the next daemon must know of a server that is somebody's.
+    /// What the next daemon must know of a server that is somebody's, or an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get(key).filter(|s| s.owner.is_some() || s.account.is_some()) else {
-            return;
-        };
+        let matters = |s: &&Server| s.owner.is_some() || s.account.is_some() || s.case().is_some();
+        let Some(server) = self.servers.get(key).filter(matters) else { return };
         let owner = server.owner.and_then(|a| self.agents.get(a));
         let processes: BTreeSet<ProcessId> =
             server.processes.iter().chain(&server.wrappers).copied().collect();

@@ -84,7 +84,12 @@ impl Truth {
             }
             Standing::Unclear | Standing::Ownerless(_) => {}
         }
-        let bars = self.bars(kernel, service);
+        let mut bars = self.bars(kernel, service);
+        let hung_up = |wire| kernel.opposite(wire).is_none_or(|end| kernel.holders(end).next().is_none());
+        if self.partial && service.wire.is_some_and(hung_up) {
+            // Of whoever let go of it before anybody saw him not even the user is known.
+            bars.remove(&Bar::OtherUid);
+        }
         (!bars.is_empty()).then(|| format!("{bars:?}"))
     }
 }

@@ -17,7 +17,7 @@ use rustix::fs::FlockOperation;
 
 pub use bpf::{Bpf, TARGET};
 use compiler::Compiler;
-pub use packages::install_clippy;
+pub use packages::{download, install_clippy};
 
 use crate::{command, workspace};
 
@@ -62,6 +62,11 @@ pub fn bpf() -> Result<Bpf> {
 /// Makes sure that the programs the tests call are there.
 pub fn tests() -> Result<()> {
     packages::install_for_tests()
+}
+
+/// Makes sure that the programs are there that the test on a machine of its own calls.
+pub fn vm() -> Result<()> {
+    packages::install_for_vm()
 }
 
 /// Has the tests' own installer fetch the published MCP packages; it is idempotent.

@@ -2,7 +2,11 @@
 //!
 //! Only on Debian and its kin, only with `apt-get`, and never at the price of removing anything.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -45,6 +49,22 @@ const TESTS: [Program; 8] = [
     },
 ];
 
+/// What the test on a machine of its own needs beside those: the machine, and what packs and loads its kernel's parts.
+const VM: [Program; 4] = [
+    Program { name: "QEMU", proof: &["qemu-system-x86_64", "--version"], packages: &["qemu-system-x86"] },
+    Program { name: "cpio", proof: &["cpio", "--version"], packages: &["cpio"] },
+    Program {
+        name: "the tools for kernel modules",
+        proof: &["test", "-x", "/usr/sbin/modprobe", "-a", "-x", "/usr/sbin/depmod"],
+        packages: &["kmod"],
+    },
+    Program {
+        name: "systemd",
+        proof: &["test", "-x", "/usr/lib/systemd/systemd", "-a", "-x", "/usr/bin/systemctl"],
+        packages: &["systemd"],
+    },
+];
+
 /// Installs a compiler that can build for BPF.
 pub fn install_compiler() -> Result<()> {
     install("a compiler with a core for BPF", &COMPILER)
@@ -62,7 +82,16 @@ pub fn install_llvm(major: u32) -> Result<()> {
 
 /// Installs the programs that the tests need.
 pub fn install_for_tests() -> Result<()> {
-    let missing: Vec<&Program> = TESTS.iter().filter(|program| !is_there(program)).collect();
+    install_programs(&TESTS)
+}
+
+/// Installs the programs that the test on a machine of its own needs.
+pub fn install_for_vm() -> Result<()> {
+    install_programs(&VM)
+}
+
+fn install_programs(programs: &[Program]) -> Result<()> {
+    let missing: Vec<&Program> = programs.iter().filter(|program| !is_there(program)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -75,6 +104,28 @@ pub fn install_for_tests() -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Fetches the package that `depends_on_it` stands for into `dir`, without installing it; gives its file.
+pub fn download(depends_on_it: &str, dir: &Path) -> Result<PathBuf> {
+    if command::find("apt-get").is_none() {
+        bail!("{depends_on_it} is wanted, and there is no apt-get to download it");
+    }
+    if !has_lists() {
+        apt(&["update"])?;
+    }
+    fetch(depends_on_it, dir).or_else(|_| apt(&["update"]).and_then(|()| fetch(depends_on_it, dir)))
+}
+
+fn fetch(depends_on_it: &str, dir: &Path) -> Result<PathBuf> {
+    let said = command::output(Command::new("apt-cache").args(["depends", depends_on_it]))?;
+    let package = said.lines().find_map(|line| line.trim_start().strip_prefix("Depends: "));
+    let package = package.with_context(|| format!("apt knows no {depends_on_it}"))?;
+    command::say("setup", &format!("downloading {package}"));
+    command::output(Command::new("apt-get").args(["download", "-q", package]).current_dir(dir))?;
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let mut files = entries.flatten().map(|entry| entry.path());
+    files.find(|file| file.extension().is_some_and(|e| e == "deb")).context("apt-get downloaded nothing")
 }
 
 /// What to do where we could not install it.
