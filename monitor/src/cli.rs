@@ -3,6 +3,7 @@
 //! Every verb that is listed works. Flags are optional where the configuration file can say the same: flags
 //! beat the file, the file beats the defaults.
 
+mod help;
 pub mod pages;
 
 use std::{path::PathBuf, time::Duration};
@@ -22,65 +23,11 @@ pub const LOCK: &str = "/run/orphand/lock";
 /// Where the daemon keeps what outlives it.
 pub const STATE_DIR: &str = "/var/lib/orphand";
 
-const EXAMPLES: &str = "\
-Examples:
-  sudo orphand run --observe     watch and judge, end nothing
-  orphand scan                   one look at what is there now";
-
-const LONG_HELP: &str = "\
-Examples:
-  sudo orphand run --observe     watch and judge, end nothing
-  orphand scan                   one look at what is there now
-
-Environment:
-  ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; beats `log` in the
-               configuration (default: info)
-  NO_COLOR     no colours, if set to anything
-
-Exit status:
-  0  done
-  1  failed; one line on standard error says what, why, and what to do
-  2  wrong usage
-  3  scan --exit-code found an orphan";
-
-const LONG_RUN: &str = "Watch this host: stream events, end orphans
-
-Needs root, or the capabilities CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_KILL and CAP_DAC_READ_SEARCH. \
-Events go to standard output, logs to standard error. SIGTERM and SIGINT stop it; what it watches goes on.";
-
-const LONG_SCAN: &str = "Look through /proc once: servers and orphans, with evidence
-
-Needs no daemon and no eBPF; without root it sees your own processes well and those of others in part, and \
-says what it could not see. It ends nothing.";
-
-const LONG_TREE: &str = "Show agents, their servers and processes as a tree
-
-Asks the running daemon, which has witnessed who started whom. Without one it looks through /proc.";
-
-const LONG_REAP: &str = "End orphans now, and what else is asked for
-
-Shows which servers that means, asks, ends exactly those, waits, and tells what became of them. What a guard \
-protects stays, whoever asks. The running daemon does it; without one it is done from the evidence in /proc \
-alone. Ends with status 1 if something stays that was to be ended.";
-const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the daemon's store
-
-A line for each run of an agent: what it left behind, what was ended, what that gave back; then the orphans \
-that are still there or made trouble, and the latest of the rest. Works beside a running daemon and without one.";
-const LONG_DOCTOR: &str = "Check the kernel, our rights, and the units that host agents
-
-Loads the kernel programs and takes them off again, then asks the service managers how they stop each unit that \
-hosts an agent. For KillMode=process and none it prints the drop-in that mends it, ready for `systemctl edit`. \
-Changes nothing. Ends with status 1 if something is wrong.";
-
-const LONG_REPLAY: &str = "Run a recorded trace through the same engine
-
-Prints the events the daemon told when the trace was recorded. Needs no privilege and touches no process.";
-
 /// Finds MCP stdio servers that outlived the agent that started them, proves it from the kernel's own
 /// process events, and ends them safely.
 #[derive(Debug, Parser)]
 #[command(name = "orphand", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
+#[command(after_help = help::EXAMPLES, after_long_help = help::LONG_HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -91,27 +38,27 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Watch this host: stream events, end orphans
-    #[command(long_about = LONG_RUN)]
+    #[command(long_about = help::LONG_RUN)]
     Run(Run),
     /// Look through /proc once: servers and orphans, with evidence
-    #[command(long_about = LONG_SCAN)]
+    #[command(long_about = help::LONG_SCAN)]
     Scan(Scan),
     /// Ask the running daemon: agents, generations, servers, orphans, memory, losses
     Status(Status),
     /// Show agents, their servers and processes as a tree
-    #[command(long_about = LONG_TREE)]
+    #[command(long_about = help::LONG_TREE)]
     Tree(Tree),
     /// End orphans now, and what else is asked for
-    #[command(long_about = LONG_REAP)]
+    #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
     /// Show past runs, orphans and what was freed, from the daemon's store
-    #[command(long_about = LONG_HISTORY)]
+    #[command(long_about = help::LONG_HISTORY)]
     History(History),
     /// Check the kernel, our rights, and the units that host agents
-    #[command(long_about = LONG_DOCTOR)]
+    #[command(long_about = help::LONG_DOCTOR)]
     Doctor(Doctor),
     /// Run a recorded trace through the same engine
-    #[command(long_about = LONG_REPLAY)]
+    #[command(long_about = help::LONG_REPLAY)]
     Replay(Replay),
     /// Check or show the configuration
     #[command(subcommand)]
@@ -304,11 +251,21 @@ pub struct Reap {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand doctor
-  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'")]
+  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'
+  sudo orphand doctor --json | jq '.units[] | select(.blind) | .blind'")]
 pub struct Doctor {
     /// The configuration [default: /etc/orphand/config.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Where the daemon keeps its store [default: /var/lib/orphand]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The lock against a second daemon
+    #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
+    pub lock: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,12 +1,15 @@
 //! The binary `orphand`.
 
 use clap::Parser;
-use monitor::{cli::Cli, commands, exit_code::ExitCode, source::selftest};
+use monitor::{cli::Cli, commands, exit_code::ExitCode, probe, source::selftest};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {
         selftest::child();
         return ExitCode::Done;
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == probe::CHILD_ARGUMENT) {
+        return if probe::child() { ExitCode::Done } else { ExitCode::Failed };
     }
     match commands::execute(Cli::parse()) {
         Ok(code) => code,

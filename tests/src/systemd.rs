@@ -148,10 +148,13 @@ impl Manager {
         self.user
     }
 
-    /// Give it a unit.
+    /// Give it a unit, or a drop-in `UNIT.d/NAME.conf`.
     pub fn add(&self, unit: &str, text: &str) -> Result<()> {
         let folder = if self.user.is_some() { "user" } else { "system" };
         let path = self.system.path(&format!("/etc/systemd/{folder}/{unit}"));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+        }
         fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         self.systemctl(&["daemon-reload"]).map(drop)
     }

@@ -49,7 +49,7 @@ fn every_verb_is_there_and_no_other() {
         "history",
         "history --since 24h --agent claude --state-dir d --json",
         "doctor",
-        "doctor --json",
+        "doctor --json --socket s --state-dir d --lock l",
         "replay t --format text",
         "config check",
         "config check f --json",

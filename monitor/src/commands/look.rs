@@ -53,7 +53,8 @@ fn asked(flags: &cli::Tree) -> anyhow::Result<Report> {
     }
 }
 
-fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
+/// One look, by the rules of this configuration.
+pub(super) fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     let config = Config::load(config)?;
     logging::start(config.log);
     let rules = config.rules();

@@ -56,12 +56,18 @@ pub enum ClientError {
 #[derive(Clone, Debug)]
 pub struct Client {
     path: PathBuf,
+    patience: Duration,
 }
 
 impl Client {
     /// The daemon at this socket.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self { path: path.to_owned(), patience: PATIENCE }
+    }
+
+    /// With less patience.
+    pub fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// How it stands.
@@ -110,8 +116,8 @@ impl Client {
             io::ErrorKind::PermissionDenied => ClientError::Forbidden { path: self.path.clone(), source },
             _ => broken("reach")(source),
         })?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(broken("ask"))?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(broken("ask"))?;
+        stream.set_read_timeout(Some(self.patience)).map_err(broken("ask"))?;
+        stream.set_write_timeout(Some(self.patience)).map_err(broken("ask"))?;
         let line = protocol::write(ask).map_err(|e| broken("ask")(e.into()))?;
         // A daemon that is busy answers without having read: then writing fails, and the answer is there.
         let written = stream.write_all(&line);

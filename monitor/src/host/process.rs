@@ -54,19 +54,40 @@ impl ProcessDir {
 
     /// Its real user id. Only `status` has it: the directory's owner is the effective one, or root.
     pub fn uid(&self) -> Result<u32, Errno> {
+        self.real_id(b"Uid:")
+    }
+
+    /// Its real group id.
+    pub fn gid(&self) -> Result<u32, Errno> {
+        self.real_id(b"Gid:")
+    }
+
+    fn real_id(&self, key: &[u8]) -> Result<u32, Errno> {
         // The line is among the first; names are at most 15 bytes long and escaped.
         let (status, _) = read(&self.dir, "status", 4096)?;
-        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
+        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key));
         line.and_then(|line| std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok())
             .ok_or(Errno::INVAL)
     }
 
+    /// The number that this user of ours has in the process's user namespace; none if it has none there.
+    pub fn uid_inside(&self, uid: u32) -> Result<Option<u32>, Errno> {
+        // At most 340 lines (`UID_GID_MAP_MAX_EXTENTS`) of three numbers.
+        let (map, _) = read(self.body(), "uid_map", 16 * 1024)?;
+        Ok(std::str::from_utf8(&map).ok().and_then(|map| mapped(map, uid)))
+    }
+
     /// Whether it is pid 1 of the PID namespace that it lives in.
     pub fn leads_namespace(&self) -> Result<bool, Errno> {
+        Ok(self.pid_inside()? == 1)
+    }
+
+    /// Its number in the PID namespace that it lives in.
+    pub fn pid_inside(&self) -> Result<u32, Errno> {
         let (status, _) = read(&self.dir, "status", 4096)?;
         let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
         let inner = line.and_then(|line| line.split(u8::is_ascii_whitespace).next_back());
-        inner.map(|pid| pid == b"1").ok_or(Errno::INVAL)
+        inner.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok()).ok_or(Errno::INVAL)
     }
 
     /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.
@@ -127,6 +148,13 @@ impl ProcessDir {
         openat2(&root, path, PATH, Mode::empty(), resolve)
     }
 
+    /// A file as the process sees it, in the same way; only to name it ([`OFlags::PATH`]).
+    pub fn file_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let root = openat(self.body(), "root", PATH, Mode::empty())?;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+    }
+
     /// Resident set size in pages, `statm` field 2.
     pub fn resident_pages(&self) -> Result<u64, Errno> {
         let (statm, _) = read(self.body(), "statm", 256)?;
@@ -174,6 +202,16 @@ fn living_thread(dir: &OwnedFd) -> Option<OwnedFd> {
         .find(|thread| stat(thread).is_ok_and(|stat| !stat.leader_exited()))
 }
 
+/// What `uid_map` makes of a number: lines of the first one inside, the first one outside, and how many.
+fn mapped(map: &str, uid: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u32>);
+        let (inside, outside, count) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
+        let at = uid.checked_sub(outside).filter(|at| *at < count)?;
+        inside.checked_add(at)
+    })
+}
+
 /// The arguments in `/proc/PID/cmdline`: each ends with a NUL. A program that wrote a title over them leaves
 /// one string, often with NULs behind it.
 fn split_argv(cmdline: &[u8]) -> Vec<String> {
@@ -201,10 +239,26 @@ mod tests {
     }
 
     #[test]
+    fn users_have_numbers_inside() {
+        let map = "         0     100000      65536\n     65536       1000          1\n";
+        assert_eq!(
+            [100_000, 165_535, 165_536, 1000, 0].map(|uid| mapped(map, uid)),
+            [Some(0), Some(65_535), None, Some(65_536), None]
+        );
+        assert_eq!(mapped("0 0 4294967295\n", 54_321), Some(54_321));
+        assert_eq!(mapped("", 0), None);
+        assert_eq!(mapped("x y z", 0), None);
+    }
+
+    #[test]
     fn our_own_directory() {
         let dir = Proc::system().unwrap().process(std::process::id()).unwrap();
         assert!(dir.still_alive());
         assert_eq!(dir.uid().unwrap(), rustix::process::getuid().as_raw());
+        assert_eq!(dir.gid().unwrap(), rustix::process::getgid().as_raw());
+        assert!(dir.uid_inside(dir.uid().unwrap()).unwrap().is_some());
+        assert!(dir.file_inside(b"/proc/../proc/version").is_ok());
+        assert_eq!(dir.file_inside(b"nowhere/at/all").unwrap_err(), Errno::NOENT);
         assert_eq!(dir.image().argv, std::env::args().collect::<Vec<_>>());
         assert_eq!(dir.image().exe, std::env::current_exe().unwrap().to_string_lossy());
         assert!(dir.resident_pages().unwrap() > 100);

@@ -7,9 +7,9 @@ use super::Unit;
 /// The answer of `orphand doctor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkup {
-    /// Of the kernel and of our rights.
+    /// Of the kernel, our rights, the daemon and its store.
     pub checks: Vec<Check>,
-    /// The units that host agents.
+    /// The units that host agents, or what agents left behind.
     pub units: Vec<UnitCheckup>,
 }
 
@@ -18,41 +18,83 @@ pub struct Checkup {
 pub struct Check {
     /// What.
     pub name: String,
-    /// Whether it is as orphand needs it.
-    pub good: bool,
-    /// What was found; what to do, if it is not good.
+    /// How it is.
+    pub is: Health,
+    /// What was found; what to do, if it is not well.
     pub found: String,
 }
 
-/// A unit that hosts agents.
+/// How a thing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// As orphand needs it.
+    Ok,
+    /// Nothing is wrong, and it is worth to be known.
+    Note,
+    /// It keeps orphand from its work.
+    Wrong,
+}
+
+impl Check {
+    /// It is as it should be.
+    pub fn ok(name: &str, found: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), is: Health::Ok, found: found.into() }
+    }
+
+    /// Nothing is wrong, and it is worth to be known.
+    pub fn note(name: &str, found: impl Into<String>) -> Self {
+        Self { is: Health::Note, ..Self::ok(name, found) }
+    }
+
+    /// It is wrong; `found` says what to do.
+    pub fn wrong(name: &str, found: impl Into<String>) -> Self {
+        Self { is: Health::Wrong, ..Self::ok(name, found) }
+    }
+}
+
+/// A unit that hosts agents, or what agents left behind in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitCheckup {
     /// The unit.
     pub unit: Unit,
-    /// The agents in it: name and pid.
+    /// Where its manager is.
+    pub place: Place,
+    /// The agents that live in it: name and pid.
     pub agents: Vec<(String, u32)>,
-    /// What its manager says; absent where it cannot be asked.
+    /// How many orphans live in it.
+    pub orphans: usize,
+    /// What its manager says; absent where it could not be asked.
     pub properties: Option<UnitProperties>,
-    /// Why it cannot be asked.
+    /// Why it could not be asked. Then nothing is known of the unit: neither that it is well nor that it is not.
     pub blind: Option<String>,
     /// What is wrong with it, if anything.
     pub advice: Option<Advice>,
 }
 
-/// Properties of a service, as its manager writes them (`systemctl show`).
+/// Where a service manager is to be found: none of both is the host's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The user whose manager it is, as the user is numbered where the manager runs.
+    pub user: Option<u32>,
+    /// The first process of the container that it is in.
+    pub container: Option<u32>,
+}
+
+/// What a manager says about a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitProperties {
-    /// The main process; 0 for none.
+    /// The main process as the manager numbers it, which in a container is not as the host does; 0 for none.
     pub main_pid: u32,
     /// `control-group`, `mixed`, `process`, `none`.
     pub kill_mode: String,
     /// `no`, `always`, `on-failure`, ...
     pub restart: String,
-    /// `1min 30s`, `infinity`.
-    pub timeout_stop: String,
+    /// How long a stop may take, in microseconds; absent if it may take for ever.
+    pub timeout_stop_us: Option<u64>,
     /// Whether it makes control groups of its own.
     pub delegate: bool,
-    /// The unit's file; empty for a transient one.
+    /// The unit's file; empty if there is none.
     pub fragment: String,
 }
 
@@ -63,29 +105,15 @@ pub struct Advice {
     pub why: String,
     /// The command that opens the drop-in.
     pub command: String,
+    /// Where to type it, if not simply on the host as root.
+    pub place: Option<String>,
     /// The drop-in.
     pub drop_in: String,
 }
 
 impl UnitProperties {
-    /// Reads what `systemctl show -p ..` prints: `NAME=VALUE` a line.
-    pub fn parse(text: &str) -> Self {
-        let of = |name: &str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-            value.unwrap_or_default().to_owned()
-        };
-        Self {
-            main_pid: of("MainPID").parse().unwrap_or_default(),
-            kill_mode: of("KillMode"),
-            restart: of("Restart"),
-            timeout_stop: of("TimeoutStopUSec"),
-            delegate: of("Delegate") == "yes",
-            fragment: of("FragmentPath"),
-        }
-    }
-
-    /// What to change. `conmon`: a container's monitor lives in the unit; `user`: it is a user's.
-    pub fn advice(&self, unit: &Unit, user: bool, conmon: bool) -> Option<Advice> {
+    /// What to change. `conmon`: a container's monitor lives in the unit.
+    pub fn advice(&self, unit: &Unit, place: Place, conmon: bool) -> Option<Advice> {
         let left = match self.kill_mode.as_str() {
             "process" => {
                 "only the main process is ended: whatever the agent started stays at every stop and restart"
@@ -101,23 +129,45 @@ impl UnitProperties {
         } else {
             "# `mixed` instead, if the main process ends its children by itself and needs time for it.\nKillMode=control-group\n"
         });
-        if self.timeout_stop.is_empty() || self.timeout_stop == "infinity" {
+        if self.timeout_stop_us.is_none() {
             drop_in.push_str("# Without a limit a stop can wait for ever.\n");
         }
         drop_in.push_str("TimeoutStopSec=30s\n");
-        let user = if user { "--user " } else { "" };
+        let user = if place.user.is_some() { "--user " } else { "" };
+        let mut why = format!("KillMode={}: {left}", self.kill_mode);
+        if self.fragment.contains("/systemd/transient/") {
+            why.push_str(
+                "; the unit is transient: mend it where it is made, `systemd-run -p KillMode=control-group`",
+            );
+        }
         Some(Advice {
-            why: format!("KillMode={}: {left}", self.kill_mode),
+            why,
             command: format!("systemctl {user}edit {}", unit.name),
+            place: place.told(),
             drop_in,
         })
     }
 }
 
+impl Place {
+    /// How to get there. systemctl edits neither from afar nor for another user.
+    fn told(self) -> Option<String> {
+        let user = self.user.map(|uid| format!("as user {uid}"));
+        let container = self
+            .container
+            .map(|pid| format!("inside of the container of process {pid}: nsenter --all --target {pid}"));
+        match (user, container) {
+            (Some(user), Some(container)) => Some(format!("{user}, {container}")),
+            (user, container) => user.or(container),
+        }
+    }
+}
+
 impl Checkup {
-    /// Whether something is wrong.
+    /// Whether something is known to be wrong. What could not be found out is not.
     pub fn is_wrong(&self) -> bool {
-        self.checks.iter().any(|check| !check.good) || self.units.iter().any(|unit| unit.advice.is_some())
+        self.checks.iter().any(|check| check.is == Health::Wrong)
+            || self.units.iter().any(|unit| unit.advice.is_some())
     }
 }
 
@@ -125,35 +175,80 @@ impl Checkup {
 mod tests {
     use super::*;
 
-    const SHOWN: &str = "MainPID=42\nKillMode=process\nRestart=always\nTimeoutStopUSec=infinity\nDelegate=no\n\
-                         FragmentPath=/etc/systemd/system/bot.service\n";
+    fn shown(kill_mode: &str) -> UnitProperties {
+        UnitProperties {
+            kill_mode: kill_mode.to_owned(),
+            timeout_stop_us: Some(90_000_000),
+            ..UnitProperties::default()
+        }
+    }
 
-    #[test]
-    fn what_a_manager_shows() {
-        let found = UnitProperties::parse(SHOWN);
-        assert_eq!((found.main_pid, found.kill_mode.as_str(), found.delegate), (42, "process", false));
-        assert_eq!(UnitProperties::parse(""), UnitProperties::default());
+    fn unit() -> Unit {
+        Unit { manager: String::new(), name: "bot.service".to_owned() }
     }
 
     #[test]
     fn the_drop_in_that_mends_it() {
-        let unit = Unit { manager: String::new(), name: "bot.service".to_owned() };
-        let shown = UnitProperties::parse(SHOWN);
-        let advice = shown.advice(&unit, false, false).unwrap();
-        assert_eq!(advice.command, "systemctl edit bot.service");
-        assert!(advice.why.contains("only the main process"));
+        let advice = shown("process").advice(&unit(), Place::default(), false).unwrap();
+        assert_eq!((advice.command.as_str(), advice.place), ("systemctl edit bot.service", None));
+        assert!(advice.why.contains("only the main process") && !advice.why.contains("transient"));
         assert!(
             advice.drop_in.starts_with("[Service]\n")
                 && advice.drop_in.contains("\nKillMode=control-group\n")
         );
-        let beside = shown.advice(&unit, true, true).unwrap();
-        assert_eq!(beside.command, "systemctl --user edit bot.service");
-        assert!(beside.drop_in.contains("\nKillMode=mixed\n") && beside.drop_in.contains("--cgroups=split"));
-        let none = UnitProperties { kill_mode: "none".to_owned(), ..shown };
-        assert!(none.advice(&unit, false, false).unwrap().why.contains("nothing is ended"));
+        assert!(!advice.drop_in.contains("for ever"));
+        let none = shown("none").advice(&unit(), Place::default(), false).unwrap();
+        assert!(none.why.contains("nothing is ended"));
         for fine in ["control-group", "mixed", ""] {
-            let fine = UnitProperties { kill_mode: fine.to_owned(), ..none.clone() };
-            assert_eq!(fine.advice(&unit, false, false), None);
+            assert_eq!(shown(fine).advice(&unit(), Place::default(), false), None);
         }
+    }
+
+    #[test]
+    fn what_else_matters_for_it() {
+        let found = UnitProperties { timeout_stop_us: None, ..shown("process") };
+        let advice = found.advice(&unit(), Place::default(), true).unwrap();
+        assert!(advice.drop_in.contains("\nKillMode=mixed\n") && advice.drop_in.contains("--cgroups=split"));
+        assert!(advice.drop_in.contains("for ever"));
+        let fragment = "/run/user/1000/systemd/transient/run-1.service".to_owned();
+        let transient = UnitProperties { fragment, ..shown("process") };
+        assert!(transient.advice(&unit(), Place::default(), false).unwrap().why.contains("systemd-run -p"));
+    }
+
+    #[test]
+    fn where_it_is_to_be_typed() {
+        let told = |user, container| {
+            let advice = shown("process").advice(&unit(), Place { user, container }, false).unwrap();
+            (advice.command, advice.place.unwrap())
+        };
+        let (command, place) = told(Some(1000), None);
+        assert_eq!((command.as_str(), place.as_str()), ("systemctl --user edit bot.service", "as user 1000"));
+        let (command, place) = told(None, Some(42));
+        assert_eq!(command, "systemctl edit bot.service");
+        assert_eq!(place, "inside of the container of process 42: nsenter --all --target 42");
+        let (command, place) = told(Some(0), Some(42));
+        assert_eq!(command, "systemctl --user edit bot.service");
+        assert!(place.starts_with("as user 0, inside of the container"));
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_wrong_is_wrong() {
+        let blind = UnitCheckup {
+            unit: unit(),
+            place: Place::default(),
+            agents: Vec::new(),
+            orphans: 0,
+            properties: None,
+            blind: Some("nobody answers".to_owned()),
+            advice: None,
+        };
+        let checks = vec![Check::ok("a", ""), Check::note("b", "")];
+        let mut found = Checkup { checks, units: vec![blind] };
+        assert!(!found.is_wrong());
+        found.checks.push(Check::wrong("c", ""));
+        assert!(found.is_wrong());
+        found.checks.clear();
+        found.units[0].advice = shown("none").advice(&unit(), Place::default(), false);
+        assert!(found.is_wrong());
     }
 }

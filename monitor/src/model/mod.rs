@@ -19,7 +19,7 @@ mod snapshot;
 mod time;
 mod unit;
 
-pub use checkup::{Advice, Check, Checkup, UnitCheckup, UnitProperties};
+pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Status};
 pub use event::{ExitStatus, ProcessEvent};
 pub use exchange::{

@@ -6,6 +6,7 @@
 
 mod clients;
 mod holders;
+mod manager;
 mod memory;
 mod server;
 mod unit;
@@ -14,6 +15,8 @@ mod wire;
 use std::cell::RefCell;
 
 pub use self::memory::Sampler;
+pub use manager::{CHILD_ARGUMENT, ManagerError, child};
+
 use crate::{
     host::{HostError, Proc},
     model::{About, Answer, ProcessId, SnapshotProcess},

@@ -38,7 +38,7 @@ impl Probe {
 
     /// The manager of the unit: the systemd above the process that lives below the same root. It adopts what it started: it is
     /// pid 1 of its PID namespace, or a subreaper.
-    fn manager(&self, dir: &ProcessDir, lodging: &Lodging) -> Option<ProcessDir> {
+    pub(super) fn manager(&self, dir: &ProcessDir, lodging: &Lodging) -> Option<ProcessDir> {
         self.proc.ancestors(dir).find(|above| {
             let here = above.cgroup().is_ok_and(|cgroup| lodging.is_managed_from(&cgroup));
             // The host's own may live elsewhere (before version 226 in the root).
@@ -66,16 +66,25 @@ fn state(manager: &ProcessDir, unit: &Unit) -> UnitState {
 
 /// The directory where the manager keeps its list of invocations.
 fn units(manager: &ProcessDir) -> Option<OwnedFd> {
-    if !manager.image().argv.iter().skip(1).any(|arg| arg == "--user") {
+    if !is_users(manager) {
         // The system's is pid 1 of its namespace. Who is neither has arguments that cannot be read.
         let is_system = manager.leads_namespace().is_ok_and(|leads| leads);
         return is_system.then(|| manager.directory_inside(b"run/systemd/units").ok()).flatten();
     }
-    let runtime = match manager.environment("XDG_RUNTIME_DIR").ok()? {
+    manager.directory_inside(&[runtime(manager)?.as_slice(), b"/systemd/units"].concat()).ok()
+}
+
+/// Whether it is a user's manager.
+pub(super) fn is_users(manager: &ProcessDir) -> bool {
+    manager.image().argv.iter().skip(1).any(|arg| arg == "--user")
+}
+
+/// The directory where a user's manager keeps what it has at run time.
+pub(super) fn runtime(manager: &ProcessDir) -> Option<Vec<u8>> {
+    Some(match manager.environment("XDG_RUNTIME_DIR").ok()? {
         Some(path) if path.starts_with(b"/") => path,
         _ => format!("/run/user/{}", manager.uid().ok()?).into_bytes(),
-    };
-    manager.directory_inside(&[runtime.as_slice(), b"/systemd/units"].concat()).ok()
+    })
 }
 
 /// An invocation: 128 bits in hexadecimal digits (sd-id128(3)).

@@ -1,18 +1,22 @@
 //! A checkup for a person: what was looked at, each unit with agents, and the drop-ins that mend what is wrong.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use super::{
     paint::{self, Paint},
     text,
 };
-use crate::model::{Checkup, UnitCheckup};
+use crate::model::{Checkup, Health, UnitCheckup, UnitProperties};
 
 /// The checkup as text.
 pub fn render(found: &Checkup, paint: Paint) -> String {
     let mut out = String::new();
     for check in &found.checks {
-        let (style, word) = if check.good { (paint::GOOD, "ok   ") } else { (paint::ALARM, "wrong") };
+        let (style, word) = match check.is {
+            Health::Ok => (paint::GOOD, "ok   "),
+            Health::Note => (paint::NOTE, "note "),
+            Health::Wrong => (paint::ALARM, "wrong"),
+        };
         let _ =
             writeln!(out, "{}  {}: {}", paint.text(style, word), check.name, text::sanitise(&check.found));
     }
@@ -31,25 +35,24 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
         (None, Some(_)) => (paint::WARNING, "?    "),
         (None, None) => (paint::GOOD, "ok   "),
     };
-    let agents: Vec<_> = found.agents.iter().map(|(name, pid)| format!("{name} {pid}")).collect();
+    let mut hosts: Vec<_> = found.agents.iter().map(|(name, pid)| format!("{name} {pid}")).collect();
+    if found.orphans > 0 {
+        hosts.push(text::count(u64::try_from(found.orphans).unwrap_or(u64::MAX), "orphan", "orphans"));
+    }
     let name = paint.text(paint::NAME, text::sanitise(&found.unit.name));
-    let _ = write!(out, "{}  {name} ({})", paint.text(style, word), text::sanitise(&agents.join(", ")));
+    let _ = write!(out, "{}  {name} ({})", paint.text(style, word), text::sanitise(&hosts.join(", ")));
     if let Some(shown) = &found.properties {
-        let delegate = if shown.delegate { "yes" } else { "no" };
-        let _ = write!(
-            out,
-            ": KillMode={} Restart={} TimeoutStopSec={} Delegate={delegate}",
-            text::sanitise(&shown.kill_mode),
-            text::sanitise(&shown.restart),
-            text::sanitise(&shown.timeout_stop),
-        );
+        let _ = write!(out, ": {}", text::sanitise(&properties(shown)));
     }
     if let Some(why) = &found.blind {
-        let _ = write!(out, ": {}", text::sanitise(why));
+        let _ = write!(out, ": how it is stopped is not known: {}", text::sanitise(why));
     }
     out.push('\n');
     if let Some(advice) = &found.advice {
         let _ = writeln!(out, "\n  {}\n", text::sanitise(&advice.why));
+        if let Some(place) = &advice.place {
+            let _ = writeln!(out, "  {}", paint.text(paint::DIM, format!("# {}", text::sanitise(place))));
+        }
         let _ = writeln!(out, "  {}", paint.text(paint::NOTE, text::sanitise(&advice.command)));
         for line in advice.drop_in.lines() {
             let _ = writeln!(out, "    {line}");
@@ -58,40 +61,75 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
     }
 }
 
+/// As systemd's own configuration writes them.
+fn properties(shown: &UnitProperties) -> String {
+    let stop = shown
+        .timeout_stop_us
+        .map_or_else(|| "infinity".to_owned(), |us| text::duration(Duration::from_micros(us)));
+    let delegate = if shown.delegate { "yes" } else { "no" };
+    format!(
+        "KillMode={} Restart={} TimeoutStopSec={stop} Delegate={delegate}",
+        shown.kill_mode, shown.restart
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Check, Unit, UnitProperties};
+    use crate::model::{Check, Place, Unit};
+
+    fn checkup(name: &str, kill_mode: &str, place: Place) -> UnitCheckup {
+        let unit = Unit { manager: String::new(), name: name.to_owned() };
+        let shown = UnitProperties {
+            main_pid: 7,
+            kill_mode: kill_mode.to_owned(),
+            restart: "always".to_owned(),
+            timeout_stop_us: Some(90_000_000),
+            ..UnitProperties::default()
+        };
+        let advice = shown.advice(&unit, place, false);
+        let agents = vec![("claude".to_owned(), 7)];
+        UnitCheckup { unit, place, agents, orphans: 0, properties: Some(shown), blind: None, advice }
+    }
 
     #[test]
     fn a_unit_that_leaks_and_its_drop_in() {
-        let unit = Unit { manager: String::new(), name: "bot.service".to_owned() };
-        let shown = UnitProperties::parse(
-            "MainPID=7\nKillMode=process\nRestart=always\nTimeoutStopUSec=1min 30s\nDelegate=no\n",
-        );
-        let advice = shown.advice(&unit, false, false);
+        let here = Place { user: Some(1000), container: None };
+        let mut left = checkup("left.service", "mixed", Place::default());
+        (left.agents, left.orphans) = (Vec::new(), 14);
+        let mut blind = checkup("odd.service", "mixed", Place::default());
+        (blind.properties, blind.blind) = (None, Some("it does not answer\n\u{1b}[31m".to_owned()));
         let found = Checkup {
-            checks: vec![Check { name: "kernel".to_owned(), good: true, found: "hooks".to_owned() }],
-            units: vec![UnitCheckup {
-                unit,
-                agents: vec![("claude".to_owned(), 7)],
-                properties: Some(shown),
-                blind: None,
-                advice,
-            }],
+            checks: vec![
+                Check::ok("rights", "root"),
+                Check::note("daemon", "none runs"),
+                Check::wrong("store", "cannot write"),
+            ],
+            units: vec![checkup("bot.service", "process", here), left, blind],
         };
         assert!(found.is_wrong());
         insta::assert_snapshot!(render(&found, Paint::new(false)), @r"
-        ok     kernel: hooks
-        wrong  bot.service (claude 7): KillMode=process Restart=always TimeoutStopSec=1min 30s Delegate=no
+        ok     rights: root
+        note   daemon: none runs
+        wrong  store: cannot write
+        wrong  bot.service (claude 7): KillMode=process Restart=always TimeoutStopSec=1 min 30 s Delegate=no
 
           KillMode=process: only the main process is ended: whatever the agent started stays at every stop and restart
 
-          systemctl edit bot.service
+          # as user 1000
+          systemctl --user edit bot.service
             [Service]
             # `mixed` instead, if the main process ends its children by itself and needs time for it.
             KillMode=control-group
             TimeoutStopSec=30s
+
+        ok     left.service (14 orphans): KillMode=mixed Restart=always TimeoutStopSec=1 min 30 s Delegate=no
+        ?      odd.service (claude 7): how it is stopped is not known: it does not answer\n\x1b[31m
         ");
+    }
+
+    #[test]
+    fn nobody() {
+        assert_eq!(render(&Checkup::default(), Paint::new(false)), "No unit hosts an agent now.\n");
     }
 }

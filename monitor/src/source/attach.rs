@@ -20,8 +20,6 @@ const EXEC: &str = "sched_process_exec";
 const EXIT: &str = "sched_process_exit";
 const SETSID_FUNCTION: &str = "ksys_setsid";
 const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
-const TRACEFS: &str = "/sys/kernel/tracing";
-
 /// The inode of the initial PID namespace: `PROC_PID_INIT_INO` of the kernel's `proc_ns.h`.
 const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
@@ -97,9 +95,16 @@ fn tracepoint(programs: &mut Ebpf) -> Result<String, KernelError> {
     Ok(format!("tracepoint:syscalls:{SETSID_TRACEPOINT}"))
 }
 
-/// Ordinary tracepoints are named there.
+/// Where tracefs is mounted, or is mounted when it is needed.
+pub const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// Whether tracefs is there: ordinary tracepoints are named in it.
+pub fn has_tracefs() -> bool {
+    Path::new(TRACEFS).join("events").exists() || Path::new("/sys/kernel/debug/tracing/events").exists()
+}
+
 fn mount_tracefs() -> Result<(), KernelError> {
-    if Path::new(TRACEFS).join("events").exists() || Path::new("/sys/kernel/debug/tracing/events").exists() {
+    if has_tracefs() {
         return Ok(());
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

@@ -20,7 +20,8 @@ use crate::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidH
 
 /// The programs, built by build.rs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
-const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// The kernel's type information.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
 const NOEXIST: u64 = 1;

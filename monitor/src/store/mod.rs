@@ -25,6 +25,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 pub use error::StoreError;
 pub use opening::{Opening, SetAside};
+pub use place::usable;
 pub use prune::Limits;
 
 use crate::{

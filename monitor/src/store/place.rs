@@ -32,6 +32,32 @@ pub(super) fn directory(dir: &Path) -> Result<(), StoreError> {
         }
         _ => {}
     }
+    vet(dir)
+}
+
+/// Whether the daemon could keep its store in this directory: it is ours alone, and can be made or written. Makes nothing. Gives the
+/// bytes that are free there.
+pub fn usable(dir: &Path) -> Result<u64, StoreError> {
+    let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
+    let there = dir.try_exists().map_err(failed("look at the state directory"))?;
+    let nearest = if there {
+        vet(dir)?;
+        dir
+    } else {
+        dir.ancestors().find(|above| above.exists()).unwrap_or(dir)
+    };
+    let may = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    let flags = rustix::fs::AtFlags::EACCESS;
+    rustix::fs::accessat(rustix::fs::CWD, nearest, may, flags).map_err(|errno| {
+        failed(if there { "write into" } else { "make the state directory" })(errno.into())
+    })?;
+    let room = rustix::fs::statvfs(nearest).map_err(|errno| failed("look at the disk of")(errno.into()))?;
+    Ok(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Sees that nobody else can write into it.
+fn vet(dir: &Path) -> Result<(), StoreError> {
+    let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
     let found = fs::metadata(dir).map_err(failed("look at the state directory"))?;
     let own = rustix::process::geteuid().as_raw();
     let open = |why| Err(StoreError::Open { path: dir.to_owned(), why });

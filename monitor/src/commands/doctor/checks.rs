@@ -1,0 +1,268 @@
+//! What the daemon needs of the host, each looked at by itself: a line of the answer says what is there, or what to do.
+
+use std::{fs, path::Path, time::Duration};
+
+use rustix::{
+    process::{Resource, geteuid, getrlimit},
+    system::uname,
+    thread::{CapabilitySet, capabilities},
+};
+
+use crate::{
+    config::Config,
+    front::client::Client,
+    instance,
+    model::{Check, Report},
+    source::{
+        attach,
+        kernel::{BTF, KernelOptions, KernelSource},
+        kernel_error::KernelError,
+        layout,
+    },
+    store,
+};
+
+/// How long the daemon may take to say how it stands.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Less room than this on the disk of the store is worth a note: it grows up to as much.
+const ROOM: u64 = 64 << 20;
+
+/// The capabilities that the daemon needs, and the larger one that contains each.
+const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
+    (CapabilitySet::BPF, CapabilitySet::SYS_ADMIN, "CAP_BPF"),
+    (CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, "CAP_PERFMON"),
+    (CapabilitySet::SYS_PTRACE, CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
+    (CapabilitySet::KILL, CapabilitySet::KILL, "CAP_KILL"),
+    (CapabilitySet::DAC_READ_SEARCH, CapabilitySet::DAC_OVERRIDE, "CAP_DAC_READ_SEARCH"),
+];
+
+/// All but [`sight`]. Loads the kernel programs unless a daemon has: nothing else proves as much.
+pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
+    let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
+    let running = instance::holder_of(lock);
+    // Before the programs are loaded, which raises it.
+    let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
+    let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
+    if let Some(pid) = running {
+        checks.extend(daemon(pid, config));
+    } else {
+        checks.push(Check::note("daemon", "none runs: `orphand run` starts one"));
+        checks.push(programs(config));
+    }
+    checks.push(store(&config.state_dir));
+    checks
+}
+
+/// Which of the five are not there.
+fn missing(have: CapabilitySet) -> Vec<&'static str> {
+    let lacks = |(one, larger, _): &(CapabilitySet, CapabilitySet, _)| {
+        !have.contains(*one) && !have.contains(*larger)
+    };
+    NEEDED.iter().filter(|needed| lacks(needed)).map(|(_, _, name)| *name).collect()
+}
+
+/// Ours matter for a daemon that we would start; one that runs has its own.
+fn rights(missing: &[&str], running: Option<u32>) -> Check {
+    let name = "rights";
+    let who = if geteuid().is_root() { "root" } else { "not root" };
+    if missing.is_empty() {
+        return Check::ok(name, format!("{who}, with all five capabilities"));
+    }
+    let found = format!("{who}, without {}: run orphand as root, or give it these", missing.join(", "));
+    if running.is_some() { Check::note(name, found) } else { Check::wrong(name, found) }
+}
+
+fn namespace() -> Check {
+    of("PID namespace", attach::require_initial_pid_namespace().map(|()| "the host's own".to_owned()))
+}
+
+fn btf() -> Check {
+    let read = fs::read(BTF).map_err(|source| KernelError::NoBtf { path: BTF, source });
+    let known = read.and_then(|btf| layout::offsets(&btf).map_err(KernelError::from));
+    of("BTF", known.map(|_| format!("{BTF} has all that is read")))
+}
+
+fn tracefs() -> Check {
+    let name = "tracefs";
+    if attach::has_tracefs() {
+        return Check::ok(name, "mounted; only the tracepoint of setsid needs it");
+    }
+    let place = attach::TRACEFS;
+    Check::note(
+        name,
+        format!(
+            "not at {place}: only the tracepoint of setsid needs it, then the daemon mounts it; `--setsid none` does without"
+        ),
+    )
+}
+
+fn memlock(limit: Option<u64>, kernel: &str) -> Check {
+    let name = "RLIMIT_MEMLOCK";
+    let is_old = version(kernel).is_some_and(|version| version < (5, 11));
+    match limit {
+        None => Check::ok(name, "unlimited"),
+        Some(bytes) if is_old => Check::note(
+            name,
+            format!(
+                "{bytes} bytes, and BPF maps count against it before Linux 5.11: the daemon raises it, which takes CAP_SYS_RESOURCE; or LimitMEMLOCK=infinity in its unit"
+            ),
+        ),
+        Some(bytes) => {
+            Check::ok(name, format!("{bytes} bytes; BPF maps do not count against it since Linux 5.11"))
+        }
+    }
+}
+
+/// `6.18.5-foo` is (6, 18).
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// One that runs proves that the programs load, and how setsid is seen.
+fn daemon(pid: u32, config: &Config) -> Vec<Check> {
+    let loaded = "kernel programs";
+    match Client::new(&config.socket).within(PATIENCE).status(false) {
+        Ok(status) if status.pid != pid => vec![
+            Check::note(
+                "daemon",
+                format!(
+                    "pid {pid} holds the lock, pid {} answers at {}: name the socket with --socket",
+                    status.pid,
+                    config.socket.display()
+                ),
+            ),
+            Check::note(loaded, "not loaded once more beside a daemon"),
+        ],
+        Ok(status) => {
+            let daemon = if status.blind.is_empty() {
+                Check::ok("daemon", format!("runs as pid {pid} and sees all"))
+            } else {
+                Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", status.blind.join("; ")))
+            };
+            vec![daemon, Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)))]
+        }
+        Err(error) => vec![
+            Check::note("daemon", format!("runs as pid {pid}, but how it stands is not known: {error}")),
+            Check::note(loaded, "not loaded once more beside a daemon"),
+        ],
+    }
+}
+
+fn programs(config: &Config) -> Check {
+    let options = KernelOptions { setsid: config.setsid, ..KernelOptions::default() };
+    let opened = KernelSource::open(&options).map(|source| format!("they load: {}", hooks(&source.hooks())));
+    of("kernel programs", opened)
+}
+
+/// The hooks by name, and what that on setsid costs.
+fn hooks(hooks: &[String]) -> String {
+    let setsid = match hooks.iter().find(|hook| hook.contains("setsid")) {
+        None => "setsid is not hooked",
+        Some(hook) if hook.starts_with("tracepoint:") => {
+            "the one on setsid makes every system call of the host some 30 ns slower, `--setsid none` does without"
+        }
+        Some(_) => "the one on setsid costs nothing",
+    };
+    format!("{}; {setsid}", hooks.join(", "))
+}
+
+fn store(dir: &Path) -> Check {
+    let name = "state directory";
+    match store::usable(dir) {
+        Err(error) => Check::wrong(name, error.to_string()),
+        Ok(room) if room < ROOM => Check::note(
+            name,
+            format!(
+                "{} has {} MB left on its disk, and the store may grow to {} MB: make room",
+                dir.display(),
+                room / 1_000_000,
+                ROOM / 1_000_000
+            ),
+        ),
+        Ok(_) => Check::ok(name, format!("{} can be used", dir.display())),
+    }
+}
+
+/// What the look through /proc could not see.
+pub(super) fn sight(seen: &Report) -> Check {
+    match seen.blind.as_slice() {
+        [] => Check::ok("sight", "all processes, and who holds their wires"),
+        blind => Check::note("sight", format!("an absence of orphans proves nothing: {}", blind.join("; "))),
+    }
+}
+
+fn of(name: &str, result: Result<String, KernelError>) -> Check {
+    match result {
+        Ok(found) => Check::ok(name, found),
+        Err(error) => Check::wrong(name, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Health;
+
+    #[test]
+    fn each_capability_or_the_larger_one() {
+        assert_eq!(missing(CapabilitySet::all()), Vec::<&str>::new());
+        let five = NEEDED.iter().fold(CapabilitySet::empty(), |all, (one, _, _)| all | *one);
+        assert_eq!(missing(five), Vec::<&str>::new());
+        assert_eq!(missing(five - CapabilitySet::KILL), ["CAP_KILL"]);
+        assert_eq!(missing(CapabilitySet::empty()).len(), 5);
+        let larger = CapabilitySet::SYS_ADMIN | CapabilitySet::DAC_OVERRIDE;
+        assert_eq!(missing(larger), ["CAP_SYS_PTRACE", "CAP_KILL"]);
+    }
+
+    #[test]
+    fn missing_rights_are_named_and_matter_without_a_daemon() {
+        let without = rights(&["CAP_BPF", "CAP_KILL"], None);
+        assert_eq!(without.is, Health::Wrong);
+        assert!(without.found.contains("without CAP_BPF, CAP_KILL: run orphand as root"));
+        assert_eq!(rights(&["CAP_BPF"], Some(1)).is, Health::Note);
+        assert_eq!(rights(&[], None).is, Health::Ok);
+    }
+
+    #[test]
+    fn locked_memory_matters_on_old_kernels_only() {
+        assert_eq!(memlock(None, "5.10.0").is, Health::Ok);
+        assert_eq!(memlock(Some(65_536), "5.10.0-30-amd64").is, Health::Note);
+        for kernel in ["5.11.0", "6.18.5+", "odd"] {
+            assert_eq!(memlock(Some(65_536), kernel).is, Health::Ok, "{kernel}");
+        }
+    }
+
+    #[test]
+    fn what_the_hook_on_setsid_costs() {
+        let told = |hook: &str| hooks(&["raw_tracepoint:sched_process_fork".to_owned(), hook.to_owned()]);
+        assert!(told("fexit:ksys_setsid").ends_with("costs nothing"));
+        assert!(told("tracepoint:syscalls:sys_exit_setsid").contains("30 ns"));
+        assert!(hooks(&[]).contains("not hooked"));
+    }
+
+    #[test]
+    fn a_directory_that_can_be_used_or_not() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(store(dir.path()).is, Health::Ok);
+        let below = dir.path().join("a/b");
+        assert_eq!(store(&below).is, Health::Ok, "it would be made");
+        assert!(!below.exists() && !dir.path().join("a").exists(), "and was not");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let open = store(dir.path());
+        assert_eq!(open.is, Health::Wrong);
+        assert!(open.found.contains("chmod 700"), "{}", open.found);
+        fs::write(dir.path().join("file"), "").unwrap();
+        assert_eq!(store(&dir.path().join("file")).is, Health::Wrong);
+        assert_eq!(store(&dir.path().join("file/below")).is, Health::Wrong);
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_told() {
+        let blind = Report { blind: vec!["not root".to_owned()], ..Report::default() };
+        assert_eq!(sight(&blind).is, Health::Note);
+        assert_eq!(sight(&Report::default()).is, Health::Ok);
+    }
+}

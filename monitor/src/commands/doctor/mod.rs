@@ -1,0 +1,84 @@
+//! `orphand doctor`: can this host be watched, and do its units leave processes behind?
+
+mod checks;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use crate::{
+    cli, clock,
+    config::{Config, LogLevel},
+    exit_code::ExitCode,
+    logging,
+    model::{Checkup, ProcessId, Report, Unit, UnitCheckup},
+    probe::Probe,
+    sink::{doctor as page, paint::Paint, report},
+    source::procfs::Procfs,
+};
+
+/// Looks, prints, and says by its status whether something is wrong.
+pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
+    let mut config = Config::load(flags.config.as_deref())?;
+    config.socket = flags.socket.clone().unwrap_or(config.socket);
+    config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
+    // What it warns of at its start is among the checks.
+    logging::start(config.log.min(LogLevel::Error));
+    let mut checks = checks::of_host(&config, &flags.lock);
+    let seen = super::look::look(flags.config.as_deref())?;
+    checks.push(checks::sight(&seen));
+    let found = Checkup { checks, units: units(&seen)? };
+    let paint = Paint::of(&std::io::stdout());
+    super::print(&if flags.json { report::json(&found)? } else { page::render(&found, paint) })?;
+    Ok(if found.is_wrong() { ExitCode::Failed } else { ExitCode::Done })
+}
+
+/// What lives in one unit.
+#[derive(Debug, Default)]
+struct Inhabitants {
+    /// The agents: name and pid.
+    agents: Vec<(String, u32)>,
+    orphans: usize,
+    /// Any of them: the way to the unit's manager leads over one of its processes.
+    one: ProcessId,
+}
+
+/// The units with agents in them, those included that no rule knows, and those with what agents left.
+fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
+    let probe = Probe::new()?;
+    let mut inhabited: BTreeMap<Unit, Inhabitants> = BTreeMap::new();
+    for agent in seen.agents.iter().map(|found| &found.agent).filter(|agent| agent.alive) {
+        let one = ProcessId::new(agent.pid, agent.start);
+        let Some(facts) = probe.unit(one) else { continue };
+        let here = inhabited.entry(facts.unit).or_default();
+        here.agents.push((agent.name.clone(), agent.pid));
+        here.one = one;
+    }
+    for orphan in seen.orphans() {
+        let mut processes = orphan.server.processes.iter().map(|p| ProcessId::new(p.pid, p.start));
+        let Some((one, facts)) = processes.find_map(|one| Some((one, probe.unit(one)?))) else { continue };
+        let here = inhabited.entry(facts.unit).or_default();
+        here.orphans += 1;
+        here.one = one;
+    }
+    let with_conmon = if inhabited.is_empty() { BTreeSet::new() } else { units_of(&probe, "conmon")? };
+    let checkups = inhabited.into_iter().map(|(unit, here)| {
+        let (place, said) = probe.service(here.one);
+        let (properties, blind) = match said {
+            Ok(properties) => (Some(properties), None),
+            Err(why) => (None, Some(why.to_string())),
+        };
+        let conmon = with_conmon.contains(&unit);
+        let advice = properties.as_ref().and_then(|shown| shown.advice(&unit, place, conmon));
+        UnitCheckup { unit, place, agents: here.agents, orphans: here.orphans, properties, blind, advice }
+    });
+    Ok(checkups.collect())
+}
+
+/// The units that a program of this name runs in.
+fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
+    let all = Procfs::system()?.snapshot(clock::now(), |_| false)?.processes;
+    let its = all.iter().filter(|p| Path::new(&p.image.exe).file_name().is_some_and(|name| name == program));
+    Ok(its.filter_map(|p| Some(probe.unit(p.id)?.unit)).collect())
+}

@@ -1,0 +1,171 @@
+//! The conversation with a manager.
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use tokio::net::{self, unix::OwnedReadHalf};
+use zbus::{
+    Connection,
+    connection::{
+        Builder,
+        socket::{BoxedSplit, ReadHalf, Split},
+    },
+    zvariant::{OwnedObjectPath, OwnedValue},
+};
+
+use super::{ManagerError, PATIENCE, Question};
+use crate::model::UnitProperties;
+
+const SYSTEMD: &str = "org.freedesktop.systemd1";
+const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
+const SERVICE: &str = "org.freedesktop.systemd1.Service";
+
+/// Asks at `socket`, which need not be open for anything.
+pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperties, ManagerError> {
+    let stream = reach(socket, question)?;
+    let refused = |error: &dyn std::fmt::Display| ManagerError::Refused { why: error.to_string() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| refused(&error))?;
+    let said = runtime.block_on(async {
+        let stream = net::UnixStream::from_std(stream).map_err(|error| refused(&error))?;
+        if let Some(manager) = question.manager {
+            // Who called listen(2): containers that share /run have one manager's socket between them.
+            let found = stream.peer_cred().map_err(|error| refused(&error))?.pid().unwrap_or_default();
+            if u32::try_from(found) != Ok(manager) {
+                return Err(ManagerError::Stranger { path: question.path.clone(), found });
+            }
+        }
+        match tokio::time::timeout(PATIENCE, talk(stream, question)).await {
+            Ok(said) => said.map_err(|error| refused(&error)),
+            Err(_) => Err(ManagerError::Silent { path: question.path.clone() }),
+        }
+    });
+    said?.ok_or(ManagerError::NoUnit)
+}
+
+/// A connection, made without waiting: a queue that is full is silence.
+fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerError> {
+    let path = || question.path.clone();
+    let failed = |why: io::Error| match why.kind() {
+        io::ErrorKind::WouldBlock => ManagerError::Silent { path: path() },
+        _ => ManagerError::Unreachable { path: path(), why: why.to_string() },
+    };
+    // The link leads to the very file that was opened, wherever its path leads now.
+    let link = format!("/proc/self/fd/{}", socket.as_fd().as_raw_fd());
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).and_then(|stream| {
+        connect(&stream, &SocketAddrUnix::new(link)?)?;
+        Ok(stream)
+    });
+    let stream = stream.map_err(|errno| failed(errno.into()))?;
+    Ok(stream.into())
+}
+
+/// None if there is no such unit.
+async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Option<UnitProperties>> {
+    let own = question.manager.is_some();
+    let builder = if own {
+        let (read, write) = stream.into_split();
+        let halves: BoxedSplit = Split::new(Box::new(Unnamed(read)), Box::new(write));
+        Builder::socket(halves).p2p()
+    } else {
+        Builder::unix_stream(stream)
+    };
+    let connection = builder.user_id(question.uid).build().await?;
+    let destination = (!own).then_some(SYSTEMD);
+    // As `systemctl show` does: a unit that is not in memory is read, nothing is started.
+    let name = (question.unit.as_str(),);
+    let reply = connection.call_method(destination, MANAGER_PATH, Some(MANAGER), "LoadUnit", &name).await?;
+    let path: OwnedObjectPath = reply.body().deserialize()?;
+    let unit = Unit { connection, destination, path };
+    if unit.property::<String>(UNIT, "LoadState").await? == "not-found" {
+        return Ok(None);
+    }
+    let stop: u64 = unit.property(SERVICE, "TimeoutStopUSec").await?;
+    Ok(Some(UnitProperties {
+        main_pid: unit.property(SERVICE, "MainPID").await?,
+        kill_mode: unit.property(SERVICE, "KillMode").await?,
+        restart: unit.property(SERVICE, "Restart").await?,
+        // `USEC_INFINITY`
+        timeout_stop_us: Some(stop).filter(|stop| *stop != u64::MAX),
+        delegate: unit.property(SERVICE, "Delegate").await?,
+        fragment: unit.property(UNIT, "FragmentPath").await?,
+    }))
+}
+
+/// What comes from a manager's own socket. It calls itself by its well-known name there (`sd_bus_set_sender()`); zbus expects
+/// a unique one, which begins with a colon, and panics.
+#[derive(Debug)]
+struct Unnamed(OwnedReadHalf);
+
+/// The header field `SENDER`, a string of 24 bytes, from the socket and as zbus takes it.
+const SENDER: [&[u8]; 2] =
+    [b"\x07\x01s\0\x18\0\0\0org.freedesktop.systemd1\0", b"\x07\x01s\0\x18\0\0\0:rg.freedesktop.systemd1\0"];
+
+#[async_trait::async_trait]
+impl ReadHalf for Unnamed {
+    async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+        let (length, descriptors) = self.0.recvmsg(buffer).await?;
+        // A message is written in one go and read in two, its first 16 bytes and the rest: the field is never cut.
+        let [theirs, ours] = SENDER;
+        if let Some(got) = buffer.get_mut(..length)
+            && let Some(at) = got.windows(theirs.len()).position(|bytes| bytes == theirs)
+            && let Some(field) = got.get_mut(at..at + ours.len())
+        {
+            field.copy_from_slice(ours);
+        }
+        Ok((length, descriptors))
+    }
+
+    /// It does: then the handshake ends with a line of the other side. Without, our first message follows `BEGIN` at once, and a
+    /// manager that reads both together answers when it is written to the next time.
+    fn can_pass_unix_fd(&self) -> bool {
+        true
+    }
+}
+
+/// A unit as D-Bus shows it.
+struct Unit {
+    connection: Connection,
+    destination: Option<&'static str>,
+    path: OwnedObjectPath,
+}
+
+impl Unit {
+    async fn property<T>(&self, interface: &str, name: &str) -> zbus::Result<T>
+    where
+        T: TryFrom<OwnedValue>,
+        zbus::Error: From<T::Error>,
+    {
+        let properties = Some("org.freedesktop.DBus.Properties");
+        let asked = (interface, name);
+        let reply = self
+            .connection
+            .call_method(self.destination, self.path.as_ref(), properties, "Get", &asked)
+            .await?;
+        let value: OwnedValue = reply.body().deserialize()?;
+        Ok(T::try_from(value)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_is_where_it_is_looked_for() {
+        let message = zbus::message::Message::method_call("/", "Get").unwrap();
+        let message = message.sender(":rg.freedesktop.systemd1").unwrap().build(&()).unwrap();
+        let [theirs, ours] = SENDER;
+        assert!(message.data().bytes().windows(ours.len()).any(|bytes| bytes == ours));
+        assert_eq!(theirs.len(), ours.len());
+    }
+}

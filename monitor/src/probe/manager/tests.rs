@@ -1,0 +1,215 @@
+#![expect(clippy::unused_self, reason = "a D-Bus interface is methods, whether they need the object or not")]
+
+use std::{
+    os::{fd::OwnedFd, unix::net::UnixListener},
+    path::Path,
+    thread,
+    time::Instant,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    process::getuid,
+};
+use zbus::{connection::Builder, zvariant::OwnedObjectPath};
+
+use super::*;
+use crate::probe::actors::{Started, ourselves};
+
+/// The unit that is there.
+const KNOWN: &str = "bot.service";
+
+struct Systemd;
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
+impl Systemd {
+    fn load_unit(&self, name: &str) -> zbus::fdo::Result<OwnedObjectPath> {
+        match name {
+            KNOWN => Ok(OwnedObjectPath::try_from("/known").unwrap()),
+            "odd.service" => Err(zbus::fdo::Error::AccessDenied("not\nfor you".to_owned())),
+            _ => Ok(OwnedObjectPath::try_from("/other").unwrap()),
+        }
+    }
+}
+
+struct Unit(&'static str);
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Unit")]
+impl Unit {
+    #[zbus(property)]
+    fn load_state(&self) -> &'static str {
+        self.0
+    }
+    #[zbus(property)]
+    fn fragment_path(&self) -> &'static str {
+        "/etc/systemd/system/bot.service"
+    }
+}
+
+struct Service;
+
+#[zbus::interface(name = "org.freedesktop.systemd1.Service")]
+impl Service {
+    #[zbus(property, name = "MainPID")]
+    fn main_pid(&self) -> u32 {
+        7
+    }
+    #[zbus(property)]
+    fn kill_mode(&self) -> &'static str {
+        "process"
+    }
+    #[zbus(property)]
+    fn restart(&self) -> &'static str {
+        "always"
+    }
+    #[zbus(property, name = "TimeoutStopUSec")]
+    fn timeout_stop(&self) -> u64 {
+        u64::MAX
+    }
+    #[zbus(property)]
+    fn delegate(&self) -> bool {
+        true
+    }
+}
+
+/// Listens there and answers one connection as a manager does; the thread ends with the connection.
+fn manager(at: &Path) -> thread::JoinHandle<()> {
+    let listener = UnixListener::bind(at).unwrap();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let stream = tokio::net::UnixStream::from_std(stream).unwrap();
+            let builder = Builder::unix_stream(stream).server(zbus::Guid::generate()).unwrap().p2p();
+            let builder = builder.serve_at("/org/freedesktop/systemd1", Systemd).unwrap();
+            let builder = builder.serve_at("/known", Unit("loaded")).unwrap();
+            let builder = builder.serve_at("/known", Service).unwrap();
+            let builder = builder.serve_at("/other", Unit("not-found")).unwrap();
+            // Refused already where the other side is not who it says.
+            let Ok(connection) = builder.build().await else { return };
+            connection.closed().await;
+        });
+    })
+}
+
+fn named(path: &Path) -> OwnedFd {
+    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap()
+}
+
+fn question(unit: &str) -> Question {
+    let path = "/run/systemd/private".to_owned();
+    Question { path, manager: Some(std::process::id()), uid: getuid().as_raw(), unit: unit.to_owned() }
+}
+
+#[test]
+fn what_a_manager_tells() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("private");
+    let asked = manager(&socket);
+    let found = bus::ask(named(&socket), &question(KNOWN)).unwrap();
+    let expected = UnitProperties {
+        main_pid: 7,
+        kill_mode: "process".to_owned(),
+        restart: "always".to_owned(),
+        timeout_stop_us: None,
+        delegate: true,
+        fragment: "/etc/systemd/system/bot.service".to_owned(),
+    };
+    assert_eq!(found, expected);
+    asked.join().unwrap();
+}
+
+#[test]
+fn what_a_manager_does_not_tell() {
+    let dir = tempfile::tempdir().unwrap();
+    let ask = |name: &str, question: &Question| {
+        let socket = dir.path().join(name);
+        let asked = manager(&socket);
+        let found = bus::ask(named(&socket), question).unwrap_err();
+        asked.join().unwrap();
+        found
+    };
+    assert_eq!(ask("gone", &question("gone.service")), ManagerError::NoUnit);
+    let refused = ask("odd", &question("odd.service")).to_string();
+    assert!(refused.contains("AccessDenied") && refused.contains("systemctl show"), "{refused}");
+    let other = Question { uid: getuid().as_raw() + 1, ..question(KNOWN) };
+    assert!(matches!(ask("user", &other), ManagerError::Refused { .. }));
+}
+
+#[test]
+fn who_is_not_the_manager_is_not_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("private");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let sleeper = Started::sleeper(std::process::Stdio::null());
+    let other = Question { manager: Some(sleeper.0.id()), ..question(KNOWN) };
+    let found = bus::ask(named(&socket), &other).unwrap_err();
+    let us = i32::try_from(std::process::id()).unwrap();
+    assert_eq!(found, ManagerError::Stranger { path: other.path, found: us });
+    drop(listener);
+    let found = bus::ask(named(&socket), &question(KNOWN)).unwrap_err();
+    assert!(matches!(found, ManagerError::Unreachable { .. }), "{found}");
+}
+
+/// A manager that hangs does not make us hang: neither before it takes the call, nor after.
+#[test]
+fn silence_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("private");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let before = Instant::now();
+    let silent = Err(ManagerError::Silent { path: question(KNOWN).path });
+    assert_eq!(bus::ask(named(&socket), &question(KNOWN)), silent);
+    assert!(before.elapsed() >= PATIENCE && before.elapsed() < PATIENCE * 3);
+
+    let full = dir.path().join("full");
+    let queue = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
+    let queue = queue.unwrap();
+    rustix::net::bind(&queue, &rustix::net::SocketAddrUnix::new(&full).unwrap()).unwrap();
+    rustix::net::listen(&queue, 0).unwrap();
+    let _first = std::os::unix::net::UnixStream::connect(&full).unwrap();
+    let before = Instant::now();
+    assert_eq!(bus::ask(named(&full), &question(KNOWN)), silent);
+    assert!(before.elapsed() < PATIENCE);
+}
+
+#[test]
+fn the_sockets_of_a_manager() {
+    let proc = crate::host::Proc::system().unwrap();
+    let sleeper = Started::new(
+        std::process::Command::new("sleep").arg("600").env("XDG_RUNTIME_DIR", "/run/user/7").env_remove("X"),
+    );
+    let dir = proc.process(sleeper.0.id()).unwrap();
+    let of = |user| {
+        let sockets = sockets(&dir, Place { user, container: None });
+        let told = |(path, own): (Vec<u8>, bool)| (String::from_utf8(path).unwrap(), own);
+        sockets.into_iter().map(told).collect::<Vec<_>>()
+    };
+    let own = |path: &str| (path.to_owned(), true);
+    assert_eq!(of(None).first().unwrap(), &own("/run/systemd/private"));
+    assert_eq!(of(Some(7)), [own("/run/user/7/systemd/private"), ("/run/user/7/bus".to_owned(), false)]);
+}
+
+#[test]
+fn who_lives_in_no_unit_has_no_manager() {
+    let probe = Probe::new().unwrap();
+    let us = ourselves();
+    let (place, said) = probe.service(ProcessId { start: us.start + 1, ..us });
+    assert_eq!((place, said), (Place::default(), Err(ManagerError::NotFound)));
+}
+
+/// What the child writes is what its parent reads.
+#[test]
+fn questions_and_answers_survive_the_way() {
+    let asked = question(KNOWN);
+    assert_eq!(serde_json::from_str::<Question>(&serde_json::to_string(&asked).unwrap()).unwrap(), asked);
+    for said in [
+        Ok(UnitProperties::default()),
+        Err(ManagerError::NoUnit),
+        Err(ManagerError::Silent { path: "/run".to_owned() }),
+    ] {
+        let way = serde_json::to_vec(&said).unwrap();
+        assert_eq!(serde_json::from_slice::<Result<UnitProperties, ManagerError>>(&way).unwrap(), said);
+    }
+}
