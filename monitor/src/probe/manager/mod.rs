@@ -3,7 +3,7 @@
 //! A manager is asked at its own socket, with no bus in between: a socket with a path is reached through `/proc/PID/root`,
 //! whatever mount and network namespaces its owner is in. Where there is none, the bus of its system or user is asked.
 //! It answers its own user, and whom it can see in its PID namespace (`getpeercred()` in systemd's basic/socket-util.c); so a
-//! [`child`] asks, who is both.
+//! [`child()`] asks, who is both.
 //!
 //! Invariant: asking changes nothing, and whatever the other side does, there is an answer or an error after [`PATIENCE`] and a bit.
 
