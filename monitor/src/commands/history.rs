@@ -24,7 +24,7 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
             .ok()
             .map(|id| id.trim().to_owned()),
     };
-    let past = past(flags, query)?;
+    let past = past(flags, &query)?;
     let paint = Paint::of(&std::io::stdout());
     super::print(&if flags.json {
         tables::json(&past)?
@@ -34,16 +34,16 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-fn past(flags: &cli::History, query: HistoryQuery) -> anyhow::Result<History> {
+fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<History> {
     if let Some(dir) = &flags.state_dir {
-        return Ok(store::history::history(dir, &query)?);
+        return Ok(store::history::history(dir, query)?);
     }
     let config = Config::load(flags.config.as_deref())?;
     logging::start(config.log);
     let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
     match client.history(query.clone()) {
         Err(asked @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => {
-            store::history::history(&config.state_dir, &query)
+            store::history::history(&config.state_dir, query)
                 .map_err(|read| anyhow::anyhow!("{asked}; nor can its store be read: {read}"))
         }
         answer => Ok(answer?),
