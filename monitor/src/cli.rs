@@ -20,9 +20,6 @@ use crate::{
 /// Where the lock against a second daemon is.
 pub const LOCK: &str = "/run/orphand/lock";
 
-/// Where the daemon keeps what outlives it.
-pub const STATE_DIR: &str = "/var/lib/orphand";
-
 /// Finds MCP stdio servers that outlived the agent that started them, proves it from the kernel's own
 /// process events, and ends them safely.
 #[derive(Debug, Parser)]
@@ -201,9 +198,15 @@ pub struct History {
     /// Only agents with this name, or of this systemd unit
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Where the daemon keeps its store
-    #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
-    pub state_dir: PathBuf,
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Read the store in this directory, without asking the daemon
+    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    pub state_dir: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

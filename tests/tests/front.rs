@@ -205,6 +205,16 @@ fn strangers_are_refused() -> Result<()> {
         // `games` is user 5 and group 60 on every Debian.
         let (code, text, error) = ask(&["--reuid=5", "--regid=60", "--clear-groups"])?;
         ensure!(code == 0 && text.contains("\"answer\":\"status\""), "ended with {code}: {text}{error}");
+        // The past as well, which it cannot read from the file: the same as root reads there.
+        let mut verb = Command::new("/usr/bin/setpriv");
+        verb.args(["--reuid=5", "--regid=60", "--clear-groups"]).arg(orphand()?);
+        let (code, text, error) = told(verb.args(["history", "--json", "--socket"]).arg(daemon.socket()))?;
+        ensure!(code == 0, "ended with {code}: {error}");
+        let (mut asked, mut read): (Value, Value) = (serde_json::from_str(&text)?, daemon.history()?);
+        // It counts back from the moment of each question.
+        asked["since"] = Value::Null;
+        read["since"] = Value::Null;
+        ensure!(asked == read && asked["daemons"].get(0).is_some(), "{asked}, but in the file {read}");
         // Even where the file lets everybody in.
         fs::set_permissions(daemon.socket(), fs::Permissions::from_mode(0o666))?;
         let (code, text, _) = ask(&nobody)?;

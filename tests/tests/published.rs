@@ -89,6 +89,50 @@ fn a_pending_read_keeps_the_server_alive() -> Result<()> {
     })
 }
 
+/// Both of them when the daemon comes only after the hosts were killed: nobody can ever talk to these servers again, and they are
+/// nobody's children. Those of the living are in use, as ever.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_daemon_that_comes_late_finds_the_same() -> Result<()> {
+    let fixtures = Fixtures::open()?;
+    scene(|s| {
+        let everything = fixtures.everything();
+        let root = s.folder().join("files");
+        std::fs::create_dir(&root)?;
+        mkfifoat(CWD, root.join("fifo"), Mode::RUSR | Mode::WUSR)?;
+        let root = root.canonicalize()?.to_string_lossy().into_owned();
+        let ticker = json!({ "call": ["toggle-subscriber-updates", {}], "beat": true });
+        let hung = json!({ "call": ["read_text_file", { "path": format!("{root}/fifo") }], "busy": true });
+        let filesystem = fixtures.npm_bin("mcp-server-filesystem");
+        let (ticks, reads) = (["node", &*everything], [&*filesystem, &*root]);
+        let living = Client::start(s, Sdk::Python2, &ticker, &ticks, s.folder())?;
+        let mut orphans = Vec::new();
+        for (sdk, plan, command) in [
+            (Sdk::Python2, &ticker, &ticks[..]),
+            (Sdk::Python1, &ticker, &ticks),
+            (Sdk::Node, &ticker, &ticks),
+            (Sdk::Node, &hung, &reads),
+            (Sdk::Python2, &hung, &reads),
+        ] {
+            let host = Client::start(s, sdk, plan, command, s.folder())?;
+            let server = below(&host);
+            ensure!(server.len() == 1, "{sdk:?} started {server:?}");
+            host.kill()?;
+            orphans.extend(server);
+        }
+        let daemon = s.daemon()?;
+        for one in &orphans {
+            let detected = daemon.wait_for("orphan_detected", *one)?;
+            ensure!(detected.list("evidence").contains(&"stdin_hangup"), "{}", detected.line);
+            daemon.wait_for("orphan_reaped", *one)?;
+            one.wait_gone()?;
+        }
+        s.barrier(&daemon)?;
+        daemon.silent(&below(&living))?;
+        living.beat()
+    })
+}
+
 /// The host's forked pool workers inherited the write end: no hang-up, and yet an orphan. They go with it.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -209,6 +253,11 @@ fn a_killed_wrapper_is_not_a_killed_host() -> Result<()> {
         host.beat()?;
         s.barrier(&daemon)?;
         daemon.silent(&[&[host.id], rest].concat())?;
+        host.beat()?;
+        // Nor for a daemon that saw nothing of it.
+        let late = s.daemon()?;
+        s.barrier(&late)?;
+        late.silent(&[&[host.id], rest].concat())?;
         host.beat()
     })
 }

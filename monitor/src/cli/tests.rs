@@ -48,6 +48,7 @@ fn every_verb_is_there_and_no_other() {
         "run --listen none --socket s --state-dir d",
         "history",
         "history --since 24h --agent claude --state-dir d --json",
+        "history --socket s --config f",
         "doctor",
         "doctor --json --socket s --state-dir d --lock l",
         "replay t --format text",

@@ -1,9 +1,13 @@
-//! `orphand history`: what the store tells, with or without a running daemon.
+//! `orphand history`: what the store tells. The daemon is asked, for not everybody who may ask may read its files; where
+//! none runs, or a directory is named, the file is read.
 
 use crate::{
     cli,
+    config::Config,
     exit_code::ExitCode,
-    model::HistoryQuery,
+    front::client::{Client, ClientError},
+    logging,
+    model::{History, HistoryQuery},
     sink::{history as tables, paint::Paint},
     store,
 };
@@ -20,7 +24,7 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
             .ok()
             .map(|id| id.trim().to_owned()),
     };
-    let past = store::history::history(&flags.state_dir, &query)?;
+    let past = past(flags, &query)?;
     let paint = Paint::of(&std::io::stdout());
     super::print(&if flags.json {
         tables::json(&past)?
@@ -28,4 +32,20 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
         tables::render(&past, now, &jiff::tz::TimeZone::system(), paint)
     })?;
     Ok(ExitCode::Done)
+}
+
+fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<History> {
+    if let Some(dir) = &flags.state_dir {
+        return Ok(store::history::history(dir, query)?);
+    }
+    let config = Config::load(flags.config.as_deref())?;
+    logging::start(config.log);
+    let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
+    match client.history(query.clone()) {
+        Err(asked @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => {
+            store::history::history(&config.state_dir, query)
+                .map_err(|read| anyhow::anyhow!("{asked}; nor can its store be read: {read}"))
+        }
+        answer => Ok(answer?),
+    }
 }

@@ -92,7 +92,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let early = selftest::run(&mut kernel, selftest::command())?;
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
-    let (_serving, queries) = front.start(metrics.clone())?;
+    let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
     let daemon = Daemon {
         engine: Engine::new(settings),
         rules,

@@ -2,12 +2,14 @@
 
 use std::{
     collections::HashMap,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::{
     sync::{
+        Semaphore,
         mpsc::{self, error::TrySendError},
         oneshot,
     },
@@ -17,12 +19,18 @@ use tokio::{
 use super::Query;
 use crate::{
     host::Proc,
-    model::{Planned, ProcessId, ProcessView, ReapRequest, Report, ServerReport, Status},
+    model::{
+        History, HistoryQuery, Planned, ProcessId, ProcessView, ReapRequest, Report, ServerReport, Status,
+    },
     probe::Sampler,
+    store::{StoreError, history},
 };
 
 /// How long the loop may take to answer. It answers within some milliseconds as long as it is well.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Looks into the store at a time. One whose asker went away still counts until it is done: they do not pile up.
+const LOOKS: usize = 2;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,11 +54,14 @@ pub struct Asker {
     queries: mpsc::Sender<Query>,
     proc: Arc<Proc>,
     sampler: Arc<Mutex<Sampler>>,
+    state_dir: Arc<Path>,
+    looks: Arc<Semaphore>,
 }
 
 impl Asker {
-    pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc) -> Self {
-        Self { queries, proc: Arc::new(proc), sampler: Arc::default() }
+    pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc, state_dir: &Path) -> Self {
+        let looks = Arc::new(Semaphore::new(LOOKS));
+        Self { queries, proc: Arc::new(proc), sampler: Arc::default(), state_dir: state_dir.into(), looks }
     }
 
     /// How the daemon stands, memory as last measured. Cheap.
@@ -78,6 +89,18 @@ impl Asker {
     /// Ends them.
     pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, AskError> {
         self.ask(|reply| Query::Reap(request, reply)).await
+    }
+
+    /// What the store tells, through a read-only connection of its own: the loop knows nothing of it.
+    pub async fn history(&self, query: HistoryQuery) -> Result<Result<History, StoreError>, AskError> {
+        let place = Arc::clone(&self.looks).try_acquire_owned().map_err(|_| AskError::Busy)?;
+        let dir = Arc::clone(&self.state_dir);
+        let read = tokio::task::spawn_blocking(move || {
+            let past = history::history(&dir, &query);
+            drop(place);
+            past
+        });
+        read.await.map_err(|_| AskError::Stopped)
     }
 
     async fn ask<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, AskError> {

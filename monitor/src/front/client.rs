@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::protocol::{self, Answer, Ask};
-use crate::model::{Planned, ReapRequest, Status};
+use crate::model::{History, HistoryQuery, Planned, ReapRequest, Status};
 
 /// How long the daemon may be silent.
 const PATIENCE: Duration = Duration::from_secs(65);
@@ -86,6 +86,14 @@ impl Client {
     /// Has them ended.
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
         self.planned(&Ask::Reap { request })
+    }
+
+    /// What its store tells.
+    pub fn history(&self, query: HistoryQuery) -> Result<History, ClientError> {
+        match self.ask(&Ask::History { query })? {
+            Answer::History { history } => Ok(*history),
+            other => Err(self.nonsense(&other)),
+        }
     }
 
     fn planned(&self, ask: &Ask) -> Result<Vec<Planned>, ClientError> {

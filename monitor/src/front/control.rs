@@ -17,6 +17,7 @@ use super::{
     peer::Peers,
     protocol::{self, Answer, Ask, REQUEST_MAX},
 };
+use crate::model::HistoryQuery;
 
 /// Connections at a time.
 const CONNECTIONS: usize = 16;
@@ -101,8 +102,18 @@ async fn question(stream: &mut UnixStream, peers: Peers) -> Result<Ask, String> 
     protocol::read(&line)
 }
 
+/// Read from the store's file, not by the loop. Who comes while others still read is told so.
+async fn past(query: HistoryQuery, asker: &Asker) -> Answer {
+    match asker.history(query).await {
+        Ok(Ok(history)) => Answer::History { history: Box::new(history) },
+        Ok(Err(why)) => error(&why),
+        Err(why) => error(&why),
+    }
+}
+
 async fn answer(ask: Ask, asker: &Asker) -> Answer {
     let answer = match ask {
+        Ask::History { query } => return past(query, asker).await,
         Ask::Status { pss } => {
             asker.status(pss).await.map(|status| Answer::Status { status: Box::new(status) })
         }

@@ -125,11 +125,15 @@ impl Front {
         Ok(Self { http: http.transpose()?, control, peers })
     }
 
-    /// Serves from a thread of its own; the questions come out of the receiver.
-    pub fn start(self, metrics: Metrics) -> Result<(Serving, mpsc::Receiver<Query>), FrontError> {
+    /// Serves from a thread of its own, the past out of the store in `state_dir`; the questions come out of the receiver.
+    pub fn start(
+        self,
+        metrics: Metrics,
+        state_dir: &Path,
+    ) -> Result<(Serving, mpsc::Receiver<Query>), FrontError> {
         let Self { http, control, peers } = self;
         let (queries, asked) = mpsc::channel(QUEUE);
-        let way = Asker::new(queries, Proc::system()?);
+        let way = Asker::new(queries, Proc::system()?, state_dir);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(FrontError::Thread)?;

@@ -4,12 +4,13 @@
 //! {"version":1,"ask":"status","pss":false}
 //! {"version":1,"ask":"plan","request":{"agent":"claude","generation":3}}
 //! {"version":1,"ask":"reap","request":{"servers":["1234@229468"]}}
+//! {"version":1,"ask":"history","query":{"since":"2026-11-20T00:00:00Z","agent":"claude"}}
 //! {"version":1,"answer":"error","error":"..."}
 //! ```
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Planned, ReapRequest, Status};
+use crate::model::{History, HistoryQuery, Planned, ReapRequest, Status};
 
 /// The version of this protocol.
 pub const VERSION: u32 = 1;
@@ -37,6 +38,11 @@ pub enum Ask {
         /// Which.
         request: ReapRequest,
     },
+    /// What the store tells.
+    History {
+        /// Of what.
+        query: HistoryQuery,
+    },
 }
 
 /// An answer.
@@ -52,6 +58,11 @@ pub enum Answer {
     Plan {
         /// The servers meant.
         planned: Vec<Planned>,
+    },
+    /// To [`Ask::History`].
+    History {
+        /// The past.
+        history: Box<History>,
     },
     /// The question was not understood, not allowed, or not answered.
     Error {
@@ -105,14 +116,21 @@ mod tests {
     #[test]
     fn there_and_back() {
         let request = ReapRequest { servers: Some(vec!["1@2".to_owned()]), ..ReapRequest::default() };
-        for ask in [Ask::Status { pss: true }, Ask::Plan { request: request.clone() }, Ask::Reap { request }]
-        {
+        let query = HistoryQuery { agent: Some("claude".to_owned()), ..HistoryQuery::default() };
+        for ask in [
+            Ask::Status { pss: true },
+            Ask::Plan { request: request.clone() },
+            Ask::Reap { request },
+            Ask::History { query },
+        ] {
             let line = write(&ask).unwrap();
             assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
             assert_eq!(read::<Ask>(&line).unwrap(), ask);
         }
-        let answer = Answer::Status { status: Box::default() };
-        assert_eq!(read::<Answer>(&write(&answer).unwrap()).unwrap(), answer);
+        for answer in [Answer::Status { status: Box::default() }, Answer::History { history: Box::default() }]
+        {
+            assert_eq!(read::<Answer>(&write(&answer).unwrap()).unwrap(), answer);
+        }
         assert_eq!(read::<Ask>(br#"{"version":1,"ask":"status"}"#).unwrap(), Ask::Status { pss: false });
     }
 
@@ -127,6 +145,8 @@ mod tests {
         assert!(refused(r#"{"version":1,"ask":"kill"}"#).contains("unknown variant `kill`"));
         // A misspelt filter must not mean "all".
         let error = refused(r#"{"version":1,"ask":"reap","request":{"agnet":"claude"}}"#);
+        assert!(error.contains("unknown field `agnet`"), "{error}");
+        let error = refused(r#"{"version":1,"ask":"history","query":{"agnet":"claude"}}"#);
         assert!(error.contains("unknown field `agnet`"), "{error}");
         assert!(refused(r#"{"version":1,"ask":"reap"}"#).contains("missing field `request`"));
     }

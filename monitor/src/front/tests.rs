@@ -24,7 +24,7 @@ fn doors() -> Doors {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let front = Front::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
     let address = front.http.as_ref().unwrap().local_addr().unwrap();
-    let (serving, queries) = front.start(Metrics::new(Wall::default())).unwrap();
+    let (serving, queries) = front.start(Metrics::new(Wall::default()), dir.path()).unwrap();
     Doors { dir, address, _serving: serving, queries: Some(queries) }
 }
 
@@ -230,4 +230,17 @@ fn memory_is_measured_of_the_process_meant() {
     let [one, other] = report.unowned.as_slice() else { panic!() };
     assert!(one.server.rss_bytes > Some(1 << 20) && one.pss_bytes > Some(1 << 16), "{one:?}");
     assert_eq!((other.server.rss_bytes, other.pss_bytes), (Some(0), Some(0)));
+}
+
+/// The loop is never asked for the past: here nobody answers for it.
+#[test]
+fn the_past_is_read_from_the_store() {
+    let doors = doors();
+    let client = Client::new(&doors.socket());
+    let query = crate::model::HistoryQuery::default();
+    let error = client.history(query.clone()).unwrap_err().to_string();
+    assert!(!error.contains('\n') && error.contains("there is no store at"), "{error}");
+    // A file that no daemon has written to yet has no past.
+    std::fs::write(doors.dir.path().join("orphand.db"), "").unwrap();
+    assert_eq!(client.history(query).unwrap(), crate::model::History::default());
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{Evidence, Guard, Losses, RunView, Signal};
 
 /// What is asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct HistoryQuery {
     /// What was still going on at this time, or came later. Absent: all there is.
     pub since: Option<Timestamp>,

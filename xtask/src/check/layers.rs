@@ -23,8 +23,8 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("source", &["model", "clock", "host", "readable"]),
     ("probe", &["model", "clock", "host", "readable"]),
     ("sink", &["model", "clock", "host", "readable"]),
-    ("front", &["model", "clock", "host", "readable", "sink", "probe"]),
     ("store", &["model", "clock"]),
+    ("front", &["model", "clock", "host", "readable", "sink", "probe", "store"]),
 ];
 
 /// The core: total, synchronous, deterministic.
