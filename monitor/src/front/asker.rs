@@ -40,7 +40,7 @@ pub enum AskError {
     Busy,
     /// The loop did not answer in time.
     #[error(
-        "the daemon did not answer within 2 s: it has not finished to start, or is stuck; nothing was done"
+        "the daemon did not answer in time: it has not finished to start, or is stuck; nothing was done"
     )]
     Late,
     /// The loop has ended.
