@@ -39,9 +39,7 @@ pub enum AskError {
     #[error("the daemon is busy: too many questions at a time; ask again")]
     Busy,
     /// The loop did not answer in time.
-    #[error(
-        "the daemon did not answer in time: it has not finished to start, or is stuck; nothing was done"
-    )]
+    #[error("the daemon did not answer in time: it has not finished to start, or is stuck; nothing was done")]
     Late,
     /// The loop has ended.
     #[error("the daemon is stopping")]
