@@ -15,6 +15,18 @@ pub fn is_alive(process: ProcessId) -> bool {
     })
 }
 
+/// Whether this very process lives and is not on its way out of the kernel: an exit that has begun may have been reported already
+/// (`do_exit()` sets `PF_EXITING`, then calls the tracepoint, then hands its children on).
+pub fn stays(process: ProcessId) -> bool {
+    const PF_EXITING: u32 = 0x4;
+    let stat =
+        i32::try_from(process.pid).ok().and_then(|pid| Process::new(pid).ok()).and_then(|p| p.stat().ok());
+    is_alive(process)
+        && stat.is_some_and(|stat| {
+            stat.starttime == process.start && (stat.flags & PF_EXITING == 0 || stat.num_threads > 1)
+        })
+}
+
 /// The identity of the process with this number now.
 pub fn identity(pid: u32) -> Option<ProcessId> {
     let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;

@@ -190,7 +190,13 @@ impl KernelSource {
         // What is pending below it becomes a member with it.
         absent_is_fine(self.anchors.insert(process.pid, Anchor::CONFIRMED.0, EXIST))?;
         if absent_is_fine(self.members.insert(process.pid, member, EXIST))? {
-            return Ok(true);
+            // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then, and
+            // would never be told.
+            if tracking != Tracking::Agent || birth::stays(process) {
+                return Ok(true);
+            }
+            absent_is_fine(self.members.remove(&process.pid))?;
+            return Ok(false);
         }
         // Not there: dead, or not followed so far. Enter it first, look second: if it dies after the look, its exit
         // is reported and removes it.

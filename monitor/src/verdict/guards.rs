@@ -138,7 +138,7 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
     }
     // Of an owner that ended before anybody could ask what it was neither program nor user is known.
     let owner = server.owner.and_then(|k| looks.agents.get(k));
-    if owner.is_some_and(|a| a.name.is_empty()) {
+    if !left_behind && owner.is_some_and(|a| a.name.is_empty()) {
         guards.insert(Guard::WeakEvidence);
     }
     if server.asked {
