@@ -127,7 +127,8 @@ fn nobody_who_stalls_delays_a_verdict() -> Result<()> {
         agent.kill()?;
         let detected = daemon.wait_for("orphan_detected", server.id)?;
         let latency = detected["latency_ms"].as_f64().context("no latency")?;
-        ensure!(latency < 100.0, "{latency} ms late: {}", detected.line);
+        // A client that stalls is waited for at least 5 s; a verdict that waited for one would be that late.
+        ensure!(latency < 5_000.0, "{latency} ms late: {}", detected.line);
         daemon.reaped(&[server.id])?;
         drop((scrapers, clients));
         // And nobody is kept out for good.
