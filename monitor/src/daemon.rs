@@ -29,7 +29,11 @@ use crate::{
     readable::readable,
     recognise::{Role, Rules},
     sink::{metrics::Metrics, outlet::Outlet, reaper::Reaper},
-    source::{kernel::KernelSource, procfs::Procfs, trace::TraceWriter},
+    source::{
+        kernel::KernelSource,
+        procfs::{Procfs, ProcfsError},
+        trace::TraceWriter,
+    },
 };
 
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
@@ -242,27 +246,21 @@ impl Daemon {
     }
 
     fn snapshot(&self) -> anyhow::Result<Snapshot> {
-        let rules = &self.rules;
-        let horizon: BootTime = clock::now();
-        let matters = |image: &_| matters(&rules.role(image));
-        let mut snapshot = self.procfs.snapshot(horizon, matters).context("cannot reconcile with /proc")?;
-        fill_units(&self.probe, rules, &mut snapshot);
-        Ok(snapshot)
+        snapshot(&self.procfs, &self.probe, &self.rules).context("cannot reconcile with /proc")
     }
 }
 
-/// Whose standard streams matter: servers, and what may launch one.
-pub fn matters(role: &Role) -> bool {
-    matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell)
-}
-
-/// Reads the units of agents, and of all processes where rules name units.
-pub fn fill_units(probe: &Probe, rules: &Rules, snapshot: &mut Snapshot) {
+/// One look at /proc from now on: the standard streams of servers and of what may launch one, the units of agents, and of all
+/// processes where rules name units.
+pub fn snapshot(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapshot, ProcfsError> {
+    let wired = |image: &_| matches!(rules.role(image), Role::Server { .. } | Role::Launcher | Role::Shell);
+    let mut snapshot = procfs.snapshot(clock::now(), wired)?;
     for process in &mut snapshot.processes {
         if rules.name_units() || matches!(rules.role(&process.image), Role::Agent { .. }) {
             process.unit = probe.unit(process.id);
         }
     }
+    Ok(snapshot)
 }
 
 async fn told(signal: &mut Signal) {

@@ -43,3 +43,27 @@ fn a_scan_tells_orphans_from_the_owned() -> Result<()> {
         Ok(())
     })
 }
+
+/// However many there are, each is judged; those of the living are not.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_scan_judges_all_of_many() -> Result<()> {
+    const MANY: usize = 40;
+    scene(|s| {
+        let [dead, agent] = [s.start(&Part::agent("dead"))?, s.start(&Part::agent("agent"))?];
+        let start = |of: &tests::Actor, name: &str| {
+            let one = |n| Ok(of.start(&Part::server(format!("{name}{n}")))?.id);
+            (0..MANY).map(one).collect::<Result<Vec<Identity>>>()
+        };
+        let (orphans, owned) = (start(&dead, "orphan")?, start(&agent, "owned")?);
+        dead.kill()?;
+        let found: Value = serde_json::from_str(&look(&["scan", "--json"])?.1)?;
+        let unowned = found["unowned"].as_array().context("no list")?;
+        let judged = |id: Identity| unowned.iter().any(|one| has(one, id) && one["state"] == "spared");
+        for id in orphans {
+            ensure!(judged(id), "{id:?} was not judged: {found}");
+        }
+        ensure!(!owned.into_iter().any(judged), "{found}");
+        Ok(())
+    })
+}

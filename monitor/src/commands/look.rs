@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     cli, clock,
     config::Config,
-    daemon::{fill_units, matters},
+    daemon::snapshot,
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::client::{Client, ClientError},
@@ -60,17 +60,18 @@ pub(super) fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     let rules = config.rules();
     let procfs = Procfs::system()?;
     let probe = Probe::new()?;
-    let horizon = clock::now();
-    let mut snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
-    fill_units(&probe, &rules, &mut snapshot);
+    let snapshot = snapshot(&procfs, &probe, &rules)?;
     let settings = Settings { mode: Mode::Observe, grace: Duration::ZERO, rules, ..Settings::default() };
     let mut engine = Engine::new(settings);
     let mut blind = Vec::new();
-    engine.handle(horizon, Input::Snapshot { snapshot });
+    engine.handle(snapshot.horizon, Input::Snapshot { snapshot });
     answer_all(&mut engine, &probe, &mut blind);
-    // Who holds a wire is known; now the verdicts on what nobody holds.
-    engine.handle_timeout(clock::now());
-    answer_all(&mut engine, &probe, &mut blind);
+    // Who holds a wire is known; now the verdicts on what nobody holds, some at a time.
+    let now = clock::now();
+    while engine.poll_timeout().is_some_and(|due| due <= now) {
+        engine.handle_timeout(now);
+        answer_all(&mut engine, &probe, &mut blind);
+    }
     measure(&mut engine, &probe);
     let mut found = engine.report();
     if !rustix::process::geteuid().is_root() {

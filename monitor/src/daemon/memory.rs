@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use anyhow::Context;
+
 use crate::{
     clock,
     model::{BootTime, Fact, Knowledge},
@@ -22,7 +24,8 @@ pub struct Memory {
 impl Memory {
     /// Opens the store in `dir`, and what earlier daemons knew. Only a store that a newer orphand wrote is a failure.
     pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
-        let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+        // Without it an earlier boot's processes would pass for this one's.
+        let boot = std::fs::read_to_string(BOOT_ID).with_context(|| format!("cannot read {BOOT_ID}"))?;
         match Store::open(dir, boot.trim(), offset_ns) {
             Ok((mut store, opening)) => {
                 if let Some(aside) = opening.set_aside {

@@ -1,30 +1,26 @@
 //! The identity that /proc gives a process, to compare with the kernel side's.
 
-use procfs::process::Process;
+use procfs::process::{Process, Stat};
 
 use crate::model::ProcessId;
 
 /// Whether this very process lives: the same number and birth, and a thread that has not ended.
 pub fn is_alive(process: ProcessId) -> bool {
-    let stat =
-        i32::try_from(process.pid).ok().and_then(|pid| Process::new(pid).ok()).and_then(|p| p.stat().ok());
-    stat.is_some_and(|stat| {
-        // The leader may have ended before the other threads: then it is a zombie among several.
-        let ended = matches!(stat.state, 'Z' | 'X') && stat.num_threads <= 1;
-        stat.starttime == process.start && !ended
-    })
+    living(process).is_some()
 }
 
 /// Whether this very process lives and is not on its way out of the kernel: an exit that has begun may have been reported already
 /// (`do_exit()` sets `PF_EXITING`, then calls the tracepoint, then hands its children on).
 pub fn stays(process: ProcessId) -> bool {
     const PF_EXITING: u32 = 0x4;
-    let stat =
-        i32::try_from(process.pid).ok().and_then(|pid| Process::new(pid).ok()).and_then(|p| p.stat().ok());
-    is_alive(process)
-        && stat.is_some_and(|stat| {
-            stat.starttime == process.start && (stat.flags & PF_EXITING == 0 || stat.num_threads > 1)
-        })
+    living(process).is_some_and(|stat| stat.flags & PF_EXITING == 0 || stat.num_threads > 1)
+}
+
+fn living(process: ProcessId) -> Option<Stat> {
+    let stat = Process::new(i32::try_from(process.pid).ok()?).ok()?.stat().ok()?;
+    // The leader may have ended before the other threads: then it is a zombie among several.
+    let ended = matches!(stat.state, 'Z' | 'X') && stat.num_threads <= 1;
+    (stat.starttime == process.start && !ended).then_some(stat)
 }
 
 /// The identity of the process with this number now.

@@ -8,7 +8,7 @@ use super::{Hand, MARGIN, settled};
 use crate::{
     clock::{self, Timer},
     config::Config,
-    daemon::{fill_units, matters, ourselves},
+    daemon::{ourselves, snapshot},
     engine::{Engine, Settings},
     model::{Effect, Input, Mode, Planned, ReapRequest, Report, SignalError, Snapshot},
     probe::Probe,
@@ -34,10 +34,8 @@ impl Alone {
     pub(super) fn look(config: &Config) -> anyhow::Result<Self> {
         let rules = config.rules();
         let procfs = Procfs::system()?;
-        let horizon = clock::now();
-        let mut snapshot = procfs.snapshot(horizon, |image| matters(&rules.role(image)))?;
         let probe = Probe::new()?;
-        fill_units(&probe, &rules, &mut snapshot);
+        let snapshot = snapshot(&procfs, &probe, &rules)?;
         let engine = Engine::new(Settings {
             mode: Mode::Observe,
             grace: Duration::ZERO,
@@ -49,7 +47,10 @@ impl Alone {
         let term_timeout = config.term_timeout;
         let mut alone = Self { engine, rules, procfs, probe, term_timeout };
         alone.hand_in(None, Input::Snapshot { snapshot })?;
-        alone.hand_in(None, Input::Timeout)?;
+        let now = clock::now();
+        while alone.engine.poll_timeout().is_some_and(|due| due <= now) {
+            alone.hand_in(None, Input::Timeout)?;
+        }
         alone.engine.measure();
         alone.carry_out(None)?;
         Ok(alone)
@@ -91,10 +92,7 @@ impl Alone {
     }
 
     fn snapshot(&self) -> anyhow::Result<Snapshot> {
-        let rules = &self.rules;
-        let mut snapshot = self.procfs.snapshot(clock::now(), |image| matters(&rules.role(image)))?;
-        fill_units(&self.probe, rules, &mut snapshot);
-        Ok(snapshot)
+        Ok(snapshot(&self.procfs, &self.probe, &self.rules)?)
     }
 
     async fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
