@@ -26,4 +26,5 @@ pub mod replay;
 pub mod sink;
 pub mod source;
 pub mod store;
+pub mod trust;
 pub mod verdict;

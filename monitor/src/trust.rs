@@ -1,0 +1,212 @@
+//! Whether anybody else could change a file that we act on: the configuration, the alert hook.
+//!
+//! Invariant: what passes can be changed by root and by the user named only, at every step of the way to it. A check of the last
+//! directory alone would let whoever owns an upper one put another in its place.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    fs::{self, Metadata},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Component, Path, PathBuf},
+};
+
+/// Links that may be followed on the way, as in `path_resolution(7)`.
+const LINKS: u32 = 40;
+/// Writable by the group or by everybody, `inode(7)`.
+const OTHERS_WRITE: u32 = 0o022;
+/// Only the owner of what is in a directory may rename or remove it, `inode(7)`.
+const STICKY: u32 = 0o1000;
+
+/// Why a file is not to be acted on.
+#[derive(Debug, thiserror::Error)]
+pub enum Distrust {
+    /// It cannot be looked at.
+    #[error("cannot look at {}: {source}", path.display())]
+    Unseen {
+        /// The file, directory or link.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Whoever owns it may change it.
+    #[error("{} belongs to user {uid}, who could change it: chown it to root", path.display())]
+    Owner {
+        /// The file, directory or link.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
+    /// Its mode lets others change it.
+    #[error("others may write {} (mode {mode:04o}): chmod go-w it", path.display())]
+    Writable {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is a device, a socket or the like.
+    #[error("{} is no regular file", path.display())]
+    NoFile {
+        /// What is there.
+        path: PathBuf,
+    },
+}
+
+/// Checks that nobody but root and the user `own` can change what the file at `path` says, or which file that is. Follows links.
+pub fn check(path: &Path, own: u32) -> Result<(), Distrust> {
+    let absolute = std::path::absolute(path);
+    let absolute = absolute.map_err(|source| Distrust::Unseen { path: path.into(), source })?;
+    let mut todo = parts(&absolute);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    judge(&at, &look(&at)?, own)?;
+    while let Some(part) = todo.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        let found = look(&next)?;
+        if found.is_symlink() {
+            judge(&next, &found, own)?;
+            links += 1;
+            if links > LINKS {
+                let source = io::Error::from(rustix::io::Errno::LOOP);
+                return Err(Distrust::Unseen { path: next, source });
+            }
+            let target = fs::read_link(&next);
+            let target = target.map_err(|source| Distrust::Unseen { path: next, source })?;
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            let mut way = parts(&target);
+            way.append(&mut todo);
+            todo = way;
+            continue;
+        }
+        judge(&next, &found, own)?;
+        at = next;
+    }
+    if look(&at)?.is_file() { Ok(()) } else { Err(Distrust::NoFile { path: at }) }
+}
+
+fn look(path: &Path) -> Result<Metadata, Distrust> {
+    fs::symlink_metadata(path).map_err(|source| Distrust::Unseen { path: path.into(), source })
+}
+
+fn judge(path: &Path, found: &Metadata, own: u32) -> Result<(), Distrust> {
+    let mode = found.mode() & 0o7777;
+    if ![0, own].contains(&found.uid()) {
+        return Err(Distrust::Owner { path: path.into(), uid: found.uid() });
+    }
+    // The mode of a link means nothing. An access list shows in the bits of the group: `acl(5)`.
+    let kept = found.is_symlink() || (found.is_dir() && mode & STICKY != 0);
+    if mode & OTHERS_WRITE != 0 && !kept {
+        return Err(Distrust::Writable { path: path.into(), mode });
+    }
+    Ok(())
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let parts = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    fn own() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// A file in two directories that all pass, in a temporary directory that has the sticky bit above it.
+    fn scene() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let top = tempfile::tempdir().unwrap();
+        let dir = top.path().join("upper/lower");
+        fs::create_dir_all(&dir).unwrap();
+        mode(&top.path().join("upper"), 0o755);
+        mode(&dir, 0o755);
+        let file = dir.join("file");
+        fs::write(&file, "").unwrap();
+        mode(&file, 0o644);
+        check(&file, own()).unwrap();
+        (top, dir, file)
+    }
+
+    #[test]
+    fn nobody_else_may_write_it_nor_a_directory_above() {
+        let (top, dir, file) = scene();
+        for (path, bits) in
+            [(&file, 0o664), (&file, 0o602), (&dir, 0o775), (&top.path().join("upper"), 0o777)]
+        {
+            let before = fs::metadata(path).unwrap().mode() & 0o7777;
+            mode(path, bits);
+            let error = check(&file, own()).unwrap_err();
+            assert!(
+                matches!(&error, Distrust::Writable { path: at, mode } if at == path && *mode == bits),
+                "{error}"
+            );
+            assert_eq!(
+                error.to_string(),
+                format!("others may write {} (mode {bits:04o}): chmod go-w it", path.display())
+            );
+            mode(path, before);
+        }
+        mode(&dir, 0o1777);
+        check(&file, own()).unwrap();
+    }
+
+    #[test]
+    fn links_are_followed_and_both_ways_judged() {
+        let (top, dir, file) = scene();
+        let link = top.path().join("link");
+        symlink(&file, &link).unwrap();
+        check(&link, own()).unwrap();
+        symlink("../upper/./lower/../lower/file", dir.join("again")).unwrap();
+        check(&top.path().join("upper/lower/again"), own()).unwrap_err();
+        symlink("../lower/file", dir.join("well")).unwrap();
+        check(&dir.join("well"), own()).unwrap();
+        mode(&dir, 0o777);
+        assert!(matches!(check(&link, own()), Err(Distrust::Writable { path, .. }) if path == dir));
+        mode(&dir, 0o755);
+        symlink("round", top.path().join("round")).unwrap();
+        let error = check(&top.path().join("round"), own()).unwrap_err();
+        assert!(error.to_string().contains("levels of symbolic links"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let (top, dir, file) = scene();
+        assert!(matches!(check(&dir, own()), Err(Distrust::NoFile { .. })));
+        assert!(matches!(check(&top.path().join("none"), own()), Err(Distrust::Unseen { .. })));
+        assert!(matches!(check(&file.join("below"), own()), Err(Distrust::Unseen { .. })));
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn its_owner_is_root_or_the_user_named() {
+        let (_top, dir, file) = scene();
+        chown(&file, Some(54321), None).unwrap();
+        let error = check(&file, 0).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{} belongs to user 54321, who could change it: chown it to root", file.display())
+        );
+        check(&file, 54321).unwrap();
+        chown(&dir, Some(54322), None).unwrap();
+        assert!(matches!(check(&file, 54321), Err(Distrust::Owner { uid: 54322, .. })));
+    }
+}
