@@ -1,6 +1,6 @@
 //! `orphand run`: puts the daemon together.
 
-use std::{io, time::Duration};
+use std::io;
 
 use anyhow::Context;
 use rustix::system::uname;
@@ -15,7 +15,7 @@ use crate::{
     front::Front,
     instance::Instance,
     logging,
-    model::Status,
+    model::{Policy, Status},
     probe::Probe,
     sink::{
         self,
@@ -68,14 +68,9 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Procfs::system()?;
-    let settings = Settings {
-        mode: config.mode(),
-        grace: config.grace,
-        term_timeout: config.term_timeout,
-        other_uids: config.other_uids,
-        rules: rules.clone(),
-        ourselves: ourselves(&procfs.snapshot(clock::now(), |_| false)?),
-    };
+    let policy = config.policy();
+    let ourselves = ourselves(&procfs.snapshot(clock::now(), |_| false)?);
+    let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: config.setsid,
@@ -85,7 +80,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let wall = Wall { offset_ns: clock::realtime_offset() };
     let trace = match &flags.record {
-        Some(path) => Some(TraceWriter::create(path, &header(&settings, wall, rules.source()))?),
+        Some(path) => Some(TraceWriter::create(path, &header(policy, &settings, wall))?),
         None => None,
     };
     let mut kernel = KernelSource::open(&options)?;
@@ -100,7 +95,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         procfs,
         probe: Probe::new()?,
         reaper: Reaper::new()?,
-        stream: stream(flags.format, wall, config.grace)?,
+        stream: stream(flags.format, wall)?,
         memory,
         knowledge,
         metrics,
@@ -126,33 +121,26 @@ fn standing(config: &Config) -> Status {
     }
 }
 
-fn header(settings: &Settings, wall: Wall, config: String) -> Header {
+fn header(policy: Policy, settings: &Settings, wall: Wall) -> Header {
     Header {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: uname().release().to_string_lossy().into_owned(),
         realtime_offset_ns: wall.offset_ns,
-        mode: settings.mode,
-        grace: settings.grace,
-        term_timeout: settings.term_timeout,
-        other_uids: settings.other_uids,
+        policy,
         ourselves: settings.ourselves.clone(),
-        config,
     }
 }
 
-fn stream(format: Option<Format>, wall: Wall, grace: Duration) -> anyhow::Result<Outlet> {
-    let format = format_of(format, wall, grace);
-    Outlet::start("stream", io::stdout(), format, outlet::QUEUE)
+fn stream(format: Option<Format>, wall: Wall) -> anyhow::Result<Outlet> {
+    Outlet::start("stream", io::stdout(), format_of(format, wall), outlet::QUEUE)
         .context("cannot start the writer of the stream")
 }
 
 /// The way to write the stream that was asked for; text on a terminal, JSON to a program.
-pub(super) fn format_of(format: Option<Format>, wall: Wall, grace: Duration) -> Box<dyn sink::Format> {
+pub(super) fn format_of(format: Option<Format>, wall: Wall) -> Box<dyn sink::Format> {
     match Format::or_default(format, super::on_terminal()) {
         Format::Json => Box::new(Json::new(wall)),
-        Format::Text => {
-            Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()), grace))
-        }
+        Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),
     }
 }

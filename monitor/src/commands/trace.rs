@@ -10,9 +10,7 @@ use crate::{
     config::LogLevel,
     engine::{Engine, Settings},
     exit_code::ExitCode,
-    logging,
-    recognise::Rules,
-    replay,
+    logging, replay,
     sink::{Format, wall::Wall},
     source::trace::TraceReader,
 };
@@ -22,18 +20,11 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     logging::start(LogLevel::default());
     let trace = TraceReader::open(&flags.file)?;
     let header = trace.header().clone();
-    let rules = Rules::from_source(&header.config)
+    let settings = Settings::new(header.policy, header.ourselves)
         .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
     let wall = Wall { offset_ns: header.realtime_offset_ns };
-    let mut format = format_of(flags.format, wall, header.grace);
-    let mut engine = Engine::new(Settings {
-        mode: header.mode,
-        grace: header.grace,
-        term_timeout: header.term_timeout,
-        other_uids: header.other_uids,
-        rules,
-        ourselves: header.ourselves,
-    });
+    let mut format = format_of(flags.format, wall);
+    let mut engine = Engine::new(settings);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut line = String::new();
     let mut failed = None;

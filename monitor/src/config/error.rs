@@ -12,7 +12,7 @@ use toml::{
 };
 
 use super::KEYS;
-use crate::recognise::RULE_KEYS;
+use crate::{model::ALERT_KEYS, recognise::RULE_KEYS};
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -121,8 +121,9 @@ pub(super) fn unknown_key(text: &str, path: &Path) -> Result<(), ConfigError> {
         }
         let DeValue::Array(items) = value.get_ref() else { continue };
         for (rule_key, _) in items.iter().filter_map(|item| item.get_ref().as_table()).flatten() {
-            if !RULE_KEYS.contains(&rule_key.get_ref().as_ref()) {
-                note(rule_key.span().start, refuse(rule_key, Some(key.get_ref()), RULE_KEYS));
+            let known = if key.get_ref() == "alert" { ALERT_KEYS } else { RULE_KEYS };
+            if !known.contains(&rule_key.get_ref().as_ref()) {
+                note(rule_key.span().start, refuse(rule_key, Some(key.get_ref()), known));
             }
         }
     }

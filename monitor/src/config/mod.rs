@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{error::ConfigError, listen::Listen};
 use crate::{
     duration,
-    model::{Mode, RingSize, SetsidHook},
+    model::{AlertRule, Mode, Policy, RingSize, SetsidHook},
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
 
@@ -96,6 +96,9 @@ pub struct Config {
     /// Run other programs on their own standard streams.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub launcher: Vec<Rule>,
+    /// Thresholds to be told of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alert: Vec<AlertRule>,
 }
 
 /// The top-level keys.
@@ -103,7 +106,7 @@ pub struct Config {
 const KEYS: &[&str] = &[
     "observe", "grace", "term_timeout", "other_uids", "setsid", "ring_size", "log",
     "listen", "socket", "socket_group", "state_dir",
-    "exempt", "multiplexer", "server", "agent", "steward", "launcher",
+    "exempt", "multiplexer", "server", "agent", "steward", "launcher", "alert",
 ];
 
 /// What is logged.
@@ -159,6 +162,7 @@ impl Default for Config {
             agent: Vec::new(),
             steward: Vec::new(),
             launcher: Vec::new(),
+            alert: Vec::new(),
         }
     }
 }
@@ -193,6 +197,18 @@ impl Config {
     pub fn rules(&self) -> Rules {
         let Self { exempt, multiplexer, server, agent, steward, launcher, .. } = self.clone();
         Rules::new(RuleBook { exempt, multiplexer, server, agent, steward, launcher })
+    }
+
+    /// What the engine judges by.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            mode: self.mode(),
+            grace: self.grace,
+            term_timeout: self.term_timeout,
+            other_uids: self.other_uids,
+            rules: self.rules().source(),
+            alerts: self.alert.clone(),
+        }
     }
 
     /// Whether to act.

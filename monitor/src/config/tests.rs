@@ -59,6 +59,11 @@ fn everything_is_read() {
         [[multiplexer]]
         name = "mux"
         program = "mux"
+        [[alert]]
+        name = "many"
+        on = "orphans"
+        above = 10
+        for = "1m"
         "#,
     )
     .unwrap();
@@ -101,7 +106,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "zzz = 1",
             "1:1: unknown key \"zzz\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher",
+             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -111,12 +116,20 @@ fn errors_say_where_and_what_to_do() {
             "grace = \"10 parsecs\"",
             "1:9: grace: \"10 parsecs\" is no duration: write it like \"500ms\", \"10s\", \"5m\"",
         ),
+        (
+            "[[alert]]\nname = \"x\"\non = \"orphans\"\nabov = 1",
+            "4:1: unknown key \"abov\" in [[alert]]: did you mean \"above\"?",
+        ),
+        (
+            "[[alert]]\nname = \"x\"\non = \"orphans\"",
+            "1:1: alert: the alert \"x\" says no limit: add for example `above = 10`",
+        ),
         ("grace = 10", "1:9: grace: invalid type: integer `10`, expected a string"),
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
         (
             "a = 1\nlog = \"loud\"\n",
             "1:1: unknown key \"a\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher",
+             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
             "ring_size = 5000",
@@ -197,7 +210,8 @@ fn files() {
 fn keys_are_those_of_the_structure() {
     let all = parse(
         "socket_group='a'\n[[exempt]]\nname='a'\nprogram='a'\n[[multiplexer]]\nname='a'\nprogram='a'\n[[server]]\nname='a'\nprogram='a'\n\
-         [[agent]]\nname='a'\nprogram='a'\n[[steward]]\nname='a'\nprogram='a'\n[[launcher]]\nname='a'\nprogram='a'\n",
+         [[agent]]\nname='a'\nprogram='a'\n[[steward]]\nname='a'\nprogram='a'\n[[launcher]]\nname='a'\nprogram='a'\n\
+         [[alert]]\nname='a'\non='blind'\n",
     )
     .unwrap();
     let table: toml::Table = toml::from_str(&all.render()).unwrap();

@@ -174,6 +174,7 @@ impl Engine {
             guards,
             rss_bytes,
             pss_bytes,
+            after_ms: since.map_or(0, |since| millis(now, since)),
             latency_ms: now.since(due).as_secs_f64() * 1e3,
         };
         self.emit(now, notice);

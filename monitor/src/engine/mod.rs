@@ -6,12 +6,14 @@
 //! the same effects, byte for byte: a recorded trace is a bug report.
 
 mod agents;
+mod alerts;
 mod births;
 mod ends;
 mod explicit;
 mod left;
 mod reap;
 mod recall;
+mod reconfigure;
 mod repair;
 mod report;
 mod servers;
@@ -45,6 +47,8 @@ pub struct Engine {
     runs: Runs,
     /// What earlier daemons followed and this one has not found yet.
     recall: recall::Recall,
+    /// Thresholds, and how they stand.
+    alarms: alerts::Alarms,
     /// Service managers, whose children's execs are reported for the sake of rules about units.
     managers: BTreeSet<ProcessId>,
     questions: FxHashMap<u64, Purpose>,
@@ -97,11 +101,17 @@ enum Purpose {
 impl Engine {
     /// An engine that knows nothing yet.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        let alarms = alerts::Alarms::new(&settings.alerts);
+        Self { settings, alarms, ..Self::default() }
     }
 
     /// Something happened; `now` is the time of handing it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
+        self.take(now, input);
+        self.sound(now);
+    }
+
+    fn take(&mut self, now: BootTime, input: Input) {
         match input {
             Input::Answered { token, answer } => {
                 if let Some(purpose) = self.questions.remove(&token) {
@@ -123,6 +133,7 @@ impl Engine {
             Input::Timeout => self.handle_timeout(now),
             Input::Remembered { knowledge } => self.remember(knowledge),
             Input::Reap { request } => self.reap_on_request(now, &request),
+            Input::Configured { policy } => self.reconfigure(now, policy),
             Input::Stop => self.stop(now),
         }
     }
@@ -149,7 +160,10 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] wants to be called, if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        [self.servers.next_timer(), self.agents.next_left(), self.repair_at].into_iter().flatten().min()
+        [self.servers.next_timer(), self.agents.next_left(), self.repair_at, self.alarms.next()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The number of processes in the lineage graph.
@@ -235,6 +249,7 @@ impl Engine {
     }
 
     fn emit(&mut self, at: BootTime, notice: Notice) {
+        self.alarms.observe(at, &notice);
         self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
     }
 

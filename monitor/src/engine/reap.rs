@@ -83,6 +83,7 @@ impl Engine {
             return;
         }
         self.take_left_behind(key, &finding.left_behind);
+        self.weigh(key, facts);
         if is_suspect {
             self.declare(now, key, facts, finding);
         } else {
@@ -102,6 +103,14 @@ impl Engine {
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
         }))
+    }
+
+    /// What an orphan that stays holds now.
+    fn weigh(&mut self, key: ServerKey, facts: &ServerFacts) {
+        if let Some(server) = self.servers.get_mut(key).filter(|s| s.case().is_some()) {
+            server.rss_bytes = Some(facts.processes.iter().map(|p| p.rss_bytes).sum());
+            self.alarms.stir();
+        }
     }
 
     /// Forked copies of the dead owner that hold the wire open belong to what is left.
@@ -164,6 +173,7 @@ impl Engine {
             guards: guards.clone(),
             rss_bytes,
             pss_bytes,
+            after_ms: millis(now, since),
             latency_ms,
         };
         self.emit(now, notice);

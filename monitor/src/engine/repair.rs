@@ -198,7 +198,7 @@ impl Engine {
         }
     }
 
-    fn become_found(&mut self, now: BootTime, id: ProcessId, found: Found) {
+    pub(super) fn become_found(&mut self, now: BootTime, id: ProcessId, found: Found) {
         self.finding = Some(found);
         self.become_what_it_is(now, now, id);
         self.finding = None;

@@ -221,6 +221,7 @@ impl Engine {
             sought: false,
             recovered: false,
             asked: false,
+            disowned: false,
             blind_looks: 0,
             state: State::Live,
             timer: None,

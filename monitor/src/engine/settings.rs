@@ -1,13 +1,13 @@
-//! What the engine is told once.
+//! What the engine is told by a configuration.
 
 use std::time::Duration;
 
 use crate::{
-    model::{Mode, ProcessId},
+    model::{AlertRule, Mode, Policy, ProcessId},
     recognise::Rules,
 };
 
-/// What the engine is told once.
+/// What the engine is told by a configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Whether to act.
@@ -20,8 +20,19 @@ pub struct Settings {
     pub other_uids: bool,
     /// The rules.
     pub rules: Rules,
+    /// Thresholds to be told of.
+    pub alerts: Vec<AlertRule>,
     /// The daemon and its ancestors: never signalled.
     pub ourselves: Vec<ProcessId>,
+}
+
+impl Settings {
+    /// The settings of a policy; an error if its rules are no TOML.
+    pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
+        let Policy { mode, grace, term_timeout, other_uids, rules, alerts } = policy;
+        let rules = Rules::from_source(&rules)?;
+        Ok(Self { mode, grace, term_timeout, other_uids, rules, alerts, ourselves })
+    }
 }
 
 impl Default for Settings {
@@ -32,6 +43,7 @@ impl Default for Settings {
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             rules: Rules::builtin(),
+            alerts: Vec::new(),
             ourselves: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, Fact, Image, Knowledge, Notice, ProcessEvent, ProcessId, ReapRequest, Snapshot,
+    BootTime, Fact, Image, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, Snapshot,
     SnapshotProcess, Stdio, UnitFacts,
 };
 
@@ -66,6 +66,11 @@ pub enum Input {
     Reap {
         /// Which.
         request: ReapRequest,
+    },
+    /// There is another configuration.
+    Configured {
+        /// What to judge by from now on.
+        policy: Policy,
     },
     /// The daemon has been told to stop.
     Stop,

@@ -2,6 +2,7 @@
 //!
 //! Everything here is plain data that the pure core and the shell share. Nothing here does I/O.
 
+mod alert;
 mod checkup;
 mod control;
 mod event;
@@ -12,6 +13,7 @@ mod id;
 mod image;
 mod kernel_side;
 mod notice;
+mod policy;
 pub mod redact;
 mod report;
 mod run;
@@ -19,6 +21,7 @@ mod snapshot;
 mod time;
 mod unit;
 
+pub use alert::{ALERT_KEYS, AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Status};
 pub use event::{ExitStatus, ProcessEvent};
@@ -34,6 +37,7 @@ pub use id::ProcessId;
 pub use image::{Image, Stdio};
 pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
 pub use notice::{AgentView, Class, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
+pub use policy::Policy;
 pub use report::{AgentReport, Report, ServerReport};
 pub use run::{Run, RunKey, RunReport, RunView};
 pub use snapshot::{Snapshot, SnapshotProcess};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Losses, ProcessId, RunView, Signal};
+use super::{Losses, ProcessId, RunView, Signal, Watched};
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +117,9 @@ pub enum Notice {
         rss_bytes: u64,
         /// Proportional memory in bytes, where it could be read.
         pss_bytes: Option<u64>,
+        /// Milliseconds since the owner's exit; since it was found, of one without a known owner.
+        #[serde(default)]
+        after_ms: u64,
         /// Milliseconds from the owner's exit to this line, less the grace.
         latency_ms: f64,
     },
@@ -176,6 +179,39 @@ pub enum Notice {
         server: ServerView,
         /// Who owned it.
         owner: Option<AgentView>,
+    },
+    /// A threshold was crossed.
+    Alert {
+        /// The rule's name.
+        rule: String,
+        /// What it watches.
+        on: Watched,
+        /// The agent, or unit, that it is about; absent for the whole host.
+        agent: Option<String>,
+        /// What there is: a count, for `rss` bytes.
+        value: u64,
+        /// What there is more of than allowed.
+        limit: u64,
+    },
+    /// A threshold of which [`Notice::Alert`] was told is not crossed any more.
+    AlertResolved {
+        /// The rule's name.
+        rule: String,
+        /// What it watches.
+        on: Watched,
+        /// The agent, or unit, that it is about; absent for the whole host.
+        agent: Option<String>,
+        /// What there is now.
+        value: u64,
+        /// What is allowed.
+        limit: u64,
+        /// Milliseconds since it was told.
+        after_ms: u64,
+    },
+    /// Another configuration is in effect.
+    Reconfigured {
+        /// Whether it acts or only looks.
+        mode: Mode,
     },
     /// Records were lost in the kernel, or lines on the way to a reader that was too slow.
     Lost {

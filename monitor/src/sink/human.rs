@@ -27,16 +27,14 @@ pub struct Text {
     pub zone: TimeZone,
     /// Whether in colour.
     pub paint: Paint,
-    /// The grace that the verdicts wait for; with it the line of an orphan says how long its owner is gone.
-    pub grace: Duration,
     /// The day of the last line: a new day is told on a line of its own.
     day: Option<Date>,
 }
 
 impl Text {
     /// Text that begins with a line that tells the day.
-    pub const fn new(wall: Wall, zone: TimeZone, paint: Paint, grace: Duration) -> Self {
-        Self { wall, zone, paint, grace, day: None }
+    pub const fn new(wall: Wall, zone: TimeZone, paint: Paint) -> Self {
+        Self { wall, zone, paint, day: None }
     }
 
     fn name(&self, name: &str) -> String {
@@ -44,11 +42,14 @@ impl Text {
     }
 
     /// The style and word of the second column, the sentence, and what may follow on a line of its own.
-    fn sentence(&self, notice: &Notice) -> Sentence {
+    fn sentence(&self, at: BootTime, notice: &Notice) -> Sentence {
         match notice {
             Notice::Ready { .. }
             | Notice::Lost { .. }
             | Notice::Resynced { .. }
+            | Notice::Alert { .. }
+            | Notice::AlertResolved { .. }
+            | Notice::Reconfigured { .. }
             | Notice::Stopping { .. } => of_the_daemon(notice),
             Notice::AgentStarted { agent, continues } => {
                 let mut line = format!("{} started, pid {}", self.name(&agent_name(agent)), agent.pid);
@@ -72,11 +73,11 @@ impl Text {
                 }
                 Sentence::new(paint::NOTE, "agent", line)
             }
-            _ => self.of_a_server(notice),
+            _ => self.of_a_server(at, notice),
         }
     }
 
-    fn of_a_server(&self, notice: &Notice) -> Sentence {
+    fn of_a_server(&self, at: BootTime, notice: &Notice) -> Sentence {
         let named = |server: &ServerView| self.name(&server.name);
         let of = words::of_owner;
         match notice {
@@ -94,10 +95,13 @@ impl Text {
                 let line = format!("{}: pid {pid} left its owner's session for {sid}", named(server));
                 Sentence::new(paint::PLAIN, "detached", line)
             }
-            Notice::OrphanSuspected { server, owner, .. } => {
+            Notice::OrphanSuspected { server, owner, deadline, .. } => {
                 let owner = owner.as_ref().map_or_else(|| "its owner".to_owned(), agent_name);
-                let line =
-                    format!("{}: {owner} exited, {} of grace", named(server), text::duration(self.grace));
+                let line = format!(
+                    "{}: {owner} exited, {} of grace",
+                    named(server),
+                    text::duration(deadline.since(at))
+                );
                 Sentence::new(paint::WARNING, "suspect", line)
             }
             Notice::OrphanCleared { server, after_ms, reason, owner } => {
@@ -110,7 +114,7 @@ impl Text {
                 Sentence::new(paint::GOOD, "cleared", format!("{line} after {after}"))
             }
             Notice::OrphanDetected {
-                server, owner, evidence: found, guards, rss_bytes, latency_ms, ..
+                server, owner, evidence: found, guards, rss_bytes, after_ms, ..
             } => {
                 let mut line = format!(
                     "{} ({}){}",
@@ -119,8 +123,7 @@ impl Text {
                     of(owner.as_ref())
                 );
                 if found.contains(&Evidence::OwnerExited) {
-                    let latency = Duration::try_from_secs_f64(latency_ms / 1000.0).unwrap_or_default();
-                    let gone = self.grace.saturating_add(latency);
+                    let gone = Duration::from_millis(*after_ms);
                     let _ = write!(line, ", gone for {}", text::duration(gone));
                 }
                 let found: Vec<&str> = found.iter().copied().map(evidence).collect();
@@ -166,7 +169,7 @@ impl Format for Text {
             out.push_str(&self.paint.text(paint::DIM, when.date()));
             out.push('\n');
         }
-        let Sentence { style, word, line, more } = self.sentence(notice);
+        let Sentence { style, word, line, more } = self.sentence(at, notice);
         let time = self.paint.text(paint::DIM, when.strftime("%H:%M:%S"));
         let word = self.paint.text(style, format_args!("{word:<8}"));
         // Writing to a string cannot fail.
@@ -225,6 +228,22 @@ fn of_the_daemon(notice: &Notice) -> Sentence {
                 text::count(*orphans, "orphan", "orphans"),
             );
             Sentence::new(paint::NOTE, "stopping", line)
+        }
+        Notice::Alert { rule, on, agent, value, limit } => {
+            let line = words::threshold(rule, *on, agent.as_deref(), *value, *limit);
+            Sentence::new(paint::ALARM, "alert", line)
+        }
+        Notice::AlertResolved { rule, on, agent, value, limit, after_ms } => {
+            let line = words::threshold(rule, *on, agent.as_deref(), *value, *limit);
+            let after = text::duration(Duration::from_millis(*after_ms));
+            Sentence::new(paint::GOOD, "resolved", format!("{line}, after {after}"))
+        }
+        Notice::Reconfigured { mode } => {
+            let line = match mode {
+                Mode::Reap => "another configuration is in effect",
+                Mode::Observe => "another configuration is in effect: observing, nothing will be ended",
+            };
+            Sentence::new(paint::NOTE, "config", line.to_owned())
         }
         // All others are told elsewhere; what is not is shown as it is.
         other => Sentence::new(paint::PLAIN, "event", text::sanitise(&format!("{other:?}")).into_owned()),

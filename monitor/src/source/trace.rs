@@ -8,17 +8,17 @@
 mod reader;
 mod writer;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 pub use reader::TraceReader;
 pub use writer::TraceWriter;
 
-use crate::model::{BootTime, Input, Mode, ProcessId};
+use crate::model::{BootTime, Input, Policy, ProcessId};
 
-/// The version of the format this orphand writes, and the latest it reads.
-pub const FORMAT: u32 = 2;
+/// The version of the format this orphand writes, and the one it reads.
+pub const FORMAT: u32 = 3;
 
 /// The first line of a trace: what the engine was told once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,20 +32,11 @@ pub struct Header {
     pub kernel: String,
     /// `CLOCK_REALTIME` - `CLOCK_BOOTTIME` in nanoseconds when the recording began.
     pub realtime_offset_ns: i64,
-    /// Whether it acted.
-    pub mode: Mode,
-    /// From the owner's exit to the verdict.
-    #[serde(rename = "grace_ns", with = "nanoseconds")]
-    pub grace: Duration,
-    /// From SIGTERM to SIGKILL.
-    #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
-    pub term_timeout: Duration,
-    /// Whether servers of another user than their owner's might be ended.
-    pub other_uids: bool,
+    /// What it was told to judge by. Later changes are inputs.
+    #[serde(flatten)]
+    pub policy: Policy,
     /// The daemon and its ancestors.
     pub ourselves: Vec<ProcessId>,
-    /// The text of the configuration (TOML), empty without one.
-    pub config: String,
 }
 
 /// An input of the engine and when it was handed in.
@@ -85,12 +76,12 @@ pub enum TraceError {
     /// It is something else.
     #[error("{} is not a trace of orphand; record one with `orphand run --record FILE`", .0.display())]
     Foreign(PathBuf),
-    /// It was recorded by a later orphand.
+    /// It was recorded by another orphand.
     #[error(
-        "{} has format {found} of a newer orphand, this one reads up to {FORMAT}; replay it with that one",
+        "{} has format {found}, this orphand reads {FORMAT}: replay it with the version that recorded it",
         path.display()
     )]
-    Newer {
+    Format {
         /// The file.
         path: PathBuf,
         /// Its format.
@@ -125,21 +116,6 @@ pub enum TraceError {
     /// There is a file in the way.
     #[error("{} exists and is not a trace: it was left as it is; choose another file for --record", .0.display())]
     Occupied(PathBuf),
-}
-
-/// Durations as whole nanoseconds.
-mod nanoseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_nanos)
-    }
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub struct Agent {
     pub exited: Option<BootTime>,
     /// Whether a signal ended it: then copies of it that are left are workers, not heirs.
     pub killed: bool,
+    /// Whether a configuration that was read later exempts it: nothing that it leaves is ended.
+    pub exempt: bool,
     /// Its servers that are alive.
     pub servers: BTreeSet<ServerKey>,
 }
@@ -109,6 +111,7 @@ impl Agents {
             left: Left::default(),
             exited: None,
             killed: false,
+            exempt: false,
             servers: BTreeSet::new(),
         };
         self.by_key.insert(key, agent);

@@ -141,6 +141,9 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
     if !left_behind && owner.is_some_and(|a| a.name.is_empty()) {
         guards.insert(Guard::WeakEvidence);
     }
+    if server.disowned || owner.is_some_and(|a| a.exempt) {
+        guards.insert(Guard::ExemptRule);
+    }
     if server.asked {
         guards.retain(|guard| !matches!(guard, Guard::Observe | Guard::WeakEvidence));
     }

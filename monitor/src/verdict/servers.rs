@@ -48,6 +48,8 @@ pub struct Server {
     pub recovered: bool,
     /// Whether a person asked to end it.
     pub asked: bool,
+    /// Whether a configuration that was read later does not take it for a server any more: it is not ended.
+    pub disowned: bool,
     /// Looks in a row that could not see everything.
     pub blind_looks: u32,
     /// How far its case has come.

@@ -10,8 +10,9 @@ use super::scan;
 
 /// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
 /// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 15] = [
-    ("model", &[]),
+const LAYERS: [(&str, &[&str]); 16] = [
+    ("duration", &[]),
+    ("model", &["duration"]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
     ("verdict", &["model", "lineage", "recognise"]),

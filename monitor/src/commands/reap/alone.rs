@@ -43,6 +43,7 @@ impl Alone {
             other_uids: config.other_uids,
             rules: rules.clone(),
             ourselves: ourselves(&snapshot),
+            ..Settings::default()
         });
         let term_timeout = config.term_timeout;
         let mut alone = Self { engine, rules, procfs, probe, term_timeout };

@@ -1,5 +1,7 @@
 //! Stories through [`Engine::handle`](super::Engine::handle), each for a path that rarely happens.
 
+mod alerts;
+mod configuration;
 mod memory;
 mod owners;
 mod reaping;

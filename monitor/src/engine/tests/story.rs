@@ -46,6 +46,8 @@ pub struct Story {
     pub facts: ServerFacts,
     /// Whom the servers run as.
     pub uid: u32,
+    /// What each of their processes holds.
+    pub rss_bytes: u64,
     /// What /proc says about a creator.
     pub creator: Option<SnapshotProcess>,
     /// The units that processes live in.
@@ -74,6 +76,7 @@ impl Story {
             now: BootTime::default() + Duration::from_secs(1000),
             facts: ServerFacts { wire: WireState::HungUp, ..ServerFacts::default() },
             uid: 0,
+            rss_bytes: 0,
             creator: None,
             units: BTreeMap::new(),
             gone: BTreeSet::new(),
@@ -143,7 +146,8 @@ impl Story {
             }
             About::Server { processes, .. } => {
                 self.looks.push(self.now);
-                let facts = |process| ProcessFacts { process, uid: self.uid, ..ProcessFacts::default() };
+                let (uid, rss_bytes) = (self.uid, self.rss_bytes);
+                let facts = |process| ProcessFacts { process, uid, rss_bytes, ..ProcessFacts::default() };
                 let processes = processes.into_iter().map(facts).collect();
                 Answer::Server { facts: ServerFacts { processes, ..self.facts.clone() } }
             }

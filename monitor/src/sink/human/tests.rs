@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    model::{AgentView, Class, ProcessId, Signal},
+    model::{AgentView, Class, ProcessId, Signal, Watched},
     sink::report::tests::{claude, filesystem, process},
 };
 
@@ -15,7 +15,7 @@ fn at(seconds: u64) -> BootTime {
 }
 
 fn text(colours: bool) -> Text {
-    Text::new(WALL, TimeZone::UTC, Paint::new(colours), Duration::from_secs(10))
+    Text::new(WALL, TimeZone::UTC, Paint::new(colours))
 }
 
 /// One of each, and where a notice has forms, one of each form.
@@ -58,6 +58,7 @@ fn all() -> Vec<Notice> {
         guards: guards.to_vec(),
         rss_bytes: 197_132_288,
         pss_bytes: None,
+        after_ms: 10_000,
         latency_ms: 0.42,
     };
     let failed = |errno| Notice::ReapFailed {
@@ -65,6 +66,13 @@ fn all() -> Vec<Notice> {
         pid: 1241,
         error: "pidfd_send_signal: Operation not permitted".to_owned(),
         errno,
+    };
+    let alert = |on, value, limit| Notice::Alert {
+        rule: "too many".to_owned(),
+        on,
+        agent: (on == Watched::Orphans).then(|| "claude".to_owned()),
+        value,
+        limit,
     };
     vec![
         Notice::Ready {
@@ -101,7 +109,7 @@ fn all() -> Vec<Notice> {
         Notice::ServerStarted { server: filesystem(), owner: None },
         Notice::ServerExited { server: filesystem(), owner: Some(claude(true)) },
         Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
-        Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(20) },
+        Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(116) },
         cleared("exited", None),
         cleared("owner_found", Some(claude(true))),
         detected(filesystem(), &[Evidence::OwnerExited, Evidence::StdinHangup], &[]),
@@ -130,6 +138,21 @@ fn all() -> Vec<Notice> {
         Notice::Lost { records: Losses { fork: 2, exec: 1, ..Losses::default() }, sink: BTreeMap::new() },
         Notice::Lost { records: Losses::default(), sink: BTreeMap::from([("stream".to_owned(), 12)]) },
         Notice::Resynced { added: 2, removed: 1 },
+        alert(Watched::Orphans, 12, 10),
+        alert(Watched::Rss, 11_000_000_000, 4 << 30),
+        alert(Watched::Rate, 30, 5),
+        alert(Watched::ReapFailures, 1, 0),
+        alert(Watched::Blind, 1, 0),
+        Notice::AlertResolved {
+            rule: "too many".to_owned(),
+            on: Watched::Orphans,
+            agent: Some("claude".to_owned()),
+            value: 1,
+            limit: 10,
+            after_ms: 93_000,
+        },
+        Notice::Reconfigured { mode: Mode::Reap },
+        Notice::Reconfigured { mode: Mode::Observe },
         Notice::Stopping { agents: 2, servers: 5, orphans: 0 },
     ]
 }

@@ -1,7 +1,7 @@
 //! Words and short phrases for the parts of a notice.
 
 use crate::{
-    model::{AgentView, Evidence, Guard, ProcessView, ServerView, Signal},
+    model::{AgentView, Evidence, Guard, ProcessView, ServerView, Signal, Watched},
     sink::text,
 };
 
@@ -146,4 +146,22 @@ pub(in crate::sink) const fn guard(guard: Guard) -> &'static str {
         Guard::WeakEvidence => "the evidence is weak",
         Guard::Observe => "orphand only looks",
     }
+}
+
+/// `too many: 12 orphans of claude, allowed are 10`.
+pub(super) fn threshold(rule: &str, on: Watched, agent: Option<&str>, value: u64, limit: u64) -> String {
+    let rule = text::sanitise(rule);
+    let of = agent.map(|agent| format!(" of {}", text::sanitise(agent))).unwrap_or_default();
+    let (value, limit) = match on {
+        Watched::Blind if value > 0 => return format!("{rule}: records of the kernel are lost"),
+        Watched::Blind => return format!("{rule}: nothing is lost any more"),
+        Watched::Orphans => (text::count(value, "orphan", "orphans"), limit.to_string()),
+        Watched::Rss => (format!("{} in orphans", text::size(value)), text::size(limit)),
+        Watched::Rate => (text::count(value, "new orphan", "new orphans"), limit.to_string()),
+        Watched::ReapFailures => (
+            text::count(value, "process that could not be ended", "processes that could not be ended"),
+            limit.to_string(),
+        ),
+    };
+    format!("{rule}: {value}{of}, allowed are {limit}")
 }

@@ -81,6 +81,7 @@ fn metrics() -> Metrics {
         guards: Vec::new(),
         rss_bytes: 1000,
         pss_bytes: None,
+        after_ms: 10_003,
         latency_ms: 3.0,
     };
     metrics.observe(&detected(&[Evidence::OwnerExited, Evidence::StdinHangup], "claude"));

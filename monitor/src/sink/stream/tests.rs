@@ -49,6 +49,7 @@ fn notices() -> Vec<Notice> {
             guards: vec![crate::model::Guard::Observe],
             rss_bytes: 197_132_288,
             pss_bytes: None,
+            after_ms: 10_000,
             latency_ms: 0.42,
         },
         Notice::Lost { records: Losses { fork: 2, ..Losses::default() }, sink: BTreeMap::new() },

@@ -67,8 +67,8 @@ impl TraceReader {
         let broken = |source| TraceError::Broken { path: path.clone(), line: 1, source };
         // A newer header may have other fields: its version is looked at before them.
         let Mark { orphand_trace: found } = serde_json::from_slice(&buffer).map_err(broken)?;
-        if found > u64::from(FORMAT) {
-            return Err(TraceError::Newer { path, found });
+        if found != u64::from(FORMAT) {
+            return Err(TraceError::Format { path, found });
         }
         let header = serde_json::from_slice(&buffer).map_err(broken)?;
         Ok(Self { path, header, file: Box::new(file), line: 1, buffer, done: false })

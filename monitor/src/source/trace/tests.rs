@@ -1,13 +1,13 @@
 //! Traces: whole, cut, broken, foreign, newer, empty; and disks that are full.
 
-use std::{fs, io::Cursor, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, io::Cursor, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Answer, ExitStatus, Holder, Image, Losses, ProcessEvent, ServerFacts, Signal, SignalError, Snapshot,
-    SnapshotProcess, Stdio, WireState,
+    AlertRule, Answer, ExitStatus, Holder, Image, Losses, Mode, ProcessEvent, ServerFacts, Signal,
+    SignalError, Snapshot, SnapshotProcess, Stdio, Watched, WireState,
 };
 
 fn header() -> Header {
@@ -16,12 +16,27 @@ fn header() -> Header {
         version: "0.1.0".to_owned(),
         kernel: "6.18.5".to_owned(),
         realtime_offset_ns: -42,
+        policy: policy(),
+        ourselves: vec![ProcessId::new(7, 70)],
+    }
+}
+
+fn policy() -> Policy {
+    Policy {
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
         term_timeout: Duration::from_millis(1_500),
         other_uids: true,
-        ourselves: vec![ProcessId::new(7, 70)],
-        config: "grace = \"10s\"\n".to_owned(),
+        rules: "[[exempt]]\nname = \"x\"\nprogram = \"x\"\n".to_owned(),
+        alerts: vec![AlertRule {
+            name: "many".to_owned(),
+            on: Watched::Rate,
+            above: 3,
+            agent: Some("claude".to_owned()),
+            within: Duration::from_secs(60),
+            hold: Duration::from_secs(1),
+            cooldown: Duration::ZERO,
+        }],
     }
 }
 
@@ -75,6 +90,7 @@ fn inputs() -> Vec<Input> {
         Input::Signalled { process: id, signal: Signal::Kill, error: Some(SignalError::Gone) },
         Input::Gone { process: id },
         Input::Ready { kernel: "6.18.5".to_owned(), hooks: vec!["fork".to_owned()] },
+        Input::Configured { policy: policy() },
         Input::Stop,
     ]
 }
@@ -157,15 +173,19 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":3,\"other\":true}\n",
-        "t.orphtrace has format 3 of a newer orphand, this one reads up to 2; replay it with that one",
+        "{\"orphand_trace\":4,\"other\":true}\n",
+        "t.orphtrace has format 4, this orphand reads 3: replay it with the version that recorded it",
     );
     fails(
-        "{\"orphand_trace\":2,",
+        "{\"orphand_trace\":2,\"other\":true}\n",
+        "t.orphtrace has format 2, this orphand reads 3: replay it with the version that recorded it",
+    );
+    fails(
+        "{\"orphand_trace\":3,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":2}\n",
+        "{\"orphand_trace\":3}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }

@@ -1,0 +1,110 @@
+//! Another configuration while the daemon runs: what is known is judged by it from now on.
+//!
+//! Nothing that is followed is forgotten, and nothing follows from a change alone: whatever the new rules protect is spared at the
+//! next look, whatever they stop to protect is looked at again before anything is done to it.
+
+use std::sync::Arc;
+
+use super::{Engine, Found, Settings};
+use crate::{
+    lineage::{AgentKey, Node},
+    model::{BootTime, Image, Notice, Policy, ProcessId},
+    recognise::{Role, Rules},
+    verdict::Stage,
+};
+
+impl Engine {
+    /// There is another configuration.
+    pub(super) fn reconfigure(&mut self, now: BootTime, policy: Policy) {
+        let ourselves = std::mem::take(&mut self.settings.ourselves);
+        // The shell writes the rules down itself: what cannot be read back changes nothing.
+        let Ok(settings) = Settings::new(policy, ourselves.clone()) else {
+            self.settings.ourselves = ourselves;
+            return;
+        };
+        self.alarms.replace(&settings.alerts);
+        let before = std::mem::replace(&mut self.settings, settings).rules;
+        if before.source() != self.settings.rules.source() {
+            self.disown(&before);
+            self.recognise_anew(now, &before);
+        }
+        self.look_again_at_all(now);
+        self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
+    }
+
+    /// What no rule takes for a server any more, and what an agent started that is exempt now, is not ours to end.
+    fn disown(&mut self, before: &Rules) {
+        let now = &self.settings.rules;
+        let is_server =
+            |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
+        for key in self.servers.keys() {
+            let Some(server) = self.servers.get(key) else { continue };
+            let images: Vec<Arc<Image>> =
+                server.recognised.iter().filter_map(|p| self.graph.get(*p)?.image.clone()).collect();
+            let was = images.iter().any(|image| is_server(before, image));
+            let is = images.iter().any(|image| is_server(now, image));
+            if let Some(server) = self.servers.get_mut(key).filter(|s| was && !is || s.disowned && is) {
+                server.disowned = !is;
+            }
+        }
+        let agents: Vec<(AgentKey, ProcessId)> =
+            self.agents.all().into_iter().filter(|(_, a)| a.is_alive()).map(|(k, a)| (k, a.main)).collect();
+        for (key, main) in agents {
+            let Some(image) = self.graph.get(main).and_then(|n| n.image.clone()) else { continue };
+            let exempt = matches!(now.role(&image), Role::Exempt { .. } | Role::Multiplexer);
+            if let Some(agent) = self.agents.get_mut(key) {
+                agent.exempt = exempt;
+            }
+        }
+    }
+
+    /// What the new rules know and the old ones did not: agents and servers among what is followed already. What is not followed
+    /// is found in /proc, which the shell reads next.
+    fn recognise_anew(&mut self, now: BootTime, before: &Rules) {
+        let rules = &self.settings.rules;
+        let mut matters: Vec<(u64, ProcessId)> = self
+            .graph
+            .ids()
+            .filter_map(|id| self.graph.get(id))
+            .filter(|node| {
+                let Some(image) = node.image.as_deref() else { return false };
+                let role = rules.role(image);
+                let wanted = match role {
+                    Role::Agent { .. } => self.agents.of(node.id).is_none(),
+                    Role::Server { .. } => is_free(node),
+                    _ => false,
+                };
+                wanted && role != before.role(image)
+            })
+            .map(|node| (node.order, node.id))
+            .collect();
+        matters.sort_unstable();
+        for (_, process) in matters {
+            self.become_found(now, process, Found::default());
+        }
+    }
+
+    /// Guards may hold now that did not, or the other way round.
+    fn look_again_at_all(&mut self, now: BootTime) {
+        for key in self.servers.keys() {
+            let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { continue };
+            match case.stage {
+                // Between the rounds of SIGKILL nobody looks: it goes back to the look before.
+                Stage::Kill => case.stage = Stage::Rest,
+                Stage::Spared => {}
+                Stage::Leaf | Stage::Rest | Stage::Failed => continue,
+            }
+            self.servers.set_timer(key, Some(now));
+        }
+        let left: Vec<AgentKey> = self.agents.all().into_iter().map(|(key, _)| key).collect();
+        for key in left {
+            if let Some(agent) = self.agents.get_mut(key).filter(|a| a.left.is_orphan()) {
+                agent.left.timer = Some(now);
+            }
+        }
+    }
+}
+
+fn is_free(node: &Node) -> bool {
+    node.server.is_none() && !node.protected && node.stdin.is_wire()
+}

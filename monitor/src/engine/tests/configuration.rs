@@ -1,0 +1,169 @@
+//! Another configuration while servers live and die.
+
+use std::time::Duration;
+
+use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
+use crate::{
+    engine::Settings,
+    model::{Guard, Input, Mode, Policy, ReapRequest, Signal},
+};
+
+const SCRIPT: &str = "/srv/node_modules/.bin/mcp-server-filesystem";
+
+fn policy(rules: &str) -> Policy {
+    Policy {
+        grace: Duration::from_secs(10),
+        term_timeout: Duration::from_secs(5),
+        rules: rules.to_owned(),
+        ..Policy::default()
+    }
+}
+
+fn configure(story: &mut Story, policy: Policy) {
+    story.hand_in(Input::Configured { policy });
+}
+
+fn exempt(program: &str) -> String {
+    format!("[[exempt]]\nname = 'mine'\n{program}")
+}
+
+#[test]
+fn a_daemon_that_looks_begins_to_act_and_the_other_way_round() {
+    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    story.polite.insert(30);
+    story.end(20);
+    story.pass_secs(100);
+    story.told();
+    assert_eq!(story.sent(), []);
+    configure(&mut story, policy(""));
+    story.pass_secs(1);
+    assert_eq!(story.told(), ["reconfigured", "orphan_reaped TERM"]);
+
+    let mut story = Story::agent_with_server(Settings::default());
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    configure(&mut story, Policy { mode: Mode::Observe, ..policy("") });
+    story.pass_secs(100);
+    assert_eq!(story.sent(), [], "not even SIGKILL to what was asked to end already");
+    assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared observe"));
+}
+
+#[test]
+fn observation_stops_rounds_of_sigkill() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.end(20);
+    story.pass(Duration::from_millis(15_010));
+    assert_eq!(story.sent(), [(30, Signal::Term), (30, Signal::Kill)]);
+    configure(&mut story, Policy { mode: Mode::Observe, ..policy("") });
+    story.fork(30, 31);
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+    // And without the change they go on, to what was forked meanwhile.
+    let mut story = Story::agent_with_server(Settings::default());
+    story.end(20);
+    story.pass(Duration::from_millis(15_010));
+    story.sent();
+    configure(&mut story, policy(""));
+    story.fork(30, 31);
+    story.pass_secs(1);
+    assert!(story.sent().contains(&(31, Signal::Kill)));
+}
+
+#[test]
+fn what_is_exempt_from_now_on_is_spared_at_any_point() {
+    let rules = exempt(&format!("script = '{SCRIPT}'"));
+    for seconds in [0, 5, 10, 11] {
+        let mut story = Story::agent_with_server(Settings::default());
+        if seconds > 0 {
+            story.end(20);
+            story.pass_secs(seconds);
+        }
+        story.sent();
+        configure(&mut story, policy(&rules));
+        story.end(20);
+        story.pass_secs(200);
+        let kills = story.sent().into_iter().filter(|(_, signal)| *signal == Signal::Kill).count();
+        assert_eq!(kills, 0, "{seconds}");
+        assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared exempt_rule"), "{seconds}");
+        // Not any more: it is judged as ever.
+        configure(&mut story, policy(""));
+        story.pass_secs(1);
+        assert_eq!(story.sent(), [(30, Signal::Term)], "{seconds}");
+    }
+}
+
+#[test]
+fn what_an_exempt_agent_leaves_is_left() {
+    let mut story = Story::agent_with_server(Settings::default());
+    configure(&mut story, policy(&exempt("program = 'claude'")));
+    story.fork(20, 40);
+    story.exec(40, 20, SERVER, WIRE);
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+    assert!(story.engine.report().orphans().all(|orphan| orphan.guards == [Guard::ExemptRule]));
+    // A person who asks does not overrule it.
+    story.hand_in(Input::Reap { request: ReapRequest::default() });
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+}
+
+#[test]
+fn what_no_rule_takes_for_a_server_any_more_is_left() {
+    let tools = "[[server]]\nname = 'tools'\nscript = '/srv/tools.py'";
+    let settings =
+        Settings { rules: crate::recognise::Rules::from_source(tools).unwrap(), ..Settings::default() };
+    let leaked = |then: &str| {
+        let mut story = Story::new(settings.clone());
+        story.exec(20, 10, super::story::CLAUDE, TERMINAL);
+        story.fork(20, 30);
+        story.exec(30, 20, &["python3", "/srv/tools.py"], WIRE);
+        assert_eq!(story.told(), ["agent_started", "server_started"]);
+        configure(&mut story, policy(then));
+        story.end(20);
+        story.pass_secs(100);
+        story.sent().len()
+    };
+    assert_eq!(leaked(""), 0, "the rule is gone");
+    assert!(leaked(tools) > 0);
+    assert!(leaked(&format!("{tools}\n[[server]]\nname = 'x'\nprogram = 'x'")) > 0);
+}
+
+#[test]
+fn what_is_there_already_is_recognised_by_new_rules() {
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, super::story::CLAUDE, TERMINAL);
+    story.fork(20, 30);
+    story.exec(30, 20, &["python3", "/srv/tools.py"], WIRE);
+    story.fork(20, 40);
+    story.exec(40, 20, &["python3", "/srv/bot.py"], TERMINAL);
+    assert_eq!(story.told(), ["agent_started"]);
+    let rules = "[[server]]\nname = 'tools'\nscript = '/srv/tools.py'\n\
+                 [[agent]]\nname = 'bot'\nscript = '/srv/bot.py'";
+    configure(&mut story, policy(rules));
+    let mut told = story.told();
+    told.sort_unstable();
+    assert_eq!(told, ["agent_started", "reconfigured", "server_started"]);
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.sent(), [(30, Signal::Term)], "the bot is no server, and the server was claude's");
+}
+
+#[test]
+fn what_nobody_followed_is_found_in_proc() {
+    let mut story = Story::new(Settings::default());
+    configure(&mut story, policy("[[agent]]\nname = 'bot'\nscript = '/srv/bot.py'"));
+    story.snapshot(vec![seen(40, 1, &["python3", "/srv/bot.py"], TERMINAL)]);
+    assert_eq!(story.told(), ["reconfigured", "agent_started"]);
+}
+
+#[test]
+fn rules_that_cannot_be_read_change_nothing() {
+    let mut story = Story::agent_with_server(Settings::default());
+    configure(&mut story, Policy { mode: Mode::Observe, ..policy("[[") });
+    assert_eq!(story.told(), [""; 0]);
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}

@@ -1,0 +1,42 @@
+//! What the engine judges by.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AlertRule, Mode};
+
+/// What the engine judges by. It may change while the daemon runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Whether to act.
+    pub mode: Mode,
+    /// From the owner's exit to the verdict.
+    #[serde(rename = "grace_ns", with = "nanoseconds")]
+    pub grace: Duration,
+    /// From SIGTERM to SIGKILL.
+    #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
+    pub term_timeout: Duration,
+    /// Whether servers of another user than their owner's may be ended.
+    pub other_uids: bool,
+    /// The rules of the configuration as TOML, empty without any.
+    pub rules: String,
+    /// Thresholds to be told of.
+    #[serde(default)]
+    pub alerts: Vec<AlertRule>,
+}
+
+/// Durations as whole nanoseconds.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
