@@ -48,6 +48,9 @@ pub enum Verb {
     /// End orphans now, and what else is asked for
     #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
+    /// Have the running daemon read its configuration again
+    #[command(long_about = help::LONG_RELOAD)]
+    Reload(Reload),
     /// Show past runs, orphans and what was freed, from the daemon's store
     #[command(long_about = help::LONG_HISTORY)]
     History(History),
@@ -79,7 +82,7 @@ pub enum Verb {
 }
 
 /// The flags of `orphand run`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   sudo orphand run                                   text on a terminal, JSON into a pipe
   sudo orphand run --observe | jq .event             judge, never signal
@@ -180,6 +183,23 @@ pub struct Status {
     /// Measure proportional memory, too (slow: 10 us for each resident megabyte)
     #[arg(long)]
     pub pss: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand reload`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand config check && sudo orphand reload
+  sudo orphand reload --json | jq .later               what takes effect at the next start only")]
+pub struct Reload {
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

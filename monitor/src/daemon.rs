@@ -7,6 +7,7 @@
 
 mod answers;
 pub mod memory;
+pub mod reload;
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -43,6 +44,8 @@ const DRAIN: Duration = Duration::from_millis(20);
 pub struct Daemon {
     /// The core.
     pub engine: Engine,
+    /// The configuration in effect.
+    pub configuration: reload::Configuration,
     /// The rules, to know whose standard streams a look at /proc must read.
     pub rules: Rules,
     /// The kernel side, attached and self-tested.
@@ -83,6 +86,7 @@ impl Daemon {
     pub async fn run(mut self, early: Vec<ProcessEvent>) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+        let mut hangup = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
         let ring =
             self.kernel.as_fd().try_clone_to_owned().context("cannot duplicate the ring's descriptor")?;
         let ring = readable(ring).context("cannot wait for the kernel's records")?;
@@ -127,6 +131,7 @@ impl Daemon {
                 biased;
                 () = told(&mut terminate) => break,
                 () = told(&mut interrupt) => break,
+                () = told(&mut hangup) => drop(self.reload()?),
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
                 process = self.reaper.wait_any() => self.gone.push(process?),
                 expired = timer.expired() => expired?,
@@ -253,7 +258,10 @@ impl Daemon {
 /// One look at /proc from now on: the standard streams of servers and of what may launch one, the units of agents, and of all
 /// processes where rules name units.
 pub fn snapshot(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapshot, ProcfsError> {
-    let wired = |image: &_| matches!(rules.role(image), Role::Server { .. } | Role::Launcher | Role::Shell);
+    let wired = |image: &_| {
+        matches!(rules.role_but_for_exemption(image), Role::Server { .. } | Role::Launcher | Role::Shell)
+            || matches!(rules.role(image), Role::Launcher | Role::Shell)
+    };
     let mut snapshot = procfs.snapshot(clock::now(), wired)?;
     for process in &mut snapshot.processes {
         if rules.name_units() || matches!(rules.role(&process.image), Role::Agent { .. }) {

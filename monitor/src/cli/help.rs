@@ -44,6 +44,11 @@ pub(super) const LONG_HISTORY: &str = "Show past runs, orphans and what was free
 
 A line for each run of an agent: what it left behind, what was ended, what that gave back; then the orphans \
 that are still there or made trouble, and the latest of the rest. Works beside a running daemon and without one.";
+pub(super) const LONG_RELOAD: &str = "Have the running daemon read its configuration again
+
+The same as SIGHUP, but it tells what became of it. A configuration with a mistake changes nothing: the old one stays in effect, \
+the line says why, and the status is 1. Rules hold for what is followed already, too. What is open at the start (addresses, \
+sockets, the store, the ring) takes effect at the next one; that is told.";
 pub(super) const LONG_DOCTOR: &str = "Check the kernel, our rights, and the units that host agents
 
 Looks at our rights, the kernel, the state directory and the daemon. Where none runs it loads the kernel programs as the \

@@ -158,6 +158,7 @@ fn a_page_for_every_verb() {
         "orphand-history.1",
         "orphand-man.1",
         "orphand-reap.1",
+        "orphand-reload.1",
         "orphand-replay.1",
         "orphand-run.1",
         "orphand-scan.1",

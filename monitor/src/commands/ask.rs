@@ -1,4 +1,4 @@
-//! `orphand status`.
+//! `orphand status` and `orphand reload`.
 
 use crate::{
     cli,
@@ -17,5 +17,22 @@ pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     let status = Client::new(socket).status(flags.pss)?;
     let paint = Paint::of(&std::io::stdout());
     super::print(&if flags.json { report::json(&status)? } else { table::render(&status, paint) })?;
+    Ok(ExitCode::Done)
+}
+
+/// Has the running daemon read its configuration again. What names the socket may be the very file with the mistake: then the
+/// default socket, or the one of the flag, is asked.
+pub fn reload(flags: &cli::Reload) -> anyhow::Result<ExitCode> {
+    let config = Config::load(flags.config.as_deref()).unwrap_or_default();
+    logging::start(config.log);
+    let socket = flags.socket.as_deref().unwrap_or(&config.socket);
+    let reloaded = Client::new(socket).reload()?;
+    super::print(&if flags.json {
+        report::json(&reloaded)?
+    } else if reloaded.later.is_empty() {
+        "Reloaded.\n".to_owned()
+    } else {
+        format!("Reloaded. {} changed: that takes effect at the next start.\n", reloaded.later.join(", "))
+    })?;
     Ok(ExitCode::Done)
 }

@@ -26,6 +26,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Tree(flags) => look::tree(&flags),
         Verb::Status(flags) => ask::status(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
+        Verb::Reload(flags) => ask::reload(&flags),
         Verb::History(flags) => history::history(&flags),
         Verb::Doctor(flags) => doctor::doctor(&flags),
         Verb::Replay(flags) => trace::replay(&flags),

@@ -9,7 +9,7 @@ use crate::{
     cli::{self, Format},
     clock,
     config::Config,
-    daemon::{Daemon, memory::Memory, ourselves},
+    daemon::{Daemon, memory::Memory, ourselves, reload::Configuration},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -87,9 +87,11 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let early = selftest::run(&mut kernel, selftest::command())?;
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
+    let configuration = configuration(flags, config);
     let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
     let daemon = Daemon {
         engine: Engine::new(settings),
+        configuration,
         rules,
         kernel,
         procfs,
@@ -108,6 +110,12 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         gone: Vec::new(),
     };
     daemon.run(early).await
+}
+
+/// The configuration, and how it is read again: with the same flags.
+fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
+    let flags = flags.clone();
+    Configuration { config: config.clone(), load: Box::new(move || effective(&flags)) }
 }
 
 /// What the daemon says of itself whenever it is asked.

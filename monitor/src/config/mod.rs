@@ -103,7 +103,7 @@ pub struct Config {
 
 /// The top-level keys.
 #[rustfmt::skip]
-const KEYS: &[&str] = &[
+pub(crate) const KEYS: &[&str] = &[
     "observe", "grace", "term_timeout", "other_uids", "setsid", "ring_size", "log",
     "listen", "socket", "socket_group", "state_dir",
     "exempt", "multiplexer", "server", "agent", "steward", "launcher", "alert",

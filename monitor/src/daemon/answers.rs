@@ -15,6 +15,7 @@ impl Daemon {
         match query {
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Plan(request, reply) => drop(reply.send(self.engine.plan(&request))),
+            Query::Reload(reply) => drop(reply.send(self.reload()?)),
             // Nobody is told of it any more: then it is not done either.
             Query::Reap(_, reply) if reply.is_closed() => {}
             Query::Reap(request, reply) => {

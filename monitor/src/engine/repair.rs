@@ -85,8 +85,12 @@ impl Engine {
             }
         }
         let old = node.image.as_deref();
-        let same = old.is_some_and(|i| base(&i.exe) == base(&seen.image.exe));
         let rules = &self.settings.rules;
+        // The kernel's record names the file that was asked for, /proc the one that a link led to (python3, python3.11).
+        let same = old.is_some_and(|i| {
+            base(&i.exe) == base(&seen.image.exe)
+                || (i.argv == seen.image.argv && rules.role(i) == rules.role(&seen.image))
+        });
         let matters = matches!(rules.role(&seen.image), Role::Agent { .. } | Role::Server { .. });
         let was = old.is_some_and(|i| matches!(rules.role(i), Role::Agent { .. } | Role::Server { .. }));
         // A title written over argv is no exec; another program is, and so is one that matters now.

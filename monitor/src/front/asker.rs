@@ -20,7 +20,8 @@ use super::Query;
 use crate::{
     host::Proc,
     model::{
-        History, HistoryQuery, Planned, ProcessId, ProcessView, ReapRequest, Report, ServerReport, Status,
+        History, HistoryQuery, Planned, ProcessId, ProcessView, ReapRequest, Reloaded, Report, ServerReport,
+        Status,
     },
     probe::Sampler,
     store::{StoreError, history},
@@ -87,6 +88,11 @@ impl Asker {
     /// Ends them.
     pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, AskError> {
         self.ask(|reply| Query::Reap(request, reply)).await
+    }
+
+    /// Has the configuration read again.
+    pub async fn reload(&self) -> Result<Result<Reloaded, String>, AskError> {
+        self.ask(Query::Reload).await
     }
 
     /// What the store tells, through a read-only connection of its own: the loop knows nothing of it.

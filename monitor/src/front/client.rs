@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::protocol::{self, Answer, Ask};
-use crate::model::{History, HistoryQuery, Planned, ReapRequest, Status};
+use crate::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
 /// How long the daemon may be silent.
 const PATIENCE: Duration = Duration::from_secs(65);
@@ -92,6 +92,14 @@ impl Client {
     pub fn history(&self, query: HistoryQuery) -> Result<History, ClientError> {
         match self.ask(&Ask::History { query })? {
             Answer::History { history } => Ok(*history),
+            other => Err(self.nonsense(&other)),
+        }
+    }
+
+    /// Has it read its configuration again.
+    pub fn reload(&self) -> Result<Reloaded, ClientError> {
+        match self.ask(&Ask::Reload)? {
+            Answer::Reloaded { reloaded } => Ok(reloaded),
             other => Err(self.nonsense(&other)),
         }
     }

@@ -114,6 +114,13 @@ async fn past(query: HistoryQuery, asker: &Asker) -> Answer {
 async fn answer(ask: Ask, asker: &Asker) -> Answer {
     let answer = match ask {
         Ask::History { query } => return past(query, asker).await,
+        Ask::Reload => {
+            return match asker.reload().await {
+                Ok(Ok(reloaded)) => Answer::Reloaded { reloaded },
+                Ok(Err(why)) => error(&why),
+                Err(why) => error(&why),
+            };
+        }
         Ask::Status { pss } => {
             asker.status(pss).await.map(|status| Answer::Status { status: Box::new(status) })
         }

@@ -25,7 +25,7 @@ pub use self::asker::{AskError, Asker, measure};
 use self::{peer::Peers, socket::ControlSocket};
 use crate::{
     host::{HostError, Proc},
-    model::{Planned, ReapRequest, Status},
+    model::{Planned, ReapRequest, Reloaded, Status},
     sink::metrics::Metrics,
 };
 
@@ -41,6 +41,8 @@ pub enum Query {
     Plan(ReapRequest, oneshot::Sender<Vec<Planned>>),
     /// End them. The answer says which that were when it began. Not done if nobody waits for the answer any more.
     Reap(ReapRequest, oneshot::Sender<Vec<Planned>>),
+    /// Read the configuration again; the error is one line, and the old one stays.
+    Reload(oneshot::Sender<Result<Reloaded, String>>),
 }
 
 /// Why nothing can be served.

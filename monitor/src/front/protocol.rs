@@ -5,12 +5,13 @@
 //! {"version":1,"ask":"plan","request":{"agent":"claude","generation":3}}
 //! {"version":1,"ask":"reap","request":{"servers":["1234@229468"]}}
 //! {"version":1,"ask":"history","query":{"since":"2026-11-20T00:00:00Z","agent":"claude"}}
+//! {"version":1,"ask":"reload"}
 //! {"version":1,"answer":"error","error":"..."}
 //! ```
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{History, HistoryQuery, Planned, ReapRequest, Status};
+use crate::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
 /// The version of this protocol.
 pub const VERSION: u32 = 1;
@@ -38,6 +39,8 @@ pub enum Ask {
         /// Which.
         request: ReapRequest,
     },
+    /// Read the configuration again.
+    Reload,
     /// What the store tells.
     History {
         /// Of what.
@@ -58,6 +61,11 @@ pub enum Answer {
     Plan {
         /// The servers meant.
         planned: Vec<Planned>,
+    },
+    /// To [`Ask::Reload`].
+    Reloaded {
+        /// What became of it.
+        reloaded: Reloaded,
     },
     /// To [`Ask::History`].
     History {
@@ -121,6 +129,7 @@ mod tests {
             Ask::Status { pss: true },
             Ask::Plan { request: request.clone() },
             Ask::Reap { request },
+            Ask::Reload,
             Ask::History { query },
         ] {
             let line = write(&ask).unwrap();

@@ -24,6 +24,9 @@ pub struct Status {
     pub term_timeout_ms: u64,
     /// Nanoseconds since the daemon's `ready`.
     pub up_ns: u64,
+    /// Why the configuration that is on disk is not in effect, since a reload was refused; absent while all is well.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub config_error: Option<String>,
     /// Why it cannot vouch for what it says; empty while it can.
     pub blind: Vec<String>,
     /// Agents, servers, orphans, runs, with memory measured now.
@@ -38,6 +41,13 @@ pub struct Status {
     pub resyncs: u64,
     /// Lines dropped by sink, since the start.
     pub sink_dropped: BTreeMap<String, u64>,
+}
+
+/// A configuration was read again and is in effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// Keys that were changed and take effect at the next start only.
+    pub later: Vec<String>,
 }
 
 /// Which servers to end.

@@ -23,7 +23,7 @@ mod unit;
 
 pub use alert::{ALERT_KEYS, AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
-pub use control::{Planned, ReapRequest, Status};
+pub use control::{Planned, ReapRequest, Reloaded, Status};
 pub use event::{ExitStatus, ProcessEvent};
 pub use exchange::{
     About, Answer, Effect, Holder, Input, Losses, Memory, ProcessFacts, ServerFacts, Signal, SignalError,

@@ -35,6 +35,11 @@ pub fn render(status: &Status, paint: Paint) -> String {
         status.pid,
         text::count(status.processes, "process", "processes"),
     );
+    if let Some(why) = &status.config_error {
+        let why = format!("The configuration was not reloaded: {}", text::sanitise(why));
+        out.push_str(&paint.text(paint::WARNING, why));
+        out.push('\n');
+    }
     for why in &status.blind {
         let why = format!("Blind: {}", text::sanitise(why));
         out.push_str(&paint.text(paint::ALARM, why));

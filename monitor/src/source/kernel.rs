@@ -5,6 +5,7 @@
 //! [`KernelSource::losses`]. For the daemon and the self-test only.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
 };
@@ -83,6 +84,7 @@ impl Produced {
 /// The attached programs, their ring and their maps. Dropping it detaches them.
 pub struct KernelSource {
     ring: RingBuf<MapData>,
+    candidates: HashMap<MapData, [u8; COMM_LEN], u32>,
     members: HashMap<MapData, u32, Member>,
     anchors: HashMap<MapData, u32, u32>,
     idle: Array<MapData, u32>,
@@ -125,11 +127,11 @@ impl KernelSource {
 
         let mut candidates = HashMap::<_, [u8; COMM_LEN], u32>::try_from(take(&mut programs, "CANDIDATES")?)?;
         for candidate in &options.candidates {
-            let when = if candidate.needs_wire { Rule::NeedsWire } else { Rule::Always };
-            candidates.insert(comm(&candidate.comm), when as u32, 0)?;
+            candidates.insert(comm(&candidate.comm), when(candidate), 0)?;
         }
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
         let mut source = Self {
+            candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
             members: HashMap::try_from(take(&mut programs, "MEMBERS")?)?,
             anchors: HashMap::try_from(take(&mut programs, "ANCHORS")?)?,
@@ -144,6 +146,19 @@ impl KernelSource {
         source.hooks = attach::attach(&mut source.programs, options.setsid)?;
         monitor_common::trim_heap();
         Ok(source)
+    }
+
+    /// Whose execs are reported from now on.
+    pub fn set_candidates(&mut self, wanted: &[Candidate]) -> Result<(), KernelError> {
+        for candidate in wanted {
+            self.candidates.insert(comm(&candidate.comm), when(candidate), 0)?;
+        }
+        let wanted: BTreeSet<_> = wanted.iter().map(|candidate| comm(&candidate.comm)).collect();
+        let known: Vec<_> = self.candidates.keys().collect::<Result<_, _>>()?;
+        for comm in known.into_iter().filter(|comm| !wanted.contains(comm)) {
+            absent_is_fine(self.candidates.remove(&comm))?;
+        }
+        Ok(())
     }
 
     /// The hooks in use.
@@ -274,6 +289,12 @@ impl AsRawFd for KernelSource {
 
 fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {
     programs.take_map(name).ok_or(KernelError::Object(name))
+}
+
+/// When a candidate's exec is worth a report.
+fn when(candidate: &Candidate) -> u32 {
+    let rule = if candidate.needs_wire { Rule::NeedsWire } else { Rule::Always };
+    rule as u32
 }
 
 /// As `task_struct::comm` keeps it: at most 15 bytes, padded with NULs.

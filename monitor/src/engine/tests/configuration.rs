@@ -167,3 +167,22 @@ fn rules_that_cannot_be_read_change_nothing() {
     story.pass_secs(10);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
+
+/// /proc names the file behind a link: that is no other program.
+#[test]
+fn a_look_at_proc_does_not_take_a_server_apart() {
+    const PYTHON: &[&str] = &["/usr/bin/python3", "/srv/precious_mcp_server.py"];
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, super::story::CLAUDE, TERMINAL);
+    story.fork(20, 30);
+    story.exec(30, 20, PYTHON, WIRE);
+    story.told();
+    configure(&mut story, policy(&exempt("script = '/srv/precious_mcp_server.py'")));
+    let mut server = seen(30, 20, PYTHON, [crate::model::Stdio::Closed; 3]);
+    server.image.exe = "/usr/bin/python3.11".to_owned();
+    story.snapshot(vec![seen(20, 10, super::story::CLAUDE, TERMINAL), server]);
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared exempt_rule"));
+    assert_eq!(story.sent(), []);
+}

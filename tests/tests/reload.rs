@@ -1,0 +1,198 @@
+//! The configuration changes while the daemon runs, and thresholds, with real processes.
+
+use std::{fs, rc::Rc};
+
+use anyhow::{Result, ensure};
+use rustix::process::Signal;
+use serde_json::Value;
+use tests::{Daemon, Launch, Part, Scene, output, scene};
+
+fn with(s: &Scene, config: &str) -> Result<Rc<Daemon>> {
+    s.daemon_with(&Launch { config: config.to_owned(), ..Launch::default() })
+}
+
+/// Writes another configuration where the daemon looks for it.
+fn write(daemon: &Daemon, config: &str) -> Result<()> {
+    let file = daemon.socket().with_file_name("config.toml");
+    Ok(fs::write(file, config)?)
+}
+
+/// What `orphand reload` said, and its status.
+fn reload(daemon: &Daemon, args: &[&str]) -> Result<(Option<i32>, String)> {
+    let said = output(daemon.verb(&["reload"])?.args(args))?;
+    let text = [said.stdout, said.stderr].concat();
+    Ok((said.status.code(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Has a new configuration in effect.
+fn apply(daemon: &Daemon, config: &str) -> Result<()> {
+    write(daemon, config)?;
+    let (code, said) = reload(daemon, &[])?;
+    ensure!((code, said.as_str()) == (Some(0), "Reloaded.\n"), "{code:?}: {said}");
+    Ok(())
+}
+
+/// A file with a mistake changes nothing, and says so where it was asked for, in the log and in `status`.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_bad_file_keeps_the_old_one() -> Result<()> {
+    scene(|s| {
+        let daemon = with(s, "")?;
+        write(&daemon, "observe = true\n[[exemt]]\nname = \"x\"\n")?;
+        let (code, said) = reload(&daemon, &[])?;
+        ensure!(code == Some(1) && said.lines().count() == 1, "{code:?}: {said}");
+        for part in ["config.toml:2:", "did you mean \"exempt\"?", "the old configuration stays in effect"] {
+            ensure!(said.contains(part), "no {part}: {said}");
+            ensure!(daemon.log().contains(part), "no {part} in the log: {}", daemon.log());
+        }
+        let error =
+            |daemon: &Daemon| Ok::<_, anyhow::Error>(daemon.ask(&["status"])?["config_error"].clone());
+        ensure!(
+            error(&daemon)?.as_str().is_some_and(|e| e.contains("config.toml:2:")),
+            "{}",
+            error(&daemon)?
+        );
+        // It still acts.
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server"))?;
+        agent.kill()?;
+        daemon.reaped(&[server.id])?;
+        apply(&daemon, "")?;
+        ensure!(error(&daemon)? == Value::Null, "{}", error(&daemon)?);
+        Ok(())
+    })
+}
+
+/// SIGHUP does the same; who was only looked at is ended once the daemon may.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn observation_ends_by_sighup() -> Result<()> {
+    scene(|s| {
+        let daemon = with(s, "observe = true")?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server"))?;
+        agent.kill()?;
+        daemon.wait_for("orphan_spared", server.id)?;
+        write(&daemon, "observe = false")?;
+        daemon.signal(Signal::HUP)?;
+        daemon.wait("reconfigured", |e| e.kind() == "reconfigured" && e["mode"] == "reap")?;
+        daemon.wait_for("orphan_reaped", server.id)?;
+        ensure!(daemon.ask(&["status"])?["mode"] == "reap", "status does not know");
+        Ok(())
+    })
+}
+
+/// Rules hold for what runs already, and the kernel side reports what only the new ones know.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn rules_hold_for_what_runs_already() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::new("inventory", "server").wire("pipe"))?;
+        let bot = s.start(&Part::new("mybot", "bot").wire("null"))?;
+        s.mark(&daemon)?;
+        let known = |id| daemon.events().iter().any(|e| e.has(id) || e.is_agent("agent_started", id));
+        ensure!(!known(server.id) && !known(bot.id), "known before there is a rule");
+        apply(
+            &daemon,
+            "[[server]]\nname = \"inventory\"\nprogram = \"inventory\"\n[[agent]]\nname = \"mybot\"\nprogram = \"mybot\"\n",
+        )?;
+        daemon.wait_for("server_started", server.id)?;
+        daemon.wait("the bot", |e| e.is_agent("agent_started", bot.id))?;
+        let second = s.start(&Part::new("mybot", "second").wire("null"))?;
+        daemon.wait("the second bot", |e| e.is_agent("agent_started", second.id))?;
+        agent.kill()?;
+        daemon.reaped(&[server.id])?;
+        // Without the rule nobody reports a third one.
+        apply(&daemon, "")?;
+        let third = s.start(&Part::new("mybot", "third").wire("null"))?;
+        s.mark(&daemon)?;
+        ensure!(!known(third.id), "known although its rule is gone");
+        Ok(())
+    })
+}
+
+/// What is exempt from now on, its servers included, is left alone; its twin is ended.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn what_is_exempt_from_now_on_is_spared() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let precious = agent.start(&Part::new("precious-mcp-server", "precious").wire("pipe"))?;
+        let plain = agent.start(&Part::server("plain"))?;
+        let bot = s.start(&Part::new("gemini", "bot").wire("null"))?;
+        let of_bot = bot.start(&Part::server("of-bot"))?;
+        daemon.wait_for("server_started", of_bot.id)?;
+        let rule = |name| format!("[[exempt]]\nname = \"{name}\"\nprogram = \"{name}\"\n");
+        apply(&daemon, &[rule("precious-mcp-server"), rule("gemini")].concat())?;
+        let late = bot.start(&Part::server("late"))?;
+        agent.kill()?;
+        bot.kill()?;
+        daemon.reaped(&[plain.id])?;
+        for spared in [&precious, &of_bot, &late] {
+            let event = daemon.wait_for("orphan_spared", spared.id)?;
+            ensure!(event.list("guards") == ["exempt_rule"], "{}", event.line);
+            ensure!(spared.id.alive(), "{} is dead", spared.alias);
+        }
+        Ok(())
+    })
+}
+
+/// What is open since the start waits for the next one, and that is told.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn what_takes_effect_later_is_told() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        write(&daemon, "socket_group = \"root\"\ngrace = \"1m\"\n")?;
+        let (code, said) = reload(&daemon, &[])?;
+        ensure!(
+            code == Some(0) && said.contains("socket_group changed: that takes effect at the next start"),
+            "{said}"
+        );
+        let (_, said) = reload(&daemon, &["--json"])?;
+        ensure!(
+            serde_json::from_str::<Value>(&said)?["later"] == serde_json::json!([]),
+            "told twice: {said}"
+        );
+        Ok(())
+    })
+}
+
+/// A threshold is told when it is crossed and when it is not any more; a rule that nothing crosses is silent.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
+    scene(|s| {
+        let config = "observe = true\n\
+            [[alert]]\nname = \"leak\"\non = \"orphans\"\nabove = 1\nagent = \"claude\"\n\
+            [[alert]]\nname = \"fat\"\non = \"rss\"\nabove = \"1M\"\nagent = \"claude\"\n\
+            [[alert]]\nname = \"fast\"\non = \"rate\"\nabove = 1\nwithin = \"1h\"\nagent = \"claude\"\n\
+            [[alert]]\nname = \"never\"\non = \"orphans\"\nabove = 0\nagent = \"codex\"\n\
+            [[alert]]\nname = \"blind\"\non = \"blind\"\n";
+        let daemon = with(s, config)?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let servers = ["a", "b"]
+            .into_iter()
+            .map(|name| agent.start(&Part::server(name)))
+            .collect::<Result<Vec<_>>>()?;
+        agent.kill()?;
+        for (rule, value, limit) in [("leak", Some(2), 1), ("fat", None, 1 << 20), ("fast", Some(2), 1)] {
+            let alert = daemon.wait(rule, |e| e.kind() == "alert" && e["rule"] == rule)?;
+            ensure!(alert["limit"] == limit && alert["value"].as_u64() > Some(limit), "{}", alert.line);
+            ensure!(value.is_none_or(|value| alert["value"] == value), "{}", alert.line);
+        }
+        for server in &servers {
+            server.kill()?;
+        }
+        let resolved = daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == "leak")?;
+        ensure!(resolved["value"] == 1 && resolved["after_ms"].is_u64(), "{}", resolved.line);
+        daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == "fat")?;
+        s.mark(&daemon)?;
+        let told: Vec<_> = daemon.events().into_iter().filter(|e| e.kind().starts_with("alert")).collect();
+        ensure!(told.len() == 5, "{:?}", told.iter().map(|e| &e.line).collect::<Vec<_>>());
+        Ok(())
+    })
+}
