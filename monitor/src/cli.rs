@@ -3,6 +3,7 @@
 //! Every verb that is listed works. Flags are optional where the configuration file can say the same: flags
 //! beat the file, the file beats the defaults.
 
+mod config;
 mod help;
 pub mod pages;
 
@@ -11,8 +12,9 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValue};
 use clap_complete::Shell;
 
+pub use self::config::Config;
 use crate::{
-    config::{DEFAULT_PATH as CONFIG, Listen},
+    config::Listen,
     duration::{parse_duration, parse_period},
     model::{RingSize, SetsidHook},
 };
@@ -60,7 +62,7 @@ pub enum Verb {
     /// Run a recorded trace through the same engine
     #[command(long_about = help::LONG_REPLAY)]
     Replay(Replay),
-    /// Check or show the configuration
+    /// Check or show the configuration, or print one to begin with
     #[command(subcommand)]
     Config(Config),
     /// Print completions for a shell
@@ -70,13 +72,17 @@ pub enum Verb {
         /// The shell.
         shell: Shell,
     },
-    /// Print the manual page
+    /// Print a manual page
     #[command(after_help = "Examples:
   orphand man | man -l -
-  orphand man --dir /usr/local/share/man/man1     one page a verb")]
+  orphand man config | man -l -     every key of the configuration
+  orphand man --dir ./man           one page a verb, and orphand.toml.5")]
     Man {
-        /// Write the pages of all verbs into this directory instead
-        #[arg(long, value_name = "DIR")]
+        /// Which one
+        #[arg(value_name = "PAGE", default_value = "orphand")]
+        page: pages::Page,
+        /// Write all pages into this directory instead
+        #[arg(long, value_name = "DIR", conflicts_with = "page")]
         dir: Option<PathBuf>,
     },
 }
@@ -306,33 +312,6 @@ pub struct Replay {
     /// How events are written [default: text on a terminal, else json]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-}
-
-/// The verbs of `orphand config`.
-#[derive(Debug, Subcommand)]
-pub enum Config {
-    /// Check a configuration file; an error names file, line and key
-    #[command(after_help = "Example:
-  orphand config check ./config.toml")]
-    Check {
-        /// The file.
-        #[arg(value_name = "FILE", default_value = CONFIG)]
-        file: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the configuration in effect, defaults included
-    #[command(after_help = "Example:
-  orphand config show --json")]
-    Show {
-        /// The configuration [default: /etc/orphand/config.toml, if it is there]
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
-        /// Print JSON instead of TOML
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// How events are written.

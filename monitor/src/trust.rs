@@ -52,10 +52,35 @@ pub enum Distrust {
         /// What is there.
         path: PathBuf,
     },
+    /// It is something else.
+    #[error("{} is no directory", path.display())]
+    NoDirectory {
+        /// What is there.
+        path: PathBuf,
+    },
 }
 
 /// Checks that nobody but root and the user `own` can change what the file at `path` says, or which file that is. Follows links.
 pub fn check(path: &Path, own: u32) -> Result<(), Distrust> {
+    let (at, found) = follow(path, own)?;
+    if found.is_file() { Ok(()) } else { Err(Distrust::NoFile { path: at }) }
+}
+
+/// Checks that nobody but root and the user `own` can put a file into the directory at `path`, or which directory that is. Follows
+/// links.
+pub fn check_directory(path: &Path, own: u32) -> Result<(), Distrust> {
+    let (at, found) = follow(path, own)?;
+    let mode = found.mode() & 0o7777;
+    match found.is_dir() {
+        // The sticky bit keeps what is there, and lets others add.
+        true if mode & OTHERS_WRITE != 0 => Err(Distrust::Writable { path: at, mode }),
+        true => Ok(()),
+        false => Err(Distrust::NoDirectory { path: at }),
+    }
+}
+
+/// Judges every step of the way; where it leads, and what is there.
+fn follow(path: &Path, own: u32) -> Result<(PathBuf, Metadata), Distrust> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|source| Distrust::Unseen { path: path.into(), source })?;
     let mut todo = parts(&absolute);
@@ -89,7 +114,8 @@ pub fn check(path: &Path, own: u32) -> Result<(), Distrust> {
         judge(&next, &found, own)?;
         at = next;
     }
-    if look(&at)?.is_file() { Ok(()) } else { Err(Distrust::NoFile { path: at }) }
+    let found = look(&at)?;
+    Ok((at, found))
 }
 
 fn look(path: &Path) -> Result<Metadata, Distrust> {
@@ -193,6 +219,22 @@ mod tests {
         assert!(matches!(check(&dir, own()), Err(Distrust::NoFile { .. })));
         assert!(matches!(check(&top.path().join("none"), own()), Err(Distrust::Unseen { .. })));
         assert!(matches!(check(&file.join("below"), own()), Err(Distrust::Unseen { .. })));
+    }
+
+    #[test]
+    fn a_directory_that_others_may_add_to_is_refused() {
+        let (top, dir, file) = scene();
+        check_directory(&dir, own()).unwrap();
+        for bits in [0o775, 0o757, 0o1777] {
+            mode(&dir, bits);
+            assert!(
+                matches!(check_directory(&dir, own()), Err(Distrust::Writable { path, mode }) if path == dir && mode == bits)
+            );
+        }
+        mode(&dir, 0o755);
+        symlink(&dir, top.path().join("link")).unwrap();
+        check_directory(&top.path().join("link"), own()).unwrap();
+        assert!(matches!(check_directory(&file, own()), Err(Distrust::NoDirectory { .. })));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Command, CommandFactory};
+use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::{
     Man,
@@ -14,6 +14,17 @@ use clap_mangen::{
 };
 
 use super::Cli;
+
+mod config;
+
+/// A page that can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Page {
+    /// orphand(1)
+    Orphand,
+    /// orphand.toml(5), the configuration
+    Config,
+}
 
 /// What the exit codes mean.
 const EXIT_STATUS: [(&str, &str); 4] = [
@@ -31,8 +42,15 @@ const ENVIRONMENT: [(&str, &str); 2] = [
     ("NO_COLOR", "No colours, if set to anything."),
 ];
 
-const FILES: [(&str, &str); 3] = [
-    (crate::config::DEFAULT_PATH, "The configuration; the built-in defaults hold where it is absent."),
+const FILES: [(&str, &str); 4] = [
+    (
+        crate::config::DEFAULT_PATH,
+        "The configuration, see orphand.toml(5); the built-in defaults hold where it is absent.",
+    ),
+    (
+        "/etc/orphand/conf.d/*.toml",
+        "Further files of it, in the order of their names; later ones beat earlier ones.",
+    ),
     (
         "/var/lib/orphand/orphand.db",
         "What outlives the daemon: runs and their numbers, orphans, what was freed.",
@@ -58,26 +76,33 @@ pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&script)
 }
 
-/// Writes the manual page of `orphand` itself.
-pub fn man(out: &mut dyn Write) -> io::Result<()> {
+/// Writes a manual page.
+pub fn man(which: Page, out: &mut dyn Write) -> io::Result<()> {
+    if which == Page::Config {
+        return config::page(out);
+    }
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     page("orphand", command, out)
 }
 
-/// Writes a page for `orphand` and one for each verb into `dir`; returns how many.
+/// Writes a page for `orphand`, one for each verb and that of the configuration into `dir`; returns how many.
 pub fn man_pages(dir: &Path) -> Result<usize, PageError> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut pages = vec![("orphand".to_owned(), command.clone())];
     collect(&command, "orphand", &mut pages);
-    for (name, command) in &pages {
-        let path = dir.join(format!("{name}.1"));
+    let write = |name: &str, make: &dyn Fn(&mut Vec<u8>) -> io::Result<()>| {
+        let path = dir.join(name);
         let mut text = Vec::new();
-        let written = page(name, command.clone(), &mut text).and_then(|()| fs::write(&path, text));
-        written.map_err(|source| PageError { path, source })?;
+        let written = make(&mut text).and_then(|()| fs::write(&path, text));
+        written.map_err(|source| PageError { path, source })
+    };
+    for (name, command) in &pages {
+        write(&format!("{name}.1"), &|text| page(name, command.clone(), text))?;
     }
-    Ok(pages.len())
+    write(config::NAME, &|text| config::page(text))?;
+    Ok(pages.len() + 1)
 }
 
 fn collect(command: &Command, name: &str, pages: &mut Vec<(String, Command)>) {

@@ -55,13 +55,24 @@ fn every_verb_is_there_and_no_other() {
         "config check",
         "config check f --json",
         "config show --json",
+        "config show --origin --config f",
+        "config default",
         "completions bash",
         "man",
+        "man config",
         "man --dir d",
     ] {
         parse(&format!("orphand {line}")).unwrap();
     }
-    let wrong = ["history --since 10", "run --listen 9477", "run --hook x", "reap --generation x", "replay"];
+    let wrong = [
+        "history --since 10",
+        "run --listen 9477",
+        "run --hook x",
+        "reap --generation x",
+        "replay",
+        "config show --origin --json",
+        "man config --dir d",
+    ];
     for line in wrong {
         let error = parse(&format!("orphand {line}")).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{line}");
@@ -133,9 +144,28 @@ fn format_follows_the_terminal() {
 #[test]
 fn the_manual_page() {
     let mut page = Vec::new();
-    pages::man(&mut page).unwrap();
+    pages::man(pages::Page::Orphand, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
     assert!(page.contains(".SH \"EXIT STATUS\""));
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn the_manual_page_of_the_configuration() {
+    let mut page = Vec::new();
+    pages::man(pages::Page::Config, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let keys = crate::config::options::SECTIONS.iter().flat_map(|section| section.keys);
+    for key in keys {
+        let entry = format!(".TP\n\\fB{}\\fR\n", key.name.replace('-', "\\-"));
+        // The keys of rules are told once for all kinds of them.
+        let sections = crate::config::options::SECTIONS.iter();
+        let lists: std::collections::BTreeSet<_> = sections
+            .filter(|section| section.key(key.name).is_some())
+            .map(|section| section.keys.as_ptr())
+            .collect();
+        assert_eq!(page.matches(&entry).count(), lists.len(), "{}", key.name);
+    }
     insta::assert_snapshot!(page);
 }
 
@@ -152,6 +182,7 @@ fn a_page_for_every_verb() {
     let expected = [
         "orphand-completions.1",
         "orphand-config-check.1",
+        "orphand-config-default.1",
         "orphand-config-show.1",
         "orphand-config.1",
         "orphand-doctor.1",
@@ -165,6 +196,7 @@ fn a_page_for_every_verb() {
         "orphand-status.1",
         "orphand-tree.1",
         "orphand.1",
+        "orphand.toml.5",
     ];
     assert_eq!(names, expected);
     let error = pages::man_pages(std::path::Path::new("/nonexistent")).unwrap_err().to_string();

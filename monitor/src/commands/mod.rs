@@ -1,6 +1,7 @@
 //! The verbs, carried out.
 
 mod ask;
+mod config;
 mod doctor;
 mod history;
 mod look;
@@ -13,8 +14,7 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 
 use crate::{
-    cli::{self, Cli, Verb, pages},
-    config::Config,
+    cli::{Cli, Verb, pages},
     exit_code::ExitCode,
 };
 
@@ -30,44 +30,21 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::History(flags) => history::history(&flags),
         Verb::Doctor(flags) => doctor::doctor(&flags),
         Verb::Replay(flags) => trace::replay(&flags),
-        Verb::Config(verb) => config(verb),
+        Verb::Config(verb) => config::config(verb),
         Verb::Completions { shell } => {
             pages::completions(shell, &mut io::stdout()).context("cannot write the completions")?;
             Ok(ExitCode::Done)
         }
-        Verb::Man { dir: None } => {
-            pages::man(&mut io::stdout()).context("cannot write the manual page")?;
+        Verb::Man { dir: None, page } => {
+            pages::man(page, &mut io::stdout()).context("cannot write the manual page")?;
             Ok(ExitCode::Done)
         }
-        Verb::Man { dir: Some(dir) } => {
+        Verb::Man { dir: Some(dir), .. } => {
             let pages = pages::man_pages(&dir)?;
             print(&format!("wrote {pages} pages into {}\n", dir.display()))?;
             Ok(ExitCode::Done)
         }
     }
-}
-
-fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
-    match verb {
-        cli::Config::Check { file, json } => {
-            let config = Config::load(Some(&file))?;
-            let text = if json {
-                format!("{}\n", serde_json::json!({ "file": file, "valid": true, "config": config }))
-            } else {
-                format!("{}: valid\n", file.display())
-            };
-            print(&text)?;
-        }
-        cli::Config::Show { config, json } => {
-            let config = Config::load(config.as_deref())?;
-            print(&if json {
-                format!("{}\n", serde_json::to_string_pretty(&config)?)
-            } else {
-                config.render()
-            })?;
-        }
-    }
-    Ok(ExitCode::Done)
 }
 
 /// Writes a result to standard output. A reader that has seen enough (`| head`) is no failure.

@@ -1,140 +1,178 @@
-//! What is wrong with a configuration file, in one line that says where and what to do.
+//! What is wrong with a configuration, each mistake in one line that says where, what, and what to do.
+//!
+//! Invariant: what is shown has no line feed nor anything else that a terminal obeys, whatever is in the file.
 
 use std::{
-    io,
-    ops::Range,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use serde::Serialize;
 
-use super::KEYS;
-use crate::{model::ALERT_KEYS, recognise::RULE_KEYS};
+use crate::{sink::text::sanitise, trust::Distrust};
 
-/// Why there is no configuration.
+/// A mistake.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration {}: {error}", path.display())]
+    /// A file or directory cannot be read.
+    #[error("cannot read the configuration {}: {error}", shown(path))]
     Read {
-        /// The file.
+        /// What.
         path: PathBuf,
         /// Why.
         #[source]
         error: io::Error,
     },
     /// The file is no text.
-    #[error("cannot read the configuration {}: it is not UTF-8 text", path.display())]
+    #[error("cannot read the configuration {}: it is not UTF-8 text", shown(path))]
     Encoding {
         /// The file.
         path: PathBuf,
     },
-    /// The file says something that cannot be.
-    #[error("{}:{line}:{column}: {}{message}", path.display(), key.as_ref().map(|k| format!("{k}: ")).unwrap_or_default())]
-    Content {
+    /// It is a device, a pipe or the like.
+    #[error("cannot read the configuration {}: it is no regular file", shown(path))]
+    NoFile {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// Nobody writes as much.
+    #[error(
+        "cannot read the configuration {}: it is larger than {limit} bytes, more than any configuration needs",
+        shown(path)
+    )]
+    Size {
         /// The file.
         path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// In characters, from 1.
-        column: usize,
-        /// The key it is about, `grace` or `agent.program`.
-        key: Option<String>,
-        /// What is wrong, what to do.
-        message: String,
+        /// What would be read, in bytes.
+        limit: u64,
     },
+    /// Somebody else could change it, and we have rights that he has not.
+    #[error("will not act on the configuration {}: {}", shown(path), sanitise(&source.to_string()))]
+    Distrust {
+        /// The file, or the directory of further files.
+        path: PathBuf,
+        /// Why.
+        source: Distrust,
+    },
+    /// The file says something that cannot be.
+    #[error("{0}")]
+    Content(Box<Content>),
 }
 
-/// Line and column of a byte, both from 1.
-fn position(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before.get(line_start..).unwrap_or_default().chars().count() + 1)
+/// What a place in a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The place.
+    pub place: Place,
+    /// The key it is about, `grace` or `agent.program`; none if it is the text itself, or a key that does not exist.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// The known key that was probably meant.
+    pub near: Option<&'static str>,
+    /// A line that would be right.
+    pub example: Option<String>,
 }
 
-/// What the TOML reader or a value's type said.
-pub(super) fn content(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
-    let span = error.span().unwrap_or(0..0);
-    let (line, column) = position(text, span.start);
-    let key = DeTable::parse(text).ok().and_then(|table| key_at(table.get_ref(), &span));
-    ConfigError::Content { path: path.into(), line, column, key, message: one_line(error.message()) }
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
 }
 
-/// The key whose value the span lies in. The span of `[[agent]]` is the header alone, so what stands below is
-/// asked first.
-fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
-    let within = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
-    table.iter().find_map(|(key, value)| {
-        let name = key.get_ref();
-        let inner = match value.get_ref() {
-            DeValue::Array(items) => {
-                items.iter().filter_map(|item| item.get_ref().as_table()).find_map(|t| key_at(t, span))
-            }
-            DeValue::Table(table) => key_at(table, span),
-            _ => None,
-        };
-        match inner {
-            Some(inner) => Some(format!("{name}.{inner}")),
-            None => (within(value.span()) || within(key.span())).then(|| name.to_string()),
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", shown(&self.file), self.line, self.column)
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.place)?;
+        if let Some(key) = &self.key {
+            write!(f, "{}: ", sanitise(key))?;
         }
-    })
-}
-
-fn one_line(message: &str) -> String {
-    message.split('\n').map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(", ")
-}
-
-/// Refuses a key that does not exist, and tells the nearest that does. (serde would, without the second.)
-pub(super) fn unknown_key(text: &str, path: &Path) -> Result<(), ConfigError> {
-    // a text that is no TOML is refused by the reader proper
-    let Ok(table) = DeTable::parse(text) else { return Ok(()) };
-    let refuse = |key: &Spanned<std::borrow::Cow<'_, str>>, within: Option<&str>, known: &[&str]| {
-        let (line, column) = position(text, key.span().start);
-        let name = key.get_ref();
-        let place = within.map(|w| format!(" in [[{w}]]")).unwrap_or_default();
-        let advice = nearest(name, known).map_or_else(
-            || format!("known are {}", known.join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
-        ConfigError::Content {
-            path: path.into(),
-            line,
-            column,
-            key: None,
-            message: format!("unknown key \"{name}\"{place}: {advice}"),
-        }
-    };
-    // in the order of the text, so that the first mistake is told first
-    let mut unknown: Option<(usize, ConfigError)> = None;
-    let mut note = |at: usize, error: ConfigError| {
-        if unknown.as_ref().is_none_or(|(first, _)| at < *first) {
-            unknown = Some((at, error));
-        }
-    };
-    for (key, value) in table.get_ref() {
-        if !KEYS.contains(&key.get_ref().as_ref()) {
-            note(key.span().start, refuse(key, None, KEYS));
-            continue;
-        }
-        let DeValue::Array(items) = value.get_ref() else { continue };
-        for (rule_key, _) in items.iter().filter_map(|item| item.get_ref().as_table()).flatten() {
-            let known = if key.get_ref() == "alert" { ALERT_KEYS } else { RULE_KEYS };
-            if !known.contains(&rule_key.get_ref().as_ref()) {
-                note(rule_key.span().start, refuse(rule_key, Some(key.get_ref()), known));
-            }
+        write!(f, "{}", sanitise(&self.message))?;
+        match &self.example {
+            Some(example) if self.message.ends_with('?') => write!(f, " For example: {example}"),
+            Some(example) => write!(f, "; for example: {example}"),
+            None => Ok(()),
         }
     }
-    unknown.map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// The known key that was probably meant.
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let name = name.to_lowercase().replace('-', "_");
-    let distance = |key: &str| strsim::damerau_levenshtein(&name, key);
-    let near = known.iter().copied().min_by_key(|key| distance(key))?;
-    let begins = |key: &&str| name.len() >= 3 && (key.starts_with(&name) || name.starts_with(*key));
-    if distance(near) <= 1 + near.len() / 4 { Some(near) } else { known.iter().copied().find(begins) }
+impl ConfigError {
+    /// The file or directory that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Read { path, .. }
+            | Self::Encoding { path }
+            | Self::NoFile { path }
+            | Self::Size { path, .. }
+            | Self::Distrust { path, .. } => path,
+            Self::Content(content) => &content.place.file,
+        }
+    }
+
+    /// The place and what it says, if it is about the content.
+    pub fn content(&self) -> Option<&Content> {
+        match self {
+            Self::Content(content) => Some(content),
+            _ => None,
+        }
+    }
+}
+
+impl From<Content> for ConfigError {
+    fn from(content: Content) -> Self {
+        Self::Content(Box::new(content))
+    }
+}
+
+/// All mistakes of a configuration, at least one: in the order of the files, then of their lines.
+///
+/// It shows as one line, whose rest `orphand config check` tells.
+#[derive(Debug)]
+pub struct ConfigErrors {
+    first: ConfigError,
+    more: Vec<ConfigError>,
+    /// What was asked for, if it was not the default.
+    asked: Option<PathBuf>,
+}
+
+impl ConfigErrors {
+    /// None without a mistake. `asked` is the file that was named.
+    pub(super) fn new(all: Vec<ConfigError>, asked: Option<&Path>) -> Option<Self> {
+        let mut all = all.into_iter();
+        let first = all.next()?;
+        Some(Self { first, more: all.collect(), asked: asked.map(Path::to_owned) })
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first)?;
+        if self.more.is_empty() {
+            return Ok(());
+        }
+        let asked = self.asked.as_deref().map(|path| format!(" {}", shown(path))).unwrap_or_default();
+        write!(f, " (and {} more: `orphand config check{asked}` tells all)", self.more.len())
+    }
+}
+
+/// A path on one line.
+pub fn shown(path: &Path) -> String {
+    sanitise(&path.to_string_lossy()).into_owned()
 }

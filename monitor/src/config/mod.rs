@@ -1,5 +1,8 @@
-//! The configuration file: TOML, every key optional, an unknown or impossible one an error that names file,
-//! line, column and key. Flags beat the file, the file beats the defaults; the commands apply the flags.
+//! The configuration: TOML in one file and in `conf.d/*.toml` beside it, every key optional, an unknown or impossible one an
+//! error that names file, line, column and key. Later files beat earlier ones, flags beat the files, the files beat the
+//! defaults; the commands apply the flags.
+//!
+//! Only `files` reads; the rest is pure. What a key means is said once, in [`options`].
 //!
 //! ```
 //! # let text = r#"
@@ -22,18 +25,30 @@
 //! # monitor::config::Config::parse(text, "config.toml".as_ref()).unwrap();
 //! ```
 
+mod check;
 mod error;
+mod files;
 mod listen;
+mod loaded;
+mod nearest;
+mod notes;
+pub mod options;
+mod text;
+pub mod written;
 
 use std::{
-    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{error::ConfigError, listen::Listen};
+pub use self::{
+    check::{ENOUGH, Origins},
+    error::{ConfigError, ConfigErrors, Content, Place, shown},
+    listen::Listen,
+    loaded::Loaded,
+};
 use crate::{
     duration,
     model::{AlertRule, Mode, Policy, RingSize, SetsidHook},
@@ -101,14 +116,6 @@ pub struct Config {
     pub alert: Vec<AlertRule>,
 }
 
-/// The top-level keys.
-#[rustfmt::skip]
-pub(crate) const KEYS: &[&str] = &[
-    "observe", "grace", "term_timeout", "other_uids", "setsid", "ring_size", "log",
-    "listen", "socket", "socket_group", "state_dir",
-    "exempt", "multiplexer", "server", "agent", "steward", "launcher", "alert",
-];
-
 /// What is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -168,23 +175,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads `path`, or the default path. A missing file is an error only if it was asked for.
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let asked = path.unwrap_or(Path::new(DEFAULT_PATH));
-        match fs::read_to_string(asked) {
-            Ok(text) => Self::parse(&text, asked),
-            Err(error) if path.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(ConfigError::Encoding { path: asked.into() })
-            }
-            Err(error) => Err(ConfigError::Read { path: asked.into(), error }),
-        }
+    /// Reads `path`, or the default path, and `conf.d` beside it. A missing file is an error only if it was asked for. As root,
+    /// or with capabilities, a file that others may write is refused.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigErrors> {
+        Loaded::read(path).config
     }
 
     /// Reads `text`, which came from `path`.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        error::unknown_key(text, path)?;
-        toml::from_str(text).map_err(|e| error::content(&e, text, path))
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigErrors> {
+        Loaded::of_text(text, path).config
     }
 
     /// The effective configuration as TOML; reading it gives the same configuration.

@@ -5,15 +5,26 @@ use proptest::prelude::*;
 use super::*;
 use crate::{model::Image, recognise::Role};
 
-fn parse(text: &str) -> Result<Config, ConfigError> {
+mod files;
+mod merge;
+mod table;
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
     Config::parse(text, Path::new("/etc/orphand/config.toml"))
 }
 
-/// The one line that a user sees.
+/// The first line that a user sees, without its example, which must be one of the table's.
 fn told(text: &str) -> String {
-    let line = parse(text).expect_err("an error").to_string();
+    let errors = parse(text).expect_err("an error");
+    let line = errors.iter().next().unwrap().to_string();
     assert!(!line.contains('\n'), "{line:?} is one line");
-    line.strip_prefix("/etc/orphand/config.toml:").map(str::to_owned).unwrap_or(line)
+    let (line, example) = ["; for example: ", " For example: "]
+        .iter()
+        .find_map(|mark| line.split_once(mark))
+        .map_or((line.as_str(), None), |(line, example)| (line, Some(example)));
+    let of_keys = || options::SECTIONS.iter().flat_map(|section| section.keys).map(options::Key::example);
+    assert!(example.is_none_or(|example| of_keys().any(|known| known == example)), "{example:?}");
+    line.strip_prefix("/etc/orphand/config.toml:").unwrap_or(line).to_owned()
 }
 
 #[test]
@@ -166,7 +177,7 @@ fn errors_say_where_and_what_to_do() {
             "[[server]]\nname = \"x\"\nexe = 1",
             "3:7: server.exe: invalid type: integer `1`, expected a string",
         ),
-        ("agent = 1", "1:9: agent: invalid type: integer `1`, expected a sequence"),
+        ("agent = 1", "1:1: agent: a list of tables is meant: write [[agent]] and its keys below"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),
         ("log = \"info\" # ä\n= 2", "2:1: "),
@@ -183,43 +194,6 @@ fn errors_say_where_and_what_to_do() {
             assert_eq!(found, line, "for {text:?}");
         }
     }
-}
-
-#[test]
-fn files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.toml");
-    let error = Config::load(Some(&path)).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        format!("cannot read the configuration {}: No such file or directory (os error 2)", path.display())
-    );
-    fs::write(&path, "grace = \"3s\"\n").unwrap();
-    assert_eq!(Config::load(Some(&path)).unwrap().grace, Duration::from_secs(3));
-    fs::write(&path, b"grace = \"\xff\"\n").unwrap();
-    let error = Config::load(Some(&path)).unwrap_err().to_string();
-    assert_eq!(error, format!("cannot read the configuration {}: it is not UTF-8 text", path.display()));
-    let error = Config::load(Some(folder.path())).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        format!("cannot read the configuration {}: Is a directory (os error 21)", folder.path().display())
-    );
-}
-
-#[test]
-fn keys_are_those_of_the_structure() {
-    let all = parse(
-        "socket_group='a'\n[[exempt]]\nname='a'\nprogram='a'\n[[multiplexer]]\nname='a'\nprogram='a'\n[[server]]\nname='a'\nprogram='a'\n\
-         [[agent]]\nname='a'\nprogram='a'\n[[steward]]\nname='a'\nprogram='a'\n[[launcher]]\nname='a'\nprogram='a'\n\
-         [[alert]]\nname='a'\non='blind'\n",
-    )
-    .unwrap();
-    let table: toml::Table = toml::from_str(&all.render()).unwrap();
-    let mut keys: Vec<_> = table.keys().map(String::as_str).collect();
-    let mut known = KEYS.to_vec();
-    keys.sort_unstable();
-    known.sort_unstable();
-    assert_eq!(keys, known);
 }
 
 proptest! {

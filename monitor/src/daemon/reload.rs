@@ -107,7 +107,7 @@ mod tests {
             "term_timeout",
         ];
         let mut keys: Vec<&str> = applied.into_iter().chain(AT_THE_START).collect();
-        let mut known = crate::config::KEYS.to_vec();
+        let mut known = crate::config::options::names(crate::config::options::SECTIONS);
         keys.sort_unstable();
         known.sort_unstable();
         assert_eq!(keys, known);

@@ -112,9 +112,6 @@ struct Written {
 #[serde(transparent)]
 struct Time(#[serde(with = "crate::duration")] Duration);
 
-/// The keys of a rule.
-pub const ALERT_KEYS: &[&str] = &["name", "on", "above", "agent", "within", "for", "cooldown"];
-
 impl TryFrom<Written> for AlertRule {
     type Error = AlertRuleError;
 

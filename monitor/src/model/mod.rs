@@ -21,7 +21,7 @@ mod snapshot;
 mod time;
 mod unit;
 
-pub use alert::{ALERT_KEYS, AlertRule, AlertRuleError, Watched};
+pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Reloaded, Status};
 pub use event::{ExitStatus, ProcessEvent};

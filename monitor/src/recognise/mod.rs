@@ -18,7 +18,7 @@ mod tests;
 mod text;
 mod trades;
 
-pub(crate) use self::rule::{RULE_KEYS, not_agents};
+pub(crate) use self::rule::not_agents;
 pub use self::rule::{Rule, RuleBook, RuleError};
 use self::{
     agents::Work,

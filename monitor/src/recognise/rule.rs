@@ -66,10 +66,6 @@ pub struct Rule {
     reap: bool,
 }
 
-/// The keys of a rule, as they are written.
-pub(crate) const RULE_KEYS: &[&str] =
-    &["name", "program", "package", "module", "script", "exe", "args", "unit", "reap"];
-
 /// A rule as it is written in TOML.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

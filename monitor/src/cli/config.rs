@@ -1,0 +1,47 @@
+//! The verbs of `orphand config`, as users meet them.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// The verbs of `orphand config`.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Check the configuration: every mistake in a line with file, line and key
+    #[command(long_about = "Check the configuration: every mistake in a line with file, line and key
+
+Reads FILE and conf.d/*.toml beside it as the daemon does, and tells all that is wrong on standard error, what is allowed and \
+hardly meant on standard output. As root, or with capabilities, a file that others may write is a mistake. A file that is no TOML \
+tells that alone; of one file the first 100 mistakes are told. Ends with status 1 if anything is wrong.")]
+    #[command(after_help = "Examples:
+  orphand config check
+  orphand config check ./config.toml
+  orphand config check --json | jq -r '.errors[] | \"\\(.file):\\(.line) \\(.message)\"'")]
+    Check {
+        /// The file [default: /etc/orphand/config.toml, if it is there]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the configuration in effect, defaults included
+    #[command(after_help = "Examples:
+  orphand config show --origin
+  orphand config show --json | jq .grace")]
+    Show {
+        /// The configuration [default: /etc/orphand/config.toml, if it is there]
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Tell behind each value where it came from
+        #[arg(long, conflicts_with = "json")]
+        origin: bool,
+        /// Print JSON instead of TOML
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a configuration file with every key, commented out and explained
+    #[command(after_help = "Example:
+  orphand config default | sudo tee /etc/orphand/config.toml")]
+    Default,
+}

@@ -1,0 +1,93 @@
+//! `orphand config`: checks, shows and begins a configuration.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli,
+    config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, shown, written},
+    exit_code::ExitCode,
+};
+
+/// Carries out a verb of `orphand config`.
+pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
+    match verb {
+        cli::Config::Check { file, json } => return check(file.as_deref(), json),
+        cli::Config::Show { config, origin, json } => show(config.as_deref(), origin, json)?,
+        cli::Config::Default => super::print(&written::default_file())?,
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Tells all mistakes, and ends with 1 if there is one.
+fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
+    let loaded = Loaded::read(file);
+    super::print(&if json { report(file, &loaded) } else { text(&loaded) })?;
+    let Err(errors) = &loaded.config else { return Ok(ExitCode::Done) };
+    if !json {
+        errors.iter().for_each(|error| eprintln!("{error}"));
+    }
+    Ok(ExitCode::Failed)
+}
+
+/// The files in which nothing is wrong, and what is odd in them.
+fn text(loaded: &Loaded) -> String {
+    let errors = loaded.config.as_ref().err();
+    let wrong = |path: &Path| errors.is_some_and(|errors| errors.iter().any(|error| error.path() == path));
+    let valid =
+        loaded.files.iter().filter(|path| !wrong(path)).map(|path| format!("{}: valid\n", shown(path)));
+    let notes = loaded.notes.iter().map(|note| {
+        let key = note.key.as_deref().map(|key| format!("{key}: ")).unwrap_or_default();
+        format!("{}: note: {key}{}\n", note.place, note.message)
+    });
+    let mut text: String = valid.chain(notes).collect();
+    if text.is_empty() && errors.is_none() {
+        text = format!("there is no {DEFAULT_PATH}, nor conf.d/*.toml beside it: the defaults hold\n");
+    }
+    text
+}
+
+fn report(file: Option<&Path>, loaded: &Loaded) -> String {
+    let errors = loaded.config.as_ref().err();
+    let errors: Vec<_> = errors.into_iter().flat_map(ConfigErrors::iter).map(mistake).collect();
+    let report = json!({
+        "file": file.unwrap_or(Path::new(DEFAULT_PATH)).to_string_lossy(),
+        "valid": loaded.config.is_ok(),
+        "files": loaded.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
+        "errors": errors,
+        "notes": loaded.notes.iter().map(place).collect::<Vec<_>>(),
+        "config": loaded.config.as_ref().ok(),
+    });
+    format!("{report}\n")
+}
+
+/// A mistake as JSON: `message` says what is wrong, `text` is the whole line. What is not about the content has no line.
+fn mistake(error: &ConfigError) -> Value {
+    let mut said = error.content().map_or_else(
+        || json!({ "file": error.path().to_string_lossy(), "line": null, "column": null, "key": null, "message": error.to_string(), "near": null, "example": null }),
+        place,
+    );
+    if let Some(said) = said.as_object_mut() {
+        said.insert("text".to_owned(), error.to_string().into());
+    }
+    said
+}
+
+fn place(content: &Content) -> Value {
+    let Content { place, key, message, near, example } = content;
+    json!({
+        "file": place.file.to_string_lossy(), "line": place.line, "column": place.column,
+        "key": key, "message": message, "near": near, "example": example,
+    })
+}
+
+fn show(file: Option<&Path>, origin: bool, json: bool) -> anyhow::Result<()> {
+    let Loaded { config, origins, .. } = Loaded::read(file);
+    let config: Config = config?;
+    super::print(&match (json, origin) {
+        (true, _) => format!("{}\n", serde_json::to_string_pretty(&config)?),
+        (false, true) => written::with_origins(&config, &origins),
+        (false, false) => config.render(),
+    })
+}

@@ -1,0 +1,73 @@
+//! What came of reading the configuration: what it says, from which files, and what is wrong or odd.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Config, ConfigError, ConfigErrors, Content,
+    check::{self, Origins},
+    files::{self, Input},
+    notes,
+    options::SECTIONS,
+    text::Texts,
+};
+
+/// The configuration, and what is to be told about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The files that were read, in their order, those with mistakes included. Later ones beat earlier ones.
+    pub files: Vec<PathBuf>,
+    /// What they say together, or all that is wrong.
+    pub config: Result<Config, ConfigErrors>,
+    /// What is allowed and hardly meant. Empty if something is wrong.
+    pub notes: Vec<Content>,
+    /// Where each value came from; what is not here has its default. Empty if something is wrong.
+    pub origins: Origins,
+}
+
+impl Loaded {
+    /// As [`Config::load`] reads.
+    pub fn read(path: Option<&Path>) -> Self {
+        Self::of_inputs(files::inputs(path, files::guard()), path)
+    }
+
+    /// Reads `text`, which came from `path`.
+    pub(super) fn of_text(text: &str, path: &Path) -> Self {
+        let input = Input { path: path.into(), text: Some(text.to_owned()), errors: Vec::new() };
+        Self::of_inputs(vec![input], Some(path))
+    }
+
+    pub(super) fn of_inputs(inputs: Vec<Input>, asked: Option<&Path>) -> Self {
+        let mut texts = Texts::default();
+        let mut order = Vec::new();
+        let mut errors = Vec::new();
+        for Input { path, text, errors: wrong } in inputs {
+            order.push(path.clone());
+            errors.extend(wrong);
+            if let Some(text) = text {
+                texts.push(path, text);
+            }
+        }
+        let files = texts.paths().map(Path::to_owned).collect();
+        let read = check::read::<Config>(&texts, SECTIONS);
+        let (config, origins) = match read {
+            Ok((config, origins)) => (Some(config), origins),
+            Err(wrong) => {
+                errors.extend(wrong.into_iter().map(ConfigError::from));
+                (None, Origins::new())
+            }
+        };
+        // A stable sort: within a file what is wrong with it as a file comes first, then line by line.
+        errors.sort_by_key(|error| order.iter().position(|path| path == error.path()));
+        match (ConfigErrors::new(errors, asked), config) {
+            (None, Some(config)) => {
+                let notes = notes::notes(&config, &origins);
+                Self { files, config: Ok(config), notes, origins }
+            }
+            // Without a mistake there is a configuration.
+            (None, None) => Self { files, config: Ok(Config::default()), notes: Vec::new(), origins },
+            (Some(errors), _) => {
+                Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::new() }
+            }
+        }
+    }
+}

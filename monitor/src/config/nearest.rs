@@ -1,0 +1,42 @@
+//! Which key was meant by one that does not exist. Pure.
+
+use super::options::{self, Section};
+
+/// The nearest known key, if one is near, and what to tell. `within` is the table the unknown one stands in.
+pub(super) fn advice(
+    sections: &'static [Section],
+    name: &str,
+    within: Option<&'static Section>,
+) -> (Option<&'static str>, String) {
+    let top = options::top(sections);
+    let known: Vec<_> = match within {
+        Some(section) => section.keys.iter().map(|key| key.name).collect(),
+        None => options::names(sections),
+    };
+    // The header of a table ends what stands at the top: a frequent mistake.
+    if within.is_some() && (top.is_some_and(|top| top.key(name).is_some())) {
+        return (None, "it is a key of the top: write it above the first [table]".to_owned());
+    }
+    if let Some(near) = nearest(name, &known) {
+        return (Some(near), format!("did you mean \"{near}\"?"));
+    }
+    let mut elsewhere = sections.iter().filter(|section| section.key(name).is_some());
+    if let Some(section) = elsewhere.next() {
+        let others = if elsewhere.next().is_some() { " and other tables" } else { "" };
+        return (None, format!("it is a key of {}{others}: write it below such a line", section.header()));
+    }
+    (None, format!("known are {}", known.join(", ")))
+}
+
+/// The known key that was probably meant.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name: String = name.to_lowercase().replace('-', "_");
+    // Nobody meant a key by a long text, and to measure it takes time.
+    if name.chars().nth(64).is_some() {
+        return None;
+    }
+    let distance = |key: &str| strsim::damerau_levenshtein(&name, key);
+    let near = known.iter().copied().min_by_key(|key| distance(key))?;
+    let begins = |key: &&str| name.len() >= 3 && (key.starts_with(&name) || name.starts_with(*key));
+    if distance(near) <= 1 + near.len() / 4 { Some(near) } else { known.iter().copied().find(begins) }
+}

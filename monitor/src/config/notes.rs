@@ -1,0 +1,84 @@
+//! What a configuration may say and hardly means: told by `orphand config check`, no reason to refuse it. Pure.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{Config, Content, Origins, error::Place};
+use crate::recognise::Rule;
+
+/// What is odd, in no order that matters.
+pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
+    let mut notes = Vec::new();
+    let Config { exempt, multiplexer, server, agent, steward, launcher, .. } = config;
+    let kinds = [
+        ("exempt", exempt),
+        ("multiplexer", multiplexer),
+        ("server", server),
+        ("agent", agent),
+        ("steward", steward),
+        ("launcher", launcher),
+    ];
+    for (kind, rules) in kinds {
+        twins(kind, rules, origins, &mut notes);
+    }
+    for (key, path) in [("socket", &config.socket), ("state_dir", &config.state_dir)] {
+        relative(key, path, origins, &mut notes);
+    }
+    notes
+}
+
+/// The first rule of a kind that holds counts: one that looks for the same as an earlier one never does. Two that look for
+/// different things under one name cannot be told apart in events.
+fn twins(kind: &str, rules: &[Rule], origins: &Origins, notes: &mut Vec<Content>) {
+    let mut patterns: BTreeMap<String, usize> = BTreeMap::new();
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let place = |index: usize| origins.get(kind).and_then(|places| places.get(index)).cloned();
+    for (index, rule) in rules.iter().enumerate() {
+        let (same, named) = (patterns.get(&looks_for(rule)), names.get(rule.name()));
+        let said = match (same, named) {
+            (Some(first), _) => Some((
+                *first,
+                format!("rule \"{}\" never counts: an earlier rule looks for the same", rule.name()),
+            )),
+            (None, Some(first)) => Some((
+                *first,
+                format!("two rules are called \"{}\": events cannot tell which of them held", rule.name()),
+            )),
+            (None, None) => None,
+        };
+        if let (Some((first, message)), Some(here)) = (said, place(index)) {
+            let message = place(first)
+                .map_or_else(|| message.clone(), |first| format!("{message} ({})", other(&first, &here)));
+            notes.push(note(here, kind, message));
+        }
+        patterns.entry(looks_for(rule)).or_insert(index);
+        names.entry(rule.name()).or_insert(index);
+    }
+}
+
+/// A rule without its name.
+fn looks_for(rule: &Rule) -> String {
+    let mut table = toml::Table::try_from(rule).unwrap_or_default();
+    table.remove("name");
+    table.remove("reap");
+    table.to_string()
+}
+
+/// The place of the other one, without the file if that is the same.
+fn other(first: &Place, here: &Place) -> String {
+    if first.file == here.file { format!("line {}", first.line) } else { first.to_string() }
+}
+
+fn relative(key: &str, path: &Path, origins: &Origins, notes: &mut Vec<Content>) {
+    let place = origins.get(key).and_then(|places| places.first());
+    if let (true, Some(place)) = (path.is_relative(), place) {
+        let message = format!(
+            "\"{}\" depends on the directory orphand is started in: write it from / on",
+            path.display()
+        );
+        notes.push(note(place.clone(), key, message));
+    }
+}
+
+fn note(place: Place, key: &str, message: String) -> Content {
+    Content { place, key: Some(key.to_owned()), message, near: None, example: None }
+}

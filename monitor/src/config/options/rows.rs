@@ -1,0 +1,299 @@
+//! The rows of the table of options. Only [`super`] uses them.
+
+use super::{Key, Kind, Section};
+
+/// The whole configuration, in the order in which it is told.
+pub const SECTIONS: &[Section] = &[
+    Section { name: "", kind: Kind::Top, about: "The keys above every table.", keys: TOP, example: "" },
+    Section {
+        name: "exempt",
+        kind: Kind::List,
+        about: "What is left alone, with all that it starts: it is seen, judged and told, and never ended.",
+        keys: RULE,
+        example: "name = \"shared broker\"\npackage = \"@me/broker-mcp\"\n",
+    },
+    Section {
+        name: "multiplexer",
+        kind: Kind::List,
+        about: "Terminal multiplexers and the like: what lives in one is nobody's server. tmux, screen, zellij and others are known.",
+        keys: RULE,
+        example: "name = \"my-tmux\"\nprogram = \"my-tmux\"\n",
+    },
+    Section {
+        name: "server",
+        kind: Kind::List,
+        about: "MCP servers that no built-in rule knows. A rule alone ends nothing: a server is one only if its standard \
+                input is a pipe or socket that somebody made for it, an orphan only if that owner is gone.",
+        keys: RULE,
+        example: "name = \"inventory\"\nscript = \"inventory_server.py\"\n",
+    },
+    Section {
+        name: "agent",
+        kind: Kind::List,
+        about: "Agents that no built-in rule knows, by their program or by the systemd unit whose main process they are.",
+        keys: RULE,
+        example: "name = \"gateway\"\nunit = \"gateway.service\"\n",
+    },
+    Section {
+        name: "steward",
+        kind: Kind::List,
+        about: "Programs that start or adopt others by trade, such as init or sshd: never taken for an agent, neither by a \
+                built-in rule nor because they start a server.",
+        keys: RULE,
+        example: "name = \"site-runner\"\nprogram = \"site-runner\"\n",
+    },
+    Section {
+        name: "launcher",
+        kind: Kind::List,
+        about: "Programs that start another one on their own standard streams, such as npx or timeout: a link of a server's \
+                launch chain, not the owner of a server.",
+        keys: RULE,
+        example: "name = \"with-secrets\"\nprogram = \"with-secrets\"\n",
+    },
+    Section {
+        name: "alert",
+        kind: Kind::List,
+        about: "Thresholds to be told of: the event alert when one is crossed, alert_resolved when it is not any more.",
+        keys: ALERT,
+        example: "name = \"claude leaks\"\non = \"orphans\"\nabove = 10\nagent = \"claude\"\nfor = \"1m\"\n",
+    },
+];
+
+const TOP: &[Key] = &[
+    Key {
+        name: "observe",
+        form: "true or false",
+        default: Some("false"),
+        limits: "",
+        about: "Judge and tell, never send a signal. Begin with this on a host that matters.",
+        example: "true",
+    },
+    Key {
+        name: "grace",
+        form: "a duration",
+        default: Some("\"10s\""),
+        limits: "0s to 24h",
+        about: "How long a server may outlive its owner before it is judged. A well-behaved one ends within this time by \
+                itself, and nothing is done.",
+        example: "\"30s\"",
+    },
+    Key {
+        name: "term_timeout",
+        form: "a duration",
+        default: Some("\"5s\""),
+        limits: "0s to 24h",
+        about: "From SIGTERM to SIGKILL, for a server that is ended.",
+        example: "\"10s\"",
+    },
+    Key {
+        name: "other_uids",
+        form: "true or false",
+        default: Some("false"),
+        limits: "",
+        about: "Whether a server that runs as another user than its owner may be ended. If not, it is told and spared with \
+                the guard other_uid.",
+        example: "true",
+    },
+    Key {
+        name: "setsid",
+        form: "\"auto\", \"fentry\", \"tracepoint\" or \"none\"",
+        default: Some("\"auto\""),
+        limits: "",
+        about: "How the call setsid(2) is seen. fentry costs other system calls nothing, but not every kernel lets it load; \
+                tracepoint puts every system call of the host on a slower path; auto takes the first that works. With none \
+                the line server_detached may be missing, and verdicts are the same.",
+        example: "\"none\"",
+    },
+    Key {
+        name: "ring_size",
+        form: "a number",
+        default: Some("2097152"),
+        limits: "in bytes, a power of two from 4096 to 1073741824",
+        about: "The size of the ring between kernel and daemon. A larger one loses fewer records in a storm of processes, \
+                and counts as resident memory.",
+        example: "4194304",
+    },
+    Key {
+        name: "log",
+        form: "\"off\", \"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
+        default: Some("\"info\""),
+        limits: "",
+        about: "What is logged to standard error. The variable ORPHAND_LOG beats it.",
+        example: "\"debug\"",
+    },
+    Key {
+        name: "listen",
+        form: "\"ADDRESS:PORT\" or \"none\"",
+        default: Some("\"127.0.0.1:9477\""),
+        limits: "",
+        about: "Where metrics and health are served over HTTP; none serves nothing. There is no authentication: whoever can \
+                reach the address may read.",
+        example: "\"none\"",
+    },
+    Key {
+        name: "socket",
+        form: "a path",
+        default: Some("\"/run/orphand/control.sock\""),
+        limits: "",
+        about: "The control socket, which orphand status, tree, reap and history ask.",
+        example: "\"/run/orphand/other.sock\"",
+    },
+    Key {
+        name: "socket_group",
+        form: "the name of a group",
+        default: None,
+        limits: "",
+        about: "The group whose members may use the control socket, beside root and the daemon's own user. They can end \
+                what orphand may end, other users' servers included.",
+        example: "\"agents\"",
+    },
+    Key {
+        name: "state_dir",
+        form: "a path",
+        default: Some("\"/var/lib/orphand\""),
+        limits: "",
+        about: "The directory of the store: what is to be remembered over restarts. Only root and the daemon's user may \
+                write there.",
+        example: "\"/srv/orphand\"",
+    },
+];
+
+/// The keys of every kind of rule.
+const RULE: &[Key] = &[
+    Key {
+        name: "name",
+        form: "a text",
+        default: None,
+        limits: "1 to 64 printable characters",
+        about: "The name that events, tables and metrics show. Every rule has one.",
+        example: "\"inventory\"",
+    },
+    Key {
+        name: "program",
+        form: "a pattern",
+        default: None,
+        limits: "a name without folders",
+        about: "The name in program position: the executable, the script behind its interpreter (with or without \
+                extension), the command of npx, uvx or pnpm exec, the image of docker run -i. Not the name of an \
+                interpreter or shell: for what such a program runs there are script, module and package.",
+        example: "\"mybot\"",
+    },
+    Key {
+        name: "package",
+        form: "a pattern",
+        default: None,
+        limits: "",
+        about: "The package that the program belongs to, with or without scope, without version.",
+        example: "\"@me/broker-mcp\"",
+    },
+    Key {
+        name: "module",
+        form: "a pattern",
+        default: None,
+        limits: "",
+        about: "The module of python -m.",
+        example: "\"inventory.server\"",
+    },
+    Key {
+        name: "script",
+        form: "a pattern",
+        default: None,
+        limits: "",
+        about: "The script behind an interpreter as it was written on its command line, folders included.",
+        example: "\"/srv/tools/server.py\"",
+    },
+    Key {
+        name: "exe",
+        form: "a pattern",
+        default: None,
+        limits: "",
+        about: "The path of the executed file; of a script, that of its interpreter.",
+        example: "\"/opt/mybot/bin/*\"",
+    },
+    Key {
+        name: "args",
+        form: "a list of patterns",
+        default: None,
+        limits: "",
+        about: "The first arguments behind the program, one pattern each; what follows them does not matter.",
+        example: "[\"run\"]",
+    },
+    Key {
+        name: "unit",
+        form: "a pattern",
+        default: None,
+        limits: "the name of a service; [[agent]] only, and without any other pattern",
+        about: "A systemd unit: the agent is the main process of it, whatever that runs.",
+        example: "\"gateway@*.service\"",
+    },
+    Key {
+        name: "reap",
+        form: "true or false",
+        default: Some("false"),
+        limits: "[[agent]] only",
+        about: "Whether such an agent is to be ended when its unit, which was stopped or started anew since, left it \
+                behind. If not, that is told only.",
+        example: "true",
+    },
+];
+
+const ALERT: &[Key] = &[
+    Key {
+        name: "name",
+        form: "a text",
+        default: None,
+        limits: "always needed",
+        about: "Its name, told with every alert.",
+        example: "\"too many orphans\"",
+    },
+    Key {
+        name: "on",
+        form: "orphans, rss, rate, reap_failures or blind",
+        default: None,
+        limits: "always needed",
+        about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; processes of \
+                orphans that could not be ended within a time; or whether records of the kernel are lost and /proc has not been \
+                read again.",
+        example: "\"orphans\"",
+    },
+    Key {
+        name: "above",
+        form: "a number, for rss of bytes or with K, M, G or T (powers of 1024)",
+        default: None,
+        limits: "always needed but for blind, which has none",
+        about: "It is crossed by more than this.",
+        example: "10",
+    },
+    Key {
+        name: "agent",
+        form: "a text",
+        default: None,
+        limits: "not for blind",
+        about: "Only what is accounted to agents with this name, or to this systemd unit. Without it the whole host counts.",
+        example: "\"claude\"",
+    },
+    Key {
+        name: "within",
+        form: "a duration",
+        default: Some("\"1h\""),
+        limits: "above zero, at most a day; for rate and reap_failures only",
+        about: "How far it looks back.",
+        example: "\"10m\"",
+    },
+    Key {
+        name: "for",
+        form: "a duration",
+        default: Some("\"0s\""),
+        limits: "at most a day",
+        about: "How long it must stay crossed before it is told.",
+        example: "\"1m\"",
+    },
+    Key {
+        name: "cooldown",
+        form: "a duration",
+        default: Some("\"10m\""),
+        limits: "at most a day",
+        about: "From one alert of this rule to the next, at least. What comes and goes meanwhile is not told.",
+        example: "\"1h\"",
+    },
+];

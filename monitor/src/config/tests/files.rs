@@ -1,0 +1,194 @@
+//! Which files count, in which order, and which are refused.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
+
+use super::super::{files, *};
+
+/// A folder with these files in it; a name that ends in `/` is a directory.
+fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        if name.ends_with('/') {
+            fs::create_dir_all(path).unwrap();
+        } else {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+    }
+    folder
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// All that is wrong, without the folder's name.
+fn wrong(folder: &tempfile::TempDir, guard: Option<u32>) -> Vec<String> {
+    let asked = folder.path().join("config.toml");
+    let loaded = Loaded::of_inputs(files::inputs(Some(&asked), guard), Some(&asked));
+    let prefix = format!("{}/", folder.path().display());
+    loaded
+        .config
+        .err()
+        .iter()
+        .flat_map(ConfigErrors::iter)
+        .map(|e| e.to_string().replace(&prefix, ""))
+        .collect()
+}
+
+fn grace(folder: &tempfile::TempDir) -> Duration {
+    Config::load(Some(&folder.path().join("config.toml"))).unwrap().grace
+}
+
+#[test]
+fn an_asked_for_file_must_be_there_and_the_default_need_not() {
+    let empty = folder(&[]);
+    let none = "cannot read the configuration config.toml: No such file or directory (os error 2)";
+    assert_eq!(wrong(&empty, None), [none]);
+    let only_further = folder(&[("conf.d/a.toml", b"grace = \"1s\"")]);
+    assert_eq!(wrong(&only_further, None), [none]);
+    fs::write(only_further.path().join("config.toml"), "").unwrap();
+    assert_eq!(grace(&only_further), Duration::from_secs(1));
+    fs::remove_dir_all(only_further.path().join("conf.d")).unwrap();
+    assert_eq!(grace(&only_further), Duration::from_secs(10));
+}
+
+#[test]
+fn further_files_in_byte_order_and_only_those() {
+    let folder = folder(&[
+        ("config.toml", b"grace = \"1s\"\nlog = \"warn\""),
+        ("conf.d/10.toml", b"grace = \"3s\""),
+        ("conf.d/9.toml", b"grace = \"4s\""),
+        ("conf.d/B.toml", b"grace = \"5s\""),
+        ("conf.d/a.toml", b"grace = \"6s\"\r\nobserve = true\r\n"),
+        ("conf.d/z.toml~", b"no"),
+        ("conf.d/z.TOML", b"no"),
+        ("conf.d/.z.toml", b"no"),
+        ("conf.d/.z.toml.swp", b"no"),
+        ("conf.d/z.toml.dpkg-old", b"no"),
+        ("conf.d/toml", b"no"),
+        ("conf.d/empty.toml", b""),
+        ("conf.d/zz/", b""),
+    ]);
+    let asked = folder.path().join("config.toml");
+    let loaded = Loaded::read(Some(&asked));
+    let names: Vec<_> =
+        loaded.files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "config.toml",
+            "conf.d/10.toml",
+            "conf.d/9.toml",
+            "conf.d/B.toml",
+            "conf.d/a.toml",
+            "conf.d/empty.toml"
+        ]
+    );
+    let config = loaded.config.unwrap();
+    assert_eq!((config.grace, config.log, config.observe), (Duration::from_secs(6), LogLevel::Warn, true));
+    assert_eq!(loaded.origins["grace"][0].file, folder.path().join("conf.d/a.toml"));
+}
+
+#[test]
+fn every_file_that_cannot_be_read_is_told() {
+    let folder = folder(&[
+        ("config.toml", b"grace = \"\xff\""),
+        ("conf.d/a.toml/", b""),
+        ("conf.d/b.toml", &vec![b'#'; 10 << 20]),
+        ("conf.d/d.toml", b"graec = \"1s\""),
+    ]);
+    symlink("nowhere", folder.path().join("conf.d/c.toml")).unwrap();
+    let expected = [
+        "cannot read the configuration config.toml: it is not UTF-8 text",
+        "cannot read the configuration conf.d/a.toml: Is a directory (os error 21)",
+        "cannot read the configuration conf.d/b.toml: it is larger than 1048576 bytes, more than any configuration needs",
+        "cannot read the configuration conf.d/c.toml: No such file or directory (os error 2)",
+        "conf.d/d.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
+    ];
+    assert_eq!(wrong(&folder, None), expected);
+    assert_eq!(wrong(&folder, Some(rustix::process::geteuid().as_raw())), expected, "nothing is told twice");
+    let error = Config::load(Some(&folder.path().join("config.toml"))).unwrap_err().to_string();
+    let asked = folder.path().join("config.toml");
+    assert_eq!(
+        error,
+        format!(
+            "cannot read the configuration {0}: it is not UTF-8 text (and 4 more: `orphand config check {0}` tells all)",
+            asked.display()
+        )
+    );
+}
+
+#[test]
+fn what_is_no_file_keeps_nobody_waiting() {
+    let folder = folder(&[("config.toml", b""), ("conf.d/", b"")]);
+    let pipe = folder.path().join("conf.d/a.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    let no_file = "cannot read the configuration conf.d/a.toml: it is no regular file";
+    assert_eq!(wrong(&folder, None), [no_file]);
+    assert_eq!(wrong(&folder, Some(rustix::process::geteuid().as_raw())), [no_file]);
+    symlink("/dev/zero", folder.path().join("conf.d/b.toml")).unwrap();
+    assert_eq!(wrong(&folder, None)[1], "cannot read the configuration conf.d/b.toml: it is no regular file");
+}
+
+#[test]
+fn a_conf_d_that_is_no_directory() {
+    let folder = folder(&[("config.toml", b""), ("conf.d", b"")]);
+    assert_eq!(wrong(&folder, None), ["cannot read the configuration conf.d: Not a directory (os error 20)"]);
+    fs::remove_file(folder.path().join("conf.d")).unwrap();
+    symlink("nowhere", folder.path().join("conf.d")).unwrap();
+    assert_eq!(
+        wrong(&folder, None),
+        ["cannot read the configuration conf.d: No such file or directory (os error 2)"]
+    );
+}
+
+#[test]
+fn a_mark_of_the_byte_order_is_no_text() {
+    let marked = folder(&[("config.toml", b"\xef\xbb\xbfgrace = \"2s\"")]);
+    assert_eq!(grace(&marked), Duration::from_secs(2));
+    let wrong_key = folder(&[("config.toml", b"\xef\xbb\xbf  x = 1")]);
+    assert!(wrong(&wrong_key, None)[0].starts_with("config.toml:1:3: unknown key \"x\""));
+}
+
+#[test]
+fn with_rights_what_others_may_write_is_refused_and_told_beside_the_rest() {
+    let folder =
+        folder(&[("config.toml", b"graec = 1"), ("conf.d/a.toml", b"grace = 1"), ("conf.d/b.toml", b"")]);
+    let own = Some(rustix::process::geteuid().as_raw());
+    let [config, directory, a] =
+        ["config.toml", "conf.d", "conf.d/a.toml"].map(|name| folder.path().join(name));
+    let content = wrong(&folder, own);
+    assert_eq!(content.len(), 2, "{content:?}");
+    mode(&config, 0o664);
+    mode(&a, 0o646);
+    assert_eq!(wrong(&folder, None), content);
+    let refused = wrong(&folder, own);
+    assert_eq!(refused.len(), 4, "{refused:?}");
+    assert_eq!(
+        refused[0],
+        "will not act on the configuration config.toml: others may write config.toml (mode 0664): chmod go-w it"
+    );
+    assert_eq!(refused[1], content[0]);
+    assert!(refused[2].ends_with("others may write conf.d/a.toml (mode 0646): chmod go-w it"), "{refused:?}");
+    // The directory is told once, for itself, and not again for each file in it.
+    mode(&config, 0o644);
+    mode(&a, 0o644);
+    mode(&directory, 0o775);
+    let refused = wrong(&folder, own);
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert_eq!(
+        refused[1],
+        "will not act on the configuration conf.d: others may write conf.d (mode 0775): chmod go-w it"
+    );
+    // Who may add files need not change those that are there.
+    mode(&directory, 0o1777);
+    assert!(wrong(&folder, own)[1].contains("conf.d (mode 1777)"));
+    fs::remove_file(&a).unwrap();
+    fs::remove_file(directory.join("b.toml")).unwrap();
+    assert!(wrong(&folder, own)[1].contains("conf.d (mode 1777)"), "also when it is empty");
+}

@@ -1,0 +1,189 @@
+//! The table of options is true and complete.
+
+use std::cell::Cell;
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::super::{
+    options::{Key, Kind, SECTIONS, Section},
+    written::{default_file, with_origins},
+    *,
+};
+use crate::recognise::Rule;
+
+/// Asks a type for the names of its fields, and gives it nothing.
+struct Asked<'a>(&'a Cell<&'static [&'static str]>);
+
+impl<'de> Deserializer<'de> for Asked<'_> {
+    type Error = de::value::Error;
+
+    fn deserialize_any<V: de::Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        Err(de::Error::custom("it is no structure"))
+    }
+
+    fn deserialize_struct<V: de::Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Self::Error> {
+        self.0.set(fields);
+        Err(de::Error::custom("it was only asked"))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// The keys that serde knows of a type: a new field is one of them without anybody's doing.
+fn fields<'de, T: Deserialize<'de>>() -> Vec<&'static str> {
+    let fields = Cell::new(&[][..]);
+    let _ = T::deserialize(Asked(&fields));
+    let mut fields = fields.get().to_vec();
+    fields.sort_unstable();
+    fields
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names
+}
+
+/// The fields of the type that a section is read as. A new section needs a line here.
+fn fields_of(section: &Section) -> Vec<&'static str> {
+    match section.name {
+        "exempt" | "multiplexer" | "server" | "agent" | "steward" | "launcher" => fields::<Rule>(),
+        "alert" => fields::<AlertRule>(),
+        other => panic!("which type is [{other}] read as?"),
+    }
+}
+
+#[test]
+fn it_has_the_keys_that_are_read_and_no_others() {
+    assert_eq!(sorted(options::names(SECTIONS).into_iter()), fields::<Config>());
+    for section in SECTIONS.iter().filter(|section| section.kind != Kind::Top) {
+        assert_eq!(sorted(section.keys.iter().map(|key| key.name)), fields_of(section), "{}", section.name);
+    }
+    assert_eq!(SECTIONS.iter().filter(|section| section.kind == Kind::Top).count(), 1);
+    assert_eq!(SECTIONS[0].kind, Kind::Top);
+}
+
+#[test]
+fn it_has_the_defaults_that_hold() {
+    let defaults: toml::Table = toml::Table::try_from(Config::default()).unwrap();
+    let top = options::top(SECTIONS).unwrap();
+    for key in top.keys {
+        let told = key
+            .default
+            .map(|text| toml::from_str::<toml::Table>(&format!("x = {text}")).unwrap()["x"].clone());
+        assert_eq!(told.as_ref(), defaults.get(key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn every_row_is_filled_in_and_every_example_is_right() {
+    for section in SECTIONS {
+        assert!(section.about.ends_with('.'), "{}", section.name);
+        if section.kind != Kind::Top {
+            told_nothing(&section.example());
+        }
+        for key in section.keys {
+            let Key { name, form, about, .. } = key;
+            let sentences = about.matches(". ").count() + 1;
+            assert!(!form.is_empty() && about.ends_with('.') && (1..=4).contains(&sentences), "{name}");
+            if section.kind == Kind::Top {
+                let read = parsed(&key.example());
+                assert_ne!(read.unwrap(), Config::default(), "{name}: its example is its default");
+                continue;
+            }
+            // With what else it takes to make a rule of it.
+            let others = [
+                "",
+                "name = \"x\"\n",
+                "program = \"x\"\n",
+                "name = \"x\"\nprogram = \"x\"\n",
+                "name = \"x\"\nabove = 1\n",
+                "name = \"x\"\non = \"orphans\"\n",
+                "on = \"orphans\"\nabove = 1\n",
+                "name = \"x\"\non = \"rate\"\nabove = 1\n",
+            ];
+            let fits =
+                |others: &&str| parsed(&format!("{}\n{others}{}", section.header(), key.example())).is_ok();
+            // A row is shared by all kinds of rules, and says where it does not hold.
+            assert!(
+                others.iter().any(fits) || (section.name != "agent" && key.limits.contains("[[agent]] only")),
+                "{name}"
+            );
+        }
+    }
+}
+
+fn parsed(text: &str) -> Result<Config, ConfigErrors> {
+    Config::parse(text, Path::new("x.toml"))
+}
+
+/// It is read, and nothing about it is odd.
+fn told_nothing(text: &str) -> Config {
+    let loaded = Loaded::of_text(text, Path::new("x.toml"));
+    assert_eq!(loaded.notes, []);
+    loaded.config.unwrap()
+}
+
+/// The lines of the default file that begin with `#` and what `counts` accepts, without the `#`.
+fn taken_in(counts: impl Fn(&str) -> bool) -> String {
+    let file = default_file();
+    let lines = file.lines().map(|line| match line.strip_prefix('#') {
+        Some(rest) if counts(rest) => rest,
+        _ => line,
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_default_file_says_nothing_and_its_lines_are_the_defaults() {
+    assert_eq!(told_nothing(&default_file()), Config::default());
+    let text = taken_in(|rest| !rest.is_empty() && !rest.starts_with(' '));
+    assert_eq!(told_nothing(&text), Config::default());
+    let keys = toml::from_str::<toml::Table>(&text).unwrap().len();
+    assert_eq!(keys, options::top(SECTIONS).unwrap().keys.iter().filter(|key| key.default.is_some()).count());
+}
+
+#[test]
+fn its_examples_can_be_taken_in_too() {
+    let text = taken_in(|rest| rest.starts_with("     ") || !rest.is_empty() && !rest.starts_with(' '));
+    let config = told_nothing(&text);
+    let table = toml::Table::try_from(&config).unwrap();
+    assert_eq!(sorted(table.keys().map(String::as_str)), fields::<Config>());
+    insta::assert_snapshot!(default_file());
+}
+
+/// docs/operations.md has the tables, as they are; with `INSTA_UPDATE=always` they are put there.
+#[test]
+fn the_documentation_has_them() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("<!-- config:begin -->\n").unwrap();
+    let (block, after) = rest.split_once("<!-- config:end -->").unwrap();
+    let wanted = written::documentation();
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always") {
+        let page = format!("{before}<!-- config:begin -->\n{wanted}<!-- config:end -->{after}");
+        return std::fs::write(path, page).unwrap();
+    }
+    assert_eq!(block, wanted, "INSTA_UPDATE=always puts it there");
+}
+
+#[test]
+fn where_each_value_came_from() {
+    let loaded = Loaded::of_text(
+        "grace = \"1s\"\n[[agent]]\nname = \"a\"\nunit = \"a.service\"\n",
+        Path::new("x.toml"),
+    );
+    let config = loaded.config.unwrap();
+    let text = with_origins(&config, &loaded.origins);
+    assert_eq!(parsed(&text).unwrap(), config);
+    assert!(text.starts_with("observe = false  # default\ngrace = \"1s\"  # x.toml:1\n"), "{text}");
+    assert!(text.ends_with("\n[[agent]]  # x.toml:2\nname = \"a\"\nunit = \"a.service\"\n"), "{text}");
+}

@@ -1,0 +1,159 @@
+//! The configuration written down: the commented default file, and the effective one with the origin of each value. Pure.
+
+use std::fmt::Write as _;
+
+use super::{
+    Config, Origins, Place,
+    options::{Key, Kind, SECTIONS, Section},
+};
+
+/// In characters, as wide as a terminal.
+const WIDTH: usize = 100;
+
+const HEAD: [&str; 2] = [
+    "The configuration of orphand: /etc/orphand/config.toml, and conf.d/*.toml beside it, which beat it. orphand.toml(5) \
+     explains it: `orphand man config | man -l -`. `orphand config check` checks it.",
+    "A line that begins with # and no space is a default: take the # away, and change it. A line that begins with # and five \
+     spaces is an example.",
+];
+
+const RULES: &str = "The tables below are lists of rules: each may be there as often as wanted. A rule holds if each of its keys \
+                     holds; in a pattern * stands for any text, ? for any character. The keys of a rule:";
+
+/// The commented default file: with each default taken in it is the default configuration.
+pub fn default_file() -> String {
+    let mut out = String::new();
+    let mut first_rules = true;
+    for text in HEAD {
+        comment(text, &mut out);
+        out.push_str("#\n");
+    }
+    for section in SECTIONS {
+        match section.kind {
+            Kind::Top => section.keys.iter().for_each(|key| top_key(key, &mut out)),
+            Kind::Table | Kind::List => {
+                if section.is_rules() && std::mem::take(&mut first_rules) {
+                    out.push('\n');
+                    comment(RULES, &mut out);
+                    keys_below(section, &mut out);
+                }
+                table(section, &mut out);
+            }
+        }
+    }
+    out
+}
+
+fn top_key(key: &Key, out: &mut String) {
+    out.push('\n');
+    comment(&format!("{} Value: {}.", key.about, key.value()), out);
+    match key.default {
+        // Writing to a string cannot fail.
+        Some(default) => {
+            let _ = writeln!(out, "#{} = {default}", key.name);
+        }
+        None => example(&key.example(), out),
+    }
+}
+
+fn table(section: &Section, out: &mut String) {
+    out.push('\n');
+    comment(section.about, out);
+    if !section.is_rules() {
+        keys_below(section, out);
+    }
+    example(&section.example(), out);
+}
+
+fn keys_below(section: &Section, out: &mut String) {
+    for key in section.keys {
+        let default = key.default.map(|value| format!(" Default: {value}.")).unwrap_or_default();
+        comment(&format!("- {}: {} Value: {}.{default}", key.name, key.about, key.value()), out);
+    }
+}
+
+fn example(lines: &str, out: &mut String) {
+    for line in lines.lines() {
+        let _ = writeln!(out, "#     {line}");
+    }
+}
+
+/// Prose in lines of comment.
+fn comment(text: &str, out: &mut String) {
+    let mut line = String::from("#");
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(out, "{line}");
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+/// The effective configuration as TOML, each value with a comment that tells where it came from.
+pub fn with_origins(config: &Config, origins: &Origins) -> String {
+    let mut out = String::new();
+    // It cannot fail, as in `Config::render`.
+    let table = toml::Table::try_from(config).unwrap_or_default();
+    let from = |place: Option<&Place>| match place {
+        Some(place) => format!("# {}:{}", super::shown(&place.file), place.line),
+        None => "# default".to_owned(),
+    };
+    let place = |key: &str, index: usize| origins.get(key).and_then(|places| places.get(index));
+    // Values first: what stands below a header belongs to it.
+    for section in SECTIONS {
+        match (section.kind, table.get(section.name)) {
+            (Kind::Top, _) => {
+                for key in section.keys {
+                    let Some(value) = table.get(key.name) else { continue };
+                    let _ = writeln!(out, "{} = {value}  {}", key.name, from(place(key.name, 0)));
+                }
+            }
+            (Kind::Table, Some(toml::Value::Table(below))) => {
+                let _ = writeln!(out, "\n{}", section.header());
+                for (name, value) in below {
+                    let origin = from(place(&format!("{}.{name}", section.name), 0));
+                    let _ = writeln!(out, "{name} = {value}  {origin}");
+                }
+            }
+            (Kind::List, Some(toml::Value::Array(items))) => {
+                for (index, item) in items.iter().enumerate() {
+                    let _ = writeln!(out, "\n{}  {}", section.header(), from(place(section.name, index)));
+                    let below = item.as_table().into_iter().flatten();
+                    below.for_each(|(name, value)| {
+                        let _ = writeln!(out, "{name} = {value}");
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The tables of sections and keys for the documentation, in Markdown.
+pub fn documentation() -> String {
+    let mut out = String::from("| key | value | default |\n|---|---|---|\n");
+    for section in SECTIONS.iter().filter(|section| !section.is_rules()) {
+        let place =
+            if section.kind == Kind::Top { String::new() } else { format!("`{}` ", section.header()) };
+        keys(&place, section, &mut out);
+    }
+    out.push_str("\n| rules in | are for |\n|---|---|\n");
+    let rules = || SECTIONS.iter().filter(|section| section.is_rules());
+    for section in rules() {
+        let _ = writeln!(out, "| `{}` | {} |", section.header(), section.about);
+    }
+    out.push_str("\n| key of a rule | value | default |\n|---|---|---|\n");
+    rules().take(1).for_each(|section| keys("", section, &mut out));
+    out
+}
+
+fn keys(place: &str, section: &Section, out: &mut String) {
+    for key in section.keys {
+        let default = key.default.map(|value| format!("`{value}` ")).unwrap_or_default();
+        let _ = writeln!(out, "| {place}`{}` | {} | {default}|", key.name, key.value());
+    }
+}
