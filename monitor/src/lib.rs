@@ -19,6 +19,8 @@ pub mod instance;
 pub mod lineage;
 pub mod logging;
 pub mod model;
+pub mod notify;
+pub mod privilege;
 pub mod probe;
 pub mod readable;
 pub mod recognise;

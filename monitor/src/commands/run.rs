@@ -16,6 +16,8 @@ use crate::{
     instance::Instance,
     logging,
     model::Status,
+    notify::Notify,
+    privilege::{self, Later},
     probe::Probe,
     sink::{
         self,
@@ -90,6 +92,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
+    give_up(&mut kernel, config)?;
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
     let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
@@ -104,6 +107,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         memory,
         knowledge,
         metrics,
+        notify: Notify::from_environment(clock::now()),
         queries,
         standing: standing(config),
         ready_at: None,
@@ -113,6 +117,17 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         gone: Vec::new(),
     };
     daemon.run(early).await
+}
+
+/// Gives up what only the start took. No other thread may have been started before: it would keep all.
+fn give_up(kernel: &mut KernelSource, config: &Config) -> anyhow::Result<()> {
+    // Its parent may belong to somebody else.
+    Memory::prepare(&config.state_dir);
+    // Whoever starts programs as another user asks for that here.
+    let later = Later { other_users: false };
+    let kept = privilege::drop_to(later, || kernel.works())?;
+    tracing::info!("capabilities that stay: {}", kept.in_words());
+    Ok(())
 }
 
 /// What the daemon says of itself whenever it is asked.
