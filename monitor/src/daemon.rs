@@ -29,7 +29,7 @@ use crate::{
     probe::Probe,
     readable::readable,
     recognise::{Role, Rules},
-    sink::{metrics::Metrics, outlet::Outlet, reaper::Reaper, text},
+    sink::{metrics::Metrics, outlets::Outlets, reaper::Reaper, text},
     source::{
         kernel::KernelSource,
         procfs::{Procfs, ProcfsError},
@@ -55,7 +55,7 @@ pub struct Daemon {
     /// Sends signals.
     pub reaper: Reaper,
     /// Tells the world.
-    pub stream: Outlet,
+    pub stream: Outlets,
     /// What must outlive us.
     pub memory: memory::Memory,
     /// What earlier daemons knew, until the engine has been told.

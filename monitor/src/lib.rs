@@ -16,6 +16,7 @@ pub mod exit_code;
 pub mod front;
 pub mod host;
 pub mod instance;
+pub mod journal;
 pub mod lineage;
 pub mod logging;
 pub mod model;

@@ -82,7 +82,8 @@ impl Notify {
 
     fn tell(&self, states: &[NotifyState<'_>]) {
         let Some(socket) = &self.socket else { return };
-        let message: String = states.iter().map(|state| format!("{state}\n")).collect();
+        let lines: Vec<String> = states.iter().map(ToString::to_string).collect();
+        let message = format!("{}\n", lines.join("\n"));
         if let Err(error) = send(socket, message.as_bytes()) {
             tracing::warn!("cannot tell the service manager at {}: {error}", socket.display());
         }

@@ -29,7 +29,7 @@ const NAMES: [(CapabilitySet, &str); 7] = [
 /// What must stay beyond what watching itself needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Later {
-    /// To start a program as another user: CAP_SETUID and CAP_SETGID.
+    /// To start a program as another user: `CAP_SETUID` and `CAP_SETGID`.
     pub other_users: bool,
 }
 
@@ -74,7 +74,7 @@ fn names(set: CapabilitySet) -> String {
 }
 
 /// Gives up all but what is needed from here on. `works` does what the daemon will do with its maps: where that takes
-/// CAP_BPF (the kernel says, before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), it stays.
+/// `CAP_BPF` (the kernel says, before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), it stays.
 pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, PrivilegeError> {
     let had = capabilities(None).map_err(failed("read our capabilities"))?;
     // First, while CAP_SETPCAP is there. Without it (a service) the bounding set stays as the service manager made it; then

@@ -14,6 +14,7 @@ use crate::{
     exit_code::ExitCode,
     front::Front,
     instance::Instance,
+    journal::{self, Journal},
     logging,
     model::Status,
     notify::Notify,
@@ -22,8 +23,10 @@ use crate::{
     sink::{
         self,
         human::Text,
+        journal::Entries,
         metrics::Metrics,
         outlet::{self, Outlet},
+        outlets::Outlets,
         paint::Paint,
         reaper::Reaper,
         stream::Json,
@@ -156,10 +159,35 @@ fn header(settings: &Settings, wall: Wall, config: String) -> Header {
     }
 }
 
-fn stream(format: Option<Format>, wall: Wall, grace: Duration) -> anyhow::Result<Outlet> {
-    let format = format_of(format, wall, grace);
-    Outlet::start("stream", io::stdout(), format, outlet::QUEUE)
-        .context("cannot start the writer of the stream")
+/// To standard output, and to the journal where standard error leads there. What would be in the journal twice is there once: as
+/// entries, unless lines were asked for.
+fn stream(asked: Option<Format>, wall: Wall, grace: Duration) -> anyhow::Result<Outlets> {
+    let ways = ways(journal::is_at(io::stdout()), journal::is_at(io::stderr()), asked.is_some());
+    let mut outlets = Outlets::default();
+    if ways.lines {
+        let format = format_of(asked, wall, grace);
+        let outlet = Outlet::start("stream", io::stdout(), format, outlet::QUEUE);
+        outlets.add(outlet.context("cannot start the writer of the stream")?);
+    }
+    if ways.entries {
+        let journal = Journal::open(true).context("cannot open a way to the journal")?;
+        let outlet = Outlet::start("journal", journal, Entries::new(wall, grace), outlet::QUEUE);
+        outlets.add(outlet.context("cannot start the writer of the journal")?);
+    }
+    Ok(outlets)
+}
+
+/// Which ways events take.
+#[derive(Debug, PartialEq, Eq)]
+struct Ways {
+    lines: bool,
+    entries: bool,
+}
+
+/// `out`, `error`: whether these streams lead to the journal. `asked`: whether lines of a format were asked for.
+const fn ways(out: bool, error: bool, asked: bool) -> Ways {
+    let entries = error && !(out && asked);
+    Ways { lines: !(out && entries), entries }
 }
 
 /// The way to write the stream that was asked for; text on a terminal, JSON to a program.
@@ -168,6 +196,27 @@ pub(super) fn format_of(format: Option<Format>, wall: Wall, grace: Duration) -> 
         Format::Json => Box::new(Json::new(wall)),
         Format::Text => {
             Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()), grace))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_in_the_journal_once() {
+        let (lines, entries) = (Ways { lines: true, entries: false }, Ways { lines: false, entries: true });
+        let both = Ways { lines: true, entries: true };
+        // As systemd starts it, and with --format.
+        assert_eq!(ways(true, true, false), entries);
+        assert_eq!(ways(true, true, true), lines);
+        // A pipe or a file beside the journal.
+        assert_eq!(ways(false, true, false), both);
+        assert_eq!(ways(false, true, true), both);
+        for asked in [false, true] {
+            assert_eq!(ways(false, false, asked), lines);
+            assert_eq!(ways(true, false, asked), lines);
         }
     }
 }

@@ -39,6 +39,13 @@ impl Text {
         Self { wall, zone, paint, grace, day: None }
     }
 
+    /// The sentence alone, without time and columns: `reaped: notes of claude #3 ended by SIGTERM in 42 ms, 197 MB freed`.
+    pub fn plain(&self, notice: &Notice) -> String {
+        let Sentence { word, line, more, .. } = self.sentence(notice);
+        let more = more.map(|more| format!("; {more}")).unwrap_or_default();
+        format!("{word}: {line}{more}")
+    }
+
     fn name(&self, name: &str) -> String {
         self.paint.text(paint::NAME, text::sanitise(name))
     }
@@ -257,4 +264,4 @@ fn stays_because(guards: &[Guard]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
