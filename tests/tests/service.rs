@@ -234,3 +234,55 @@ fn journald(s: &Scene) -> Result<Identity> {
     let is = |one: &Identity| one.argv().first().is_some_and(|program| program.ends_with("systemd-journald"));
     s.members().into_iter().find(is).context("no journald")
 }
+
+/// A daemon of root's gives up the rest, too, and can still reap; what it runs gets nothing.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn root_keeps_no_more_than_it_needs() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        all_are(daemon.id, "CapEff", KEPT)?;
+        // Held back for the sockets of containers, which are in network namespaces of their own.
+        all_are(daemon.id, "CapPrm", KEPT | 1 << 21)?;
+        for set in ["CapInh", "CapBnd", "CapAmb"] {
+            all_are(daemon.id, set, 0)?;
+        }
+        let agent = s.start(&Part::new("home-made-starter", "starter"))?;
+        let agent = agent.start(&Part::agent("agent").uid(tests::USER))?;
+        let pipe = agent.start(&Part::server("pipe"))?;
+        let deaf = agent.start(&Part::server("deaf").wire("socket"))?;
+        deaf.act("ignore_term")?;
+        agent.kill()?;
+        daemon.reaped(&[pipe.id])?;
+        let reaped = daemon.reaped(&[deaf.id])?;
+        ensure!(reaped["signal"] == "KILL", "{}", reaped.line);
+        Ok(())
+    })
+}
+
+/// A daemon that was started by hand holds the lock, and the service does not take it away, neither by its start nor by its end.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_service_gives_way_to_a_daemon_that_is_there() -> Result<()> {
+    scene(|s| {
+        let install = install(s, CONFIG)?;
+        install.drop_in("once", "Restart=no")?;
+        let log = fs::File::create(s.folder().join("by-hand.log"))?;
+        let mut command = s.command("/usr/bin/nsenter")?;
+        command.args(["-t", &install.manager.pid.to_string(), "-m", "--", "/usr/bin/orphand", "run", "--format", "json"]);
+        command.stdout(log.try_clone()?).stderr(log).stdin(std::process::Stdio::null());
+        let by_hand = s.spawn(&mut command)?;
+        let said = || fs::read_to_string(s.folder().join("by-hand.log")).unwrap_or_default();
+        within("it is ready", || said().contains("\"ready\"").then_some(())).with_context(said)?;
+        ensure!(install.systemctl(&["start", UNIT]).is_err(), "two daemons watch");
+        let why = format!("another orphand is running on this host (pid {})", by_hand.pid);
+        let entries = install.journal(&["PRIORITY=3"])?;
+        let told = entries.iter().any(|e| e["MESSAGE"].as_str().is_some_and(|m| m.contains(&why)));
+        ensure!(told, "{why}: {}", install.account());
+        // It was removed with the directory if the unit took that with it: then the next one would find no lock.
+        ensure!(install.systemctl(&["start", UNIT]).is_err(), "the lock is gone, and two daemons watch");
+        by_hand.signal(Signal::TERM)?;
+        by_hand.wait_gone()?;
+        install.start().map(drop)
+    })
+}
