@@ -23,13 +23,14 @@ use crate::{
     engine::Engine,
     front::Query,
     model::{
-        Answer, BootTime, Effect, Input, Knowledge, Losses, ProcessEvent, ProcessId, SignalError, Snapshot,
-        Status,
+        Answer, BootTime, Effect, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId, SignalError,
+        Snapshot, Status,
     },
+    notify::Notify,
     probe::Probe,
     readable::readable,
     recognise::{Role, Rules},
-    sink::{metrics::Metrics, outlet::Outlet, reaper::Reaper},
+    sink::{metrics::Metrics, outlets::Outlets, reaper::Reaper, text},
     source::{
         kernel::KernelSource,
         procfs::{Procfs, ProcfsError},
@@ -57,13 +58,15 @@ pub struct Daemon {
     /// Sends signals.
     pub reaper: Reaper,
     /// Tells the world.
-    pub stream: Outlet,
+    pub stream: Outlets,
     /// What must outlive us.
     pub memory: memory::Memory,
     /// What earlier daemons knew, until the engine has been told.
     pub knowledge: Knowledge,
     /// Counts what is told to the world.
     pub metrics: Metrics,
+    /// Tells the service manager.
+    pub notify: Notify,
     /// What is asked of us.
     pub queries: mpsc::Receiver<Query>,
     /// What every answer to "how do you stand" says, and what is counted for it.
@@ -107,6 +110,7 @@ impl Daemon {
         self.standing.hooks.clone_from(&hooks);
         self.ready_at = Some(clock::now());
         self.hand_in(Input::Ready { kernel, hooks })?;
+        self.notify.ready(&in_short(self.standing.mode, &self.engine));
 
         loop {
             let gone = std::mem::take(&mut self.gone);
@@ -117,6 +121,8 @@ impl Daemon {
             }
             self.pass_time();
             self.carry_out()?;
+            let short = || in_short(self.standing.mode, &self.engine);
+            self.notify.alive(clock::now(), short);
             // Before it sleeps for good the daemon asks for a wake-up and drains once more.
             let idle = !busy && self.gone.is_empty() && {
                 self.kernel.set_idle(true)?;
@@ -126,7 +132,8 @@ impl Daemon {
                 trace.flush();
             }
             let drain = (!idle).then(|| clock::now() + DRAIN);
-            timer.set([drain, self.engine.poll_timeout()].into_iter().flatten().min())?;
+            let wake = [drain, self.engine.poll_timeout(), self.notify.due()];
+            timer.set(wake.into_iter().flatten().min())?;
             tokio::select! {
                 biased;
                 () = told(&mut terminate) => break,
@@ -139,6 +146,7 @@ impl Daemon {
                 Some(query) = self.queries.recv() => self.answer(query)?,
             }
         }
+        self.notify.stopping();
         self.drain()?;
         self.hand_in(Input::Stop)?;
         self.memory.close();
@@ -269,6 +277,21 @@ pub fn snapshot(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapsho
         }
     }
     Ok(snapshot)
+}
+
+/// How the daemon stands, for `systemctl status`.
+fn in_short(mode: Mode, engine: &Engine) -> String {
+    let doing = match mode {
+        Mode::Reap => "watching",
+        Mode::Observe => "observing",
+    };
+    let [agents, servers, orphans] = engine.counts();
+    let (agents, servers, orphans) = (
+        text::count(agents, "agent", "agents"),
+        text::count(servers, "server", "servers"),
+        text::count(orphans, "orphan", "orphans"),
+    );
+    format!("{doing}: {agents}, {servers}, {orphans}")
 }
 
 async fn told(signal: &mut Signal) {

@@ -1,12 +1,18 @@
 //! The log on standard error: what is wrong or odd with orphand itself. Events are the stream's business.
 //!
+//! In the journal each line is an entry with its priority, and a journald that stalls delays nobody: what it has no room for is lost.
+//!
 //! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use crate::config::LogLevel;
+use crate::{
+    config::LogLevel,
+    journal::{self, Journal, Priority},
+};
 
 /// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
 const VARIABLE: &str = "ORPHAND_LOG";
@@ -22,11 +28,61 @@ pub fn start(level: LogLevel) {
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
+    let journal = journal::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
     // Fails where a log was started before: that one goes on.
-    if log.try_init().is_ok()
-        && let Some(why) = odd
-    {
+    let started = match journal {
+        Some(journal) => {
+            log.with_level(false).without_time().with_writer(Entries { journal }).try_init().is_ok()
+        }
+        None => log.try_init().is_ok(),
+    };
+    if started && let Some(why) = odd {
         tracing::warn!("{VARIABLE} is not understood ({why}): write error, warn, info, debug or trace");
+    }
+}
+
+/// Makes an entry of each line.
+struct Entries {
+    journal: Journal,
+}
+
+impl<'a> MakeWriter<'a> for Entries {
+    type Writer = Entry<'a>;
+
+    fn make_writer(&'a self) -> Entry<'a> {
+        Entry { journal: &self.journal, priority: Priority::Info }
+    }
+
+    fn make_writer_for(&'a self, about: &Metadata<'_>) -> Entry<'a> {
+        Entry { journal: &self.journal, priority: priority(*about.level()) }
+    }
+}
+
+/// One line on its way.
+struct Entry<'a> {
+    journal: &'a Journal,
+    priority: Priority,
+}
+
+impl io::Write for Entry<'_> {
+    /// Called once with a whole line.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut entry = String::new();
+        journal::head(&mut entry, String::from_utf8_lossy(line).trim_end(), self.priority);
+        self.journal.send(&entry).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const fn priority(level: Level) -> Priority {
+    match level {
+        Level::ERROR => Priority::Error,
+        Level::WARN => Priority::Warning,
+        Level::INFO => Priority::Info,
+        Level::DEBUG | Level::TRACE => Priority::Debug,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The binary `orphand`.
 
 use clap::Parser;
-use monitor::{cli::Cli, commands, exit_code::ExitCode, probe, source::selftest};
+use monitor::{cli::Cli, commands, exit_code::ExitCode, journal, probe, source::selftest};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {
@@ -14,7 +14,9 @@ fn main() -> ExitCode {
     match commands::execute(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("orphand: {error:#}");
+            // In the journal a line says by itself how bad it is, sd-daemon(3).
+            let priority = if journal::is_at(std::io::stderr()) { "<3>" } else { "" };
+            eprintln!("{priority}orphand: {error:#}");
             ExitCode::Failed
         }
     }

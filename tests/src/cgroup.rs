@@ -63,6 +63,11 @@ impl Cgroup {
         Ok((format!("/{scene}/{name}"), rooms.iter().map(|r| r.join("cgroup.procs")).collect()))
     }
 
+    /// Whether systemd keeps its units by version 1 on this host.
+    pub(crate) fn has_version1(&self) -> bool {
+        version1_of(&self.path).is_some()
+    }
+
     /// End whoever lives in it. In one stroke where the kernel can (Linux 5.14), else one by one.
     pub(crate) fn end(&self) -> Result<()> {
         within("an empty cgroup", || {

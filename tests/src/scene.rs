@@ -158,6 +158,13 @@ impl Scene {
         Ok((path, command))
     }
 
+    /// The same for a service manager that has no cgroup namespace of its own: in all hierarchies that systemd uses here. It ends
+    /// with the scene, however that ends.
+    pub(crate) fn command_for_manager(&self, room: &str, program: &str) -> Result<Command> {
+        self.keep()?;
+        self.command_in(room, self.cgroup.has_version1(), program).map(|(_, command)| command)
+    }
+
     /// Should this test be killed, somebody ends what its actors' own line to it does not: the keeper reads from a pipe whose
     /// other end only the test has.
     fn keep(&self) -> Result<()> {

@@ -14,14 +14,19 @@ use crate::{
     exit_code::ExitCode,
     front::Front,
     instance::Instance,
+    journal::{self, Journal},
     logging,
     model::{Policy, Status},
+    notify::Notify,
+    privilege::{self, Later},
     probe::Probe,
     sink::{
         self,
         human::Text,
+        journal::Entries,
         metrics::Metrics,
         outlet::{self, Outlet},
+        outlets::Outlets,
         paint::Paint,
         reaper::Reaper,
         stream::Json,
@@ -85,6 +90,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
+    give_up(&mut kernel, config)?;
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);
@@ -101,6 +107,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         memory,
         knowledge,
         metrics,
+        notify: Notify::from_environment(clock::now()),
         queries,
         standing: standing(config),
         ready_at: None,
@@ -116,6 +123,17 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
 fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
     let flags = flags.clone();
     Configuration { config: config.clone(), load: Box::new(move || effective(&flags)) }
+}
+
+/// Gives up what only the start took. No other thread may have been started before: it would keep all.
+fn give_up(kernel: &mut KernelSource, config: &Config) -> anyhow::Result<()> {
+    // Its parent may belong to somebody else.
+    Memory::prepare(&config.state_dir);
+    // Whoever starts programs as another user asks for that here.
+    let later = Later { other_users: false };
+    let kept = privilege::drop_to(later, || kernel.works())?;
+    tracing::info!("capabilities that stay: {}", kept.in_words());
+    Ok(())
 }
 
 /// What the daemon says of itself whenever it is asked.
@@ -140,9 +158,35 @@ fn header(policy: Policy, settings: &Settings, wall: Wall) -> Header {
     }
 }
 
-fn stream(format: Option<Format>, wall: Wall) -> anyhow::Result<Outlet> {
-    Outlet::start("stream", io::stdout(), format_of(format, wall), outlet::QUEUE)
-        .context("cannot start the writer of the stream")
+/// To standard output, and to the journal where standard error leads there. What would be in the journal twice is there once: as
+/// entries, unless lines were asked for.
+fn stream(asked: Option<Format>, wall: Wall) -> anyhow::Result<Outlets> {
+    let ways = ways(journal::is_at(io::stdout()), journal::is_at(io::stderr()), asked.is_some());
+    let mut outlets = Outlets::default();
+    if ways.lines {
+        let format = format_of(asked, wall);
+        let outlet = Outlet::start("stream", io::stdout(), format, outlet::QUEUE);
+        outlets.add(outlet.context("cannot start the writer of the stream")?);
+    }
+    if ways.entries {
+        let journal = Journal::open(true).context("cannot open a way to the journal")?;
+        let outlet = Outlet::start("journal", journal, Entries::new(wall), outlet::QUEUE);
+        outlets.add(outlet.context("cannot start the writer of the journal")?);
+    }
+    Ok(outlets)
+}
+
+/// Which ways events take.
+#[derive(Debug, PartialEq, Eq)]
+struct Ways {
+    lines: bool,
+    entries: bool,
+}
+
+/// `out`, `error`: whether these streams lead to the journal. `asked`: whether lines of a format were asked for.
+const fn ways(out: bool, error: bool, asked: bool) -> Ways {
+    let entries = error && !(out && asked);
+    Ways { lines: !(out && entries), entries }
 }
 
 /// The way to write the stream that was asked for; text on a terminal, JSON to a program.
@@ -150,5 +194,26 @@ pub(super) fn format_of(format: Option<Format>, wall: Wall) -> Box<dyn sink::For
     match Format::or_default(format, super::on_terminal()) {
         Format::Json => Box::new(Json::new(wall)),
         Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_in_the_journal_once() {
+        let (lines, entries) = (Ways { lines: true, entries: false }, Ways { lines: false, entries: true });
+        let both = Ways { lines: true, entries: true };
+        // As systemd starts it, and with --format.
+        assert_eq!(ways(true, true, false), entries);
+        assert_eq!(ways(true, true, true), lines);
+        // A pipe or a file beside the journal.
+        assert_eq!(ways(false, true, false), both);
+        assert_eq!(ways(false, true, true), both);
+        for asked in [false, true] {
+            assert_eq!(ways(false, false, asked), lines);
+            assert_eq!(ways(true, false, asked), lines);
+        }
     }
 }

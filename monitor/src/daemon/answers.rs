@@ -1,7 +1,5 @@
 //! What a person asks of the running daemon, answered between two looks into the ring.
 
-use std::collections::BTreeMap;
-
 use super::Daemon;
 use crate::{
     clock,
@@ -39,7 +37,7 @@ impl Daemon {
             blind,
             report: self.engine.report(),
             processes: self.engine.processes() as u64,
-            sink_dropped: BTreeMap::from([("stream".to_owned(), self.stream.dropped())]),
+            sink_dropped: self.stream.dropped(),
             ..self.standing.clone()
         }
     }

@@ -42,6 +42,13 @@ impl Memory {
         }
     }
 
+    /// Makes the directory, for a daemon that may not do so later. What is wrong with it is told when it is opened.
+    pub fn prepare(dir: &Path) {
+        if let Err(error) = Store::prepare(dir) {
+            tracing::debug!("{error}");
+        }
+    }
+
     /// To be remembered.
     pub fn note(&mut self, at: BootTime, fact: &Fact) {
         if let Some(store) = &mut self.store {

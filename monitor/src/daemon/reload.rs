@@ -30,6 +30,13 @@ impl Daemon {
     /// Reads the configuration again and goes on by it; the error is one line, and the old one stays in effect. Fails only if
     /// the daemon cannot go on at all.
     pub(super) fn reload(&mut self) -> anyhow::Result<Result<Reloaded, String>> {
+        self.notify.reloading();
+        let reloaded = self.read_again();
+        self.notify.ready(&super::in_short(self.standing.mode, &self.engine));
+        reloaded
+    }
+
+    fn read_again(&mut self) -> anyhow::Result<Result<Reloaded, String>> {
         let fresh = match (self.configuration.load)() {
             Ok(fresh) => fresh,
             Err(error) => return Ok(Err(self.stay(&error))),

@@ -268,14 +268,15 @@ impl Engine {
     }
 
     fn stop(&mut self, now: BootTime) {
+        let [agents, servers, orphans] = self.counts();
+        self.emit(now, Notice::Stopping { agents, servers, orphans });
+    }
+
+    /// How many agents, servers (orphans included) and orphans there are now.
+    pub fn counts(&self) -> [u64; 3] {
         let is_orphan = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.case().is_some());
-        let orphans = self.servers.keys().into_iter().filter(is_orphan).count() as u64;
-        let notice = Notice::Stopping {
-            agents: self.agents.alive() as u64,
-            servers: self.servers.len() as u64,
-            orphans,
-        };
-        self.emit(now, notice);
+        let orphans = self.servers.keys().into_iter().filter(is_orphan).count();
+        [self.agents.alive() as u64, self.servers.len() as u64, orphans as u64]
     }
 
     fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {

@@ -16,7 +16,7 @@ use netlink_packet_sock_diag::{
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use rustix::{
     io::Errno,
-    thread::{LinkNameSpaceType, move_into_link_name_space},
+    thread::{CapabilitySet, LinkNameSpaceType, capabilities, move_into_link_name_space, set_capabilities},
 };
 
 /// A unix socket that listens or is connected.
@@ -53,6 +53,14 @@ pub struct UnixSockets {
     socket: Socket,
 }
 
+/// Takes up what the daemon holds back for this (`privilege`), for this thread alone. Where it has nothing the kernel will refuse.
+fn raise() {
+    if let Ok(mut sets) = capabilities(None) {
+        sets.effective |= sets.permitted & CapabilitySet::SYS_ADMIN;
+        let _ = set_capabilities(None, sets);
+    }
+}
+
 impl UnixSockets {
     /// Those of our own network namespace.
     pub fn here() -> io::Result<Self> {
@@ -66,6 +74,7 @@ impl UnixSockets {
     pub fn inside(namespace: impl AsFd + Sync) -> io::Result<Self> {
         thread::scope(|scope| {
             let enter = || {
+                raise();
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
                 Self::here()
             };

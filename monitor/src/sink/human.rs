@@ -37,6 +37,13 @@ impl Text {
         Self { wall, zone, paint, day: None }
     }
 
+    /// The sentence alone, without time and columns: `reaped: notes of claude #3 ended by SIGTERM in 42 ms, 197 MB freed`.
+    pub fn plain(&self, at: BootTime, notice: &Notice) -> String {
+        let Sentence { word, line, more, .. } = self.sentence(at, notice);
+        let more = more.map(|more| format!("; {more}")).unwrap_or_default();
+        format!("{word}: {line}{more}")
+    }
+
     fn name(&self, name: &str) -> String {
         self.paint.text(paint::NAME, text::sanitise(name))
     }
@@ -276,4 +283,4 @@ fn stays_because(guards: &[Guard]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

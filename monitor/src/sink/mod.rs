@@ -6,8 +6,10 @@
 pub mod doctor;
 pub mod history;
 pub mod human;
+pub mod journal;
 pub mod metrics;
 pub mod outlet;
+pub mod outlets;
 pub mod paint;
 pub mod plan;
 pub mod reaper;

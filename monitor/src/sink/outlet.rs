@@ -24,9 +24,27 @@ pub const QUEUE: usize = 4096;
 /// Lines are handed to the system together while there are more, up to about this many bytes.
 const BATCH: usize = 64 * 1024;
 
-/// A sink that writes to a file descriptor.
+/// What an [`Outlet`] writes to: any file descriptor, and what takes whole messages.
+pub trait Target: Send {
+    /// How many bytes are handed over together before the next notice is formatted; 0: one notice at a time.
+    const BATCH: usize;
+
+    /// Hands all of it over, however long that takes.
+    fn write(&mut self, text: &str) -> io::Result<()>;
+}
+
+impl<T: AsFd + Send> Target for T {
+    const BATCH: usize = BATCH;
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        Ok(write_all(self, text.as_bytes())?)
+    }
+}
+
+/// A sink that writes to a [`Target`].
 #[derive(Debug)]
 pub struct Outlet {
+    name: &'static str,
     shared: Arc<Shared>,
     capacity: usize,
 }
@@ -61,14 +79,19 @@ impl Outlet {
     /// and in the log, `stream`.
     pub fn start(
         name: &'static str,
-        out: impl AsFd + Send + 'static,
+        out: impl Target + 'static,
         format: impl Format + 'static,
         capacity: usize,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writer = Writer { name, out, format, shared: Arc::clone(&shared), in_hand: 0 };
         thread::Builder::new().name(format!("orphand-{name}")).spawn(move || writer.run())?;
-        Ok(Self { shared, capacity })
+        Ok(Self { name, shared, capacity })
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Takes a notice over. Never blocks.
@@ -136,7 +159,7 @@ struct Writer<O, F> {
     in_hand: u64,
 }
 
-impl<O: AsFd, F: Format> Writer<O, F> {
+impl<O: Target, F: Format> Writer<O, F> {
     fn run(mut self) {
         let result = self.write_all_items();
         let mut state = self.shared.lock();
@@ -144,24 +167,23 @@ impl<O: AsFd, F: Format> Writer<O, F> {
             state.closed = true;
             let waiting = state.queue.drain(..).filter(|item| matches!(item, Item::Notice(..))).count();
             state.dropped += self.in_hand + u64::try_from(waiting).unwrap_or(u64::MAX);
-            let why = io::Error::from(error);
-            tracing::warn!("{}: {why}; going on without it, events are no longer written there", self.name);
+            tracing::warn!("{}: {error}; going on without it, events are no longer written there", self.name);
         }
         state.ended = true;
         drop(state);
         self.shared.ended.notify_all();
     }
 
-    fn write_all_items(&mut self) -> rustix::io::Result<()> {
+    fn write_all_items(&mut self) -> io::Result<()> {
         let mut lines = String::new();
         while let Some(item) = self.shared.next() {
             lines.clear();
             self.format_item(item, &mut lines);
-            while lines.len() < BATCH {
+            while lines.len() < O::BATCH {
                 let Some(item) = self.shared.lock().queue.pop_front() else { break };
                 self.format_item(item, &mut lines);
             }
-            write_all(&self.out, lines.as_bytes())?;
+            self.out.write(&lines)?;
             self.in_hand = 0;
         }
         Ok(())

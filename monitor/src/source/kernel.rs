@@ -161,6 +161,11 @@ impl KernelSource {
         Ok(())
     }
 
+    /// Whether the maps can be used: a try that changes nothing.
+    pub fn works(&mut self) -> bool {
+        self.count().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok()
+    }
+
     /// The hooks in use.
     pub fn hooks(&self) -> Vec<String> {
         self.hooks.clone()

@@ -65,6 +65,11 @@ struct Ready {
 }
 
 impl Store {
+    /// Makes the directory, and nothing in it.
+    pub fn prepare(dir: &Path) -> Result<(), StoreError> {
+        place::directory(dir)
+    }
+
     /// Opens the store in `dir`, makes it where there is none. `boot_id` is the kernel's name of this boot, `offset_ns` leads
     /// from `CLOCK_BOOTTIME` to the wall clock.
     pub fn open(dir: &Path, boot_id: &str, offset_ns: i64) -> Result<(Self, Opening), StoreError> {

@@ -20,7 +20,7 @@ fn text(colours: bool) -> Text {
 
 /// One of each, and where a notice has forms, one of each form.
 #[expect(clippy::too_many_lines, reason = "one of each kind")]
-fn all() -> Vec<Notice> {
+pub(in crate::sink) fn all() -> Vec<Notice> {
     let gone = || Some(claude(false));
     let host = AgentView {
         name: "host.py".to_owned(),

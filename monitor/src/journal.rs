@@ -1,0 +1,190 @@
+//! The journal of systemd: whether a standard stream of ours leads to it, and its native protocol
+//! (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>), of which entries of one-line fields are all that is needed.
+//!
+//! Invariant: an entry is one datagram, or one sealed memory file where it is too large for that; never a part of one. For the sinks
+//! and the log.
+
+use std::{
+    env,
+    fmt::Write as _,
+    fs::File,
+    io::{self, IoSlice, Write as _},
+    mem::MaybeUninit,
+    os::{fd::AsFd, unix::net::UnixDatagram},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create},
+    io::Errno,
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr},
+};
+
+/// Where journald takes entries.
+const SOCKET: &str = "/run/systemd/journal/socket";
+/// Device and inode of the stream that the service manager connected to the journal, systemd.exec(5).
+const STREAM: &str = "JOURNAL_STREAM";
+
+/// How bad it is, syslog(3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Something is wrong.
+    Error = 3,
+    /// Somebody should look.
+    Warning = 4,
+    /// Normal, but worth to be seen.
+    Notice = 5,
+    /// Normal.
+    Info = 6,
+    /// For developers.
+    Debug = 7,
+}
+
+/// Whether `stream` leads to the journal.
+pub fn is_at(stream: impl AsFd) -> bool {
+    env::var(STREAM).is_ok_and(|named| {
+        fstat(stream).is_ok_and(|found| named == format!("{}:{}", found.st_dev, found.st_ino))
+    })
+}
+
+/// Appends the field `name`, on one line whatever `value` has in it.
+pub fn field(entry: &mut String, name: &str, value: &str) {
+    entry.push_str(name);
+    entry.push('=');
+    // A line feed would begin another field.
+    entry.extend(value.chars().map(|c| if c == '\n' { ' ' } else { c }));
+    entry.push('\n');
+}
+
+/// Appends the fields that every entry has.
+pub fn head(entry: &mut String, message: &str, priority: Priority) {
+    field(entry, "MESSAGE", message);
+    // Writing to a string cannot fail.
+    let _ = writeln!(entry, "PRIORITY={}", priority as u8);
+    entry.push_str("SYSLOG_IDENTIFIER=orphand\n");
+}
+
+/// The way to journald.
+#[derive(Debug)]
+pub struct Journal {
+    line: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// That of this host. With `patient` an entry waits until journald has room for it, else it is refused.
+    pub fn open(patient: bool) -> io::Result<Self> {
+        Self::at(Path::new(SOCKET), patient)
+    }
+
+    fn at(path: &Path, patient: bool) -> io::Result<Self> {
+        let line = UnixDatagram::unbound()?;
+        line.set_nonblocking(!patient)?;
+        Ok(Self { line, path: path.to_owned() })
+    }
+
+    /// Hands an entry over, all of it or nothing.
+    pub fn send(&self, entry: &str) -> io::Result<()> {
+        match self.line.send_to(entry.as_bytes(), &self.path) {
+            Err(error) if is(&error, Errno::MSGSIZE) || is(&error, Errno::NOBUFS) => self.send_file(entry),
+            sent => sent.map(drop),
+        }
+    }
+
+    /// As a memory file, which journald reads at its leisure.
+    fn send_file(&self, entry: &str) -> io::Result<()> {
+        let file = memfd_create("orphand-journal", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let mut file = File::from(file);
+        file.write_all(entry.as_bytes())?;
+        // Nobody can change it any more: without these journald does not take it.
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+        let descriptors = [file.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(io::Error::other("no room for a descriptor"));
+        }
+        let to = SocketAddrUnix::new(&self.path)?;
+        sendmsg_addr(&self.line, &to, &[IoSlice::new(&[])], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+/// Whether nobody listens now: journald is being started anew.
+pub fn is_absent(error: &io::Error) -> bool {
+    is(error, Errno::CONNREFUSED) || is(error, Errno::NOENT)
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+    use super::*;
+
+    fn journald(dir: &tempfile::TempDir) -> (UnixDatagram, PathBuf) {
+        let path = dir.path().join("socket");
+        (UnixDatagram::bind(&path).unwrap(), path)
+    }
+
+    #[test]
+    fn a_field_stays_on_its_line() {
+        let mut entry = String::new();
+        head(&mut entry, "all is\nwell\nPRIORITY=0", Priority::Info);
+        assert_eq!(entry, "MESSAGE=all is well PRIORITY=0\nPRIORITY=6\nSYSLOG_IDENTIFIER=orphand\n");
+    }
+
+    #[test]
+    fn a_small_entry_is_a_datagram() {
+        let dir = tempfile::tempdir().unwrap();
+        let (other, path) = journald(&dir);
+        Journal::at(&path, true).unwrap().send("MESSAGE=x\n").unwrap();
+        let mut got = [0; 64];
+        let length = other.recv(&mut got).unwrap();
+        assert_eq!(&got[..length], b"MESSAGE=x\n");
+    }
+
+    #[test]
+    fn a_large_entry_is_a_file_that_nobody_can_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let (other, path) = journald(&dir);
+        let large = format!("MESSAGE={}\n", "x".repeat(8 << 20));
+        Journal::at(&path, true).unwrap().send(&large).unwrap();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        recvmsg(&other, &mut [], &mut control, RecvFlags::empty()).unwrap();
+        let mut files = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => files.collect::<Vec<_>>(),
+            _ => Vec::new(),
+        });
+        let mut file = File::from(files.next().unwrap());
+        let mut got = String::new();
+        std::io::Seek::rewind(&mut file).unwrap();
+        file.read_to_string(&mut got).unwrap();
+        assert!(got == large);
+        assert!(file.write_all(b"x").is_err());
+    }
+
+    #[test]
+    fn who_is_not_patient_is_refused_and_not_delayed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_other, path) = journald(&dir);
+        let journal = Journal::at(&path, false).unwrap();
+        let refused = (0..10_000).find_map(|_| journal.send("MESSAGE=x\n").err()).unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(is_absent(
+            &Journal::at(&dir.path().join("no"), false).unwrap().send("MESSAGE=x\n").unwrap_err()
+        ));
+    }
+
+    #[test]
+    fn a_pipe_is_no_journal() {
+        let (read, _write) = rustix::pipe::pipe().unwrap();
+        assert!(!is_at(read));
+    }
+}

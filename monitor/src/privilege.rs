@@ -1,0 +1,115 @@
+//! What the daemon gives up once the kernel side is attached and tested.
+//!
+//! Invariant: after [`drop_to`] this thread, and every thread it starts, can read, judge and signal, and load no program any more;
+//! and nothing that it executes gains a capability by that. Capabilities belong to threads: only for the daemon's start,
+//! before there is a second one.
+
+use std::io;
+
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities,
+};
+
+/// To look at all processes and their wires, and to signal them.
+const NEEDED: CapabilitySet =
+    CapabilitySet::SYS_PTRACE.union(CapabilitySet::KILL).union(CapabilitySet::DAC_READ_SEARCH);
+
+/// The capabilities by name, `capabilities(7)`; those that may stay.
+const NAMES: [(CapabilitySet, &str); 7] = [
+    (CapabilitySet::BPF, "CAP_BPF"),
+    (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
+    (CapabilitySet::KILL, "CAP_KILL"),
+    (CapabilitySet::SETGID, "CAP_SETGID"),
+    (CapabilitySet::SETUID, "CAP_SETUID"),
+    (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
+    (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
+];
+
+/// What must stay beyond what watching itself needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Later {
+    /// To start a program as another user: `CAP_SETUID` and `CAP_SETGID`.
+    pub other_users: bool,
+}
+
+/// A capability could not be given up.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot {operation}: {source}; a security module or seccomp filter must allow capset(2) and prctl(2)"
+)]
+pub struct PrivilegeError {
+    operation: &'static str,
+    source: io::Error,
+}
+
+fn failed(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> PrivilegeError {
+    move |errno| PrivilegeError { operation, source: errno.into() }
+}
+
+/// What stayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// In effect.
+    pub effective: CapabilitySet,
+    /// Held back: not in effect, but a thread may take it for a moment.
+    pub held_back: CapabilitySet,
+}
+
+impl Kept {
+    /// In one line: `CAP_KILL, CAP_SYS_PTRACE`.
+    pub fn in_words(self) -> String {
+        let mut words = names(self.effective);
+        if !self.held_back.is_empty() {
+            words = format!("{words}; held back for other network namespaces: {}", names(self.held_back));
+        }
+        words
+    }
+}
+
+fn names(set: CapabilitySet) -> String {
+    let names: Vec<&str> =
+        NAMES.iter().filter(|(one, _)| set.contains(*one)).map(|(_, name)| *name).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Gives up all but what is needed from here on. `works` does what the daemon will do with its maps: where that takes
+/// `CAP_BPF` (the kernel says, before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), it stays.
+pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, PrivilegeError> {
+    let had = capabilities(None).map_err(failed("read our capabilities"))?;
+    // First, while CAP_SETPCAP is there. Without it (a service) the bounding set stays as the service manager made it; then
+    // the ambient set is what would reach a program.
+    if had.effective.contains(CapabilitySet::SETPCAP) {
+        // The kernel knows fewer than the mask has room for, and says so.
+        let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
+        for one in all.take_while(|one| capability_is_in_bounding_set(*one).is_ok()) {
+            remove_capability_from_bounding_set(one).map_err(failed("clear the bounding set"))?;
+        }
+    }
+    clear_ambient_capability_set().map_err(failed("clear the ambient set"))?;
+    let kept = kept(had.permitted, later, false);
+    // Not in effect for a moment, so that it can be taken back.
+    let probation = kept.effective | kept.held_back | (had.permitted & CapabilitySet::BPF);
+    set(kept.effective, probation)?;
+    let kept = self::kept(had.permitted, later, !works());
+    set(kept.effective, kept.effective | kept.held_back)?;
+    Ok(kept)
+}
+
+/// Of what a process may do, what the daemon needs.
+fn kept(permitted: CapabilitySet, later: Later, bpf: bool) -> Kept {
+    let mut wanted = NEEDED;
+    if later.other_users {
+        wanted |= CapabilitySet::SETUID | CapabilitySet::SETGID;
+    }
+    if bpf {
+        wanted |= CapabilitySet::BPF;
+    }
+    // The sockets of containers are in network namespaces of their own, and setns(2) takes no less.
+    Kept { effective: permitted & wanted, held_back: permitted & CapabilitySet::SYS_ADMIN }
+}
+
+fn set(effective: CapabilitySet, permitted: CapabilitySet) -> Result<(), PrivilegeError> {
+    let sets = CapabilitySets { effective, permitted, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets).map_err(failed("give up capabilities"))
+}
