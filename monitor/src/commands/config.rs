@@ -8,6 +8,7 @@ use crate::{
     cli,
     config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, shown, written},
     exit_code::ExitCode,
+    sink::report,
 };
 
 /// Carries out a verb of `orphand config`.
@@ -23,7 +24,7 @@ pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
 /// Tells all mistakes, and ends with 1 if there is one.
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let loaded = Loaded::read(file);
-    super::print(&if json { report(file, &loaded) } else { text(&loaded) })?;
+    super::print(&if json { report::json(&report_of(file, &loaded))? } else { text(&loaded) })?;
     let Err(errors) = &loaded.config else { return Ok(ExitCode::Done) };
     if !json {
         errors.iter().for_each(|error| eprintln!("{error}"));
@@ -48,18 +49,17 @@ fn text(loaded: &Loaded) -> String {
     text
 }
 
-fn report(file: Option<&Path>, loaded: &Loaded) -> String {
+fn report_of(file: Option<&Path>, loaded: &Loaded) -> Value {
     let errors = loaded.config.as_ref().err();
     let errors: Vec<_> = errors.into_iter().flat_map(ConfigErrors::iter).map(mistake).collect();
-    let report = json!({
+    json!({
         "file": file.unwrap_or(Path::new(DEFAULT_PATH)).to_string_lossy(),
         "valid": loaded.config.is_ok(),
         "files": loaded.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
         "errors": errors,
         "notes": loaded.notes.iter().map(place).collect::<Vec<_>>(),
         "config": loaded.config.as_ref().ok(),
-    });
-    format!("{report}\n")
+    })
 }
 
 /// A mistake as JSON: `message` says what is wrong, `text` is the whole line. What is not about the content has no line.
@@ -86,7 +86,7 @@ fn show(file: Option<&Path>, origin: bool, json: bool) -> anyhow::Result<()> {
     let Loaded { config, origins, .. } = Loaded::read(file);
     let config: Config = config?;
     super::print(&match (json, origin) {
-        (true, _) => format!("{}\n", serde_json::to_string_pretty(&config)?),
+        (true, _) => report::json(&config)?,
         (false, true) => written::with_origins(&config, &origins),
         (false, false) => config.render(),
     })

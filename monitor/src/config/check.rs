@@ -12,7 +12,7 @@ use toml::{
 };
 
 use super::{
-    error::{Content, Place},
+    error::Content,
     nearest::advice,
     options::{self, Kind, Section},
     text::{Texts, shifted},
@@ -24,14 +24,14 @@ pub const ENOUGH: usize = 100;
 type Key<'t> = Spanned<DeString<'t>>;
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// Where each value came from: `grace` or `hook.path` has one place, `agent` one for each rule.
-pub type Origins = BTreeMap<String, Vec<Place>>;
+/// Where each value stands, as [`super::Origins`] has it.
+type Where = BTreeMap<String, Vec<usize>>;
 
 /// The mistakes, in the order of the texts; without any, what they say and where.
 pub(super) fn read<T: DeserializeOwned>(
     texts: &Texts,
     sections: &'static [Section],
-) -> Result<(T, Origins), Vec<Content>> {
+) -> Result<(T, Where), Vec<Content>> {
     let mut all = Vec::new();
     let mut merged = DeTable::new();
     let mut end = 0;
@@ -50,9 +50,9 @@ pub(super) fn read<T: DeserializeOwned>(
         end = base + text.len();
     }
     if all.is_empty() {
-        let origins = origins(&merged, texts);
+        let stands = stands(&merged);
         match T::deserialize(Deserializer::from(Spanned::new(0..end, merged.clone()))) {
-            Ok(read) => return Ok((read, origins)),
+            Ok(read) => return Ok((read, stands)),
             Err(error) => {
                 let at = error.span().map_or(0, |span| span.start);
                 let key = merged.iter().find(|(_, value)| contains(&value.span(), &(at..at)));
@@ -89,27 +89,26 @@ fn merge<'t>(into: &mut DeTable<'t>, later: DeTable<'t>, sections: &'static [Sec
     }
 }
 
-fn origins(merged: &DeTable<'_>, texts: &Texts) -> Origins {
-    let mut origins = Origins::new();
+fn stands(merged: &DeTable<'_>) -> Where {
+    let mut stands = Where::new();
     for (key, value) in merged {
         let name = key.get_ref();
         match value.get_ref() {
             DeValue::Table(table) => {
-                for below in table.keys() {
-                    let place = texts.place(below.span().start);
-                    origins.insert(format!("{name}.{}", below.get_ref()), vec![place]);
-                }
+                let keys = table
+                    .keys()
+                    .map(|below| (format!("{name}.{}", below.get_ref()), vec![below.span().start]));
+                stands.extend(keys);
             }
             DeValue::Array(items) => {
-                let places = items.iter().map(|item| texts.place(item.span().start)).collect();
-                origins.insert(name.to_string(), places);
+                stands.insert(name.to_string(), items.iter().map(|item| item.span().start).collect());
             }
             _ => {
-                origins.insert(name.to_string(), vec![texts.place(key.span().start)]);
+                stands.insert(name.to_string(), vec![key.span().start]);
             }
         }
     }
-    origins
+    stands
 }
 
 /// A mistake, and the number of the byte where it stands.
@@ -155,6 +154,9 @@ impl Check {
     fn file<T: DeserializeOwned>(&mut self, table: &DeTable<'_>) {
         let top = options::top(self.sections);
         for (key, value) in table {
+            if self.found.len() >= ENOUGH {
+                break;
+            }
             let name = key.get_ref().as_ref();
             if let Some(option) = top.and_then(|section| section.key(name)) {
                 if let Err(error) = attempt::<T>(key, value.clone()) {
@@ -204,7 +206,9 @@ impl Check {
     ) {
         let mut rest = table.clone();
         for key in table.keys().filter(|key| section.key(key.get_ref()).is_none()) {
-            self.unknown(key, Some(section));
+            if self.found.len() < ENOUGH {
+                self.unknown(key, Some(section));
+            }
             rest.remove(key.get_ref().as_ref());
         }
         // What is missing may have been taken out, or stand in another file.

@@ -74,6 +74,11 @@ struct Reader {
 
 impl Reader {
     fn file(&mut self, path: &Path) {
+        // Whoever asks for it wants no configuration at all.
+        if path == Path::new("/dev/null") {
+            self.inputs.push(Input { path: path.into(), text: Some(String::new()), errors: Vec::new() });
+            return;
+        }
         let mut errors = self.distrust(path, trust::check);
         let text = read(path).map_err(|error| errors.push(error)).ok();
         // What cannot be looked at cannot be read either: once is enough.

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Config, ConfigError, ConfigErrors, Content,
-    check::{self, Origins},
+    Config, ConfigError, ConfigErrors, Content, check,
     files::{self, Input},
     notes,
     options::SECTIONS,
-    text::Texts,
+    text::{Origins, Texts},
 };
 
 /// The configuration, and what is to be told about it.
@@ -20,7 +19,7 @@ pub struct Loaded {
     pub config: Result<Config, ConfigErrors>,
     /// What is allowed and hardly meant. Empty if something is wrong.
     pub notes: Vec<Content>,
-    /// Where each value came from; what is not here has its default. Empty if something is wrong.
+    /// Where each value came from. Empty if something is wrong.
     pub origins: Origins,
 }
 
@@ -48,25 +47,20 @@ impl Loaded {
             }
         }
         let files = texts.paths().map(Path::to_owned).collect();
-        let read = check::read::<Config>(&texts, SECTIONS);
-        let (config, origins) = match read {
-            Ok((config, origins)) => (Some(config), origins),
-            Err(wrong) => {
-                errors.extend(wrong.into_iter().map(ConfigError::from));
-                (None, Origins::new())
-            }
-        };
+        let read = check::read::<Config>(&texts, SECTIONS).map_err(|wrong| {
+            errors.extend(wrong.into_iter().map(ConfigError::from));
+        });
         // A stable sort: within a file what is wrong with it as a file comes first, then line by line.
         errors.sort_by_key(|error| order.iter().position(|path| path == error.path()));
-        match (ConfigErrors::new(errors, asked), config) {
-            (None, Some(config)) => {
-                let notes = notes::notes(&config, &origins);
-                Self { files, config: Ok(config), notes, origins }
-            }
-            // Without a mistake there is a configuration.
-            (None, None) => Self { files, config: Ok(Config::default()), notes: Vec::new(), origins },
+        match (ConfigErrors::new(errors, asked), read) {
             (Some(errors), _) => {
-                Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::new() }
+                Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::default() }
+            }
+            (None, read) => {
+                // Without a mistake it was read.
+                let (config, at) = read.unwrap_or_default();
+                let origins = Origins { texts, at };
+                Self { files, notes: notes::notes(&config, &origins), config: Ok(config), origins }
             }
         }
     }

@@ -44,10 +44,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    check::{ENOUGH, Origins},
+    check::ENOUGH,
     error::{ConfigError, ConfigErrors, Content, Place, shown},
     listen::Listen,
     loaded::Loaded,
+    text::Origins,
 };
 use crate::{
     duration,

@@ -31,27 +31,26 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
 fn twins(kind: &str, rules: &[Rule], origins: &Origins, notes: &mut Vec<Content>) {
     let mut patterns: BTreeMap<String, usize> = BTreeMap::new();
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    let place = |index: usize| origins.get(kind).and_then(|places| places.get(index)).cloned();
     for (index, rule) in rules.iter().enumerate() {
-        let (same, named) = (patterns.get(&looks_for(rule)), names.get(rule.name()));
-        let said = match (same, named) {
-            (Some(first), _) => Some((
-                *first,
-                format!("rule \"{}\" never counts: an earlier rule looks for the same", rule.name()),
-            )),
+        let (name, pattern) = (rule.name(), looks_for(rule));
+        let said = match (patterns.get(&pattern), names.get(name)) {
+            (Some(first), _) => {
+                Some((*first, format!("rule \"{name}\" never counts: an earlier rule looks for the same")))
+            }
             (None, Some(first)) => Some((
                 *first,
-                format!("two rules are called \"{}\": events cannot tell which of them held", rule.name()),
+                format!("two rules are called \"{name}\": events cannot tell which of them held"),
             )),
             (None, None) => None,
         };
-        if let (Some((first, message)), Some(here)) = (said, place(index)) {
-            let message = place(first)
-                .map_or_else(|| message.clone(), |first| format!("{message} ({})", other(&first, &here)));
+        if let Some((first, message)) = said
+            && let (Some(first), Some(here)) = (origins.place(kind, first), origins.place(kind, index))
+        {
+            let message = format!("{message} ({})", other(&first, &here));
             notes.push(note(here, kind, message));
         }
-        patterns.entry(looks_for(rule)).or_insert(index);
-        names.entry(rule.name()).or_insert(index);
+        patterns.entry(pattern).or_insert(index);
+        names.entry(name).or_insert(index);
     }
 }
 
@@ -69,13 +68,14 @@ fn other(first: &Place, here: &Place) -> String {
 }
 
 fn relative(key: &str, path: &Path, origins: &Origins, notes: &mut Vec<Content>) {
-    let place = origins.get(key).and_then(|places| places.first());
-    if let (true, Some(place)) = (path.is_relative(), place) {
+    if path.is_relative()
+        && let Some(place) = origins.place(key, 0)
+    {
         let message = format!(
             "\"{}\" depends on the directory orphand is started in: write it from / on",
             path.display()
         );
-        notes.push(note(place.clone(), key, message));
+        notes.push(note(place, key, message));
     }
 }
 

@@ -2,6 +2,7 @@
 //! configuration still tells the file and the line it came from. Pure.
 
 use std::{
+    collections::BTreeMap,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -20,6 +21,8 @@ struct Source {
     text: String,
     /// The number of its first byte.
     base: usize,
+    /// Where each line begins in it.
+    lines: Vec<usize>,
 }
 
 /// All texts that were read, in their order.
@@ -33,7 +36,8 @@ impl Texts {
     pub fn push(&mut self, path: PathBuf, text: String) {
         // One more than there are bytes: what ends at the end of a file is not at the beginning of the next.
         let base = self.sources.last().map_or(0, |last| last.base + last.text.len() + 1);
-        self.sources.push(Source { path, text, base });
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        self.sources.push(Source { path, text, base, lines });
     }
 
     /// The files.
@@ -52,13 +56,26 @@ impl Texts {
         let Some(source) = self.sources.get(after.saturating_sub(1)) else {
             return Place { file: PathBuf::new(), line: 1, column: 1 };
         };
-        let before = source.text.get(..at.saturating_sub(source.base)).unwrap_or(&source.text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
-            file: source.path.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
-        }
+        let at = at.saturating_sub(source.base);
+        let line = source.lines.partition_point(|begin| *begin <= at);
+        let begin = source.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let before = source.text.get(begin..at).unwrap_or_default();
+        Place { file: source.path.clone(), line, column: before.chars().count() + 1 }
+    }
+}
+
+/// Where each value came from. What is not here has its default.
+#[derive(Debug, Default)]
+pub struct Origins {
+    pub(super) texts: Texts,
+    /// The number of the byte: `grace` or `hook.path` has one, `agent` one for each rule.
+    pub(super) at: BTreeMap<String, Vec<usize>>,
+}
+
+impl Origins {
+    /// The place of a key, `grace` or `hook.path`; of a list of tables, that of the table of this index.
+    pub fn place(&self, key: &str, index: usize) -> Option<Place> {
+        self.at.get(key).and_then(|all| all.get(index)).map(|at| self.texts.place(*at))
     }
 }
 

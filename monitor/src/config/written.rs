@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Config, Origins, Place,
+    Config, Origins,
     options::{Key, Kind, SECTIONS, Section},
 };
 
@@ -97,30 +97,29 @@ pub fn with_origins(config: &Config, origins: &Origins) -> String {
     let mut out = String::new();
     // It cannot fail, as in `Config::render`.
     let table = toml::Table::try_from(config).unwrap_or_default();
-    let from = |place: Option<&Place>| match place {
+    let from = |key: &str, index: usize| match origins.place(key, index) {
         Some(place) => format!("# {}:{}", super::shown(&place.file), place.line),
         None => "# default".to_owned(),
     };
-    let place = |key: &str, index: usize| origins.get(key).and_then(|places| places.get(index));
     // Values first: what stands below a header belongs to it.
     for section in SECTIONS {
         match (section.kind, table.get(section.name)) {
             (Kind::Top, _) => {
                 for key in section.keys {
                     let Some(value) = table.get(key.name) else { continue };
-                    let _ = writeln!(out, "{} = {value}  {}", key.name, from(place(key.name, 0)));
+                    let _ = writeln!(out, "{} = {value}  {}", key.name, from(key.name, 0));
                 }
             }
             (Kind::Table, Some(toml::Value::Table(below))) => {
                 let _ = writeln!(out, "\n{}", section.header());
                 for (name, value) in below {
-                    let origin = from(place(&format!("{}.{name}", section.name), 0));
+                    let origin = from(&format!("{}.{name}", section.name), 0);
                     let _ = writeln!(out, "{name} = {value}  {origin}");
                 }
             }
             (Kind::List, Some(toml::Value::Array(items))) => {
                 for (index, item) in items.iter().enumerate() {
-                    let _ = writeln!(out, "\n{}  {}", section.header(), from(place(section.name, index)));
+                    let _ = writeln!(out, "\n{}  {}", section.header(), from(section.name, index));
                     let below = item.as_table().into_iter().flatten();
                     below.for_each(|(name, value)| {
                         let _ = writeln!(out, "{name} = {value}");

@@ -38,7 +38,8 @@ const RULES: [&str; 2] = [
 pub(super) fn page(out: &mut dyn Write) -> io::Result<()> {
     let mut roff = Roff::new();
     let source = concat!("orphand ", env!("CARGO_PKG_VERSION"));
-    roff.control("TH", ["orphand.toml", "5", "", source, "orphand"]);
+    // No date: it would change with every build.
+    roff.control("TH", ["orphand.toml", "5", "\"\"", source, "orphand"]);
     roff.control("SH", ["NAME"]);
     roff.text([roman("orphand.toml - the configuration of orphand")]);
     roff.control("SH", ["SYNOPSIS"]);

@@ -91,7 +91,7 @@ fn further_files_in_byte_order_and_only_those() {
     );
     let config = loaded.config.unwrap();
     assert_eq!((config.grace, config.log, config.observe), (Duration::from_secs(6), LogLevel::Warn, true));
-    assert_eq!(loaded.origins["grace"][0].file, folder.path().join("conf.d/a.toml"));
+    assert_eq!(loaded.origins.place("grace", 0).unwrap().file, folder.path().join("conf.d/a.toml"));
 }
 
 #[test]
@@ -133,6 +133,15 @@ fn what_is_no_file_keeps_nobody_waiting() {
     assert_eq!(wrong(&folder, Some(rustix::process::geteuid().as_raw())), [no_file]);
     symlink("/dev/zero", folder.path().join("conf.d/b.toml")).unwrap();
     assert_eq!(wrong(&folder, None)[1], "cannot read the configuration conf.d/b.toml: it is no regular file");
+}
+
+#[test]
+fn no_configuration_at_all() {
+    for guard in [None, Some(0)] {
+        let null = Path::new("/dev/null");
+        let loaded = Loaded::of_inputs(files::inputs(Some(null), guard), Some(null));
+        assert_eq!(loaded.config.unwrap(), Config::default());
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn later_values_beat_and_rules_are_added() {
     let config = loaded.config.unwrap();
     assert_eq!((config.grace, config.log), (Duration::from_secs(2), LogLevel::Warn));
     assert_eq!(config.server.iter().map(Rule::name).collect::<Vec<_>>(), ["a", "b", "c"]);
-    let place = |key: &str, index: usize| loaded.origins[key][index].to_string();
+    let place = |key: &str, index: usize| loaded.origins.place(key, index).unwrap().to_string();
     assert_eq!(place("grace", 0), "1.toml:2:1");
     assert_eq!(place("log", 0), "0.toml:2:1");
     assert_eq!([0, 1, 2].map(|i| place("server", i)), ["0.toml:3:1", "1.toml:1:11", "2.toml:1:1"]);
@@ -187,9 +187,8 @@ fn setting() -> impl Strategy<Value = String> {
 }
 
 fn rules() -> impl Strategy<Value = String> {
-    prop::collection::vec("my-[a-z]{1,6}", 0..3).prop_map(|names| {
-        names.iter().map(|n| format!("[[agent]]\nname = \"{n}\"\nprogram = \"{n}\"\n")).collect()
-    })
+    let rule = |name: &String| ["[[agent]]\nname = \"", name, "\"\nprogram = \"", name, "\"\n"].concat();
+    prop::collection::vec("rule-[a-z]{1,6}", 0..3).prop_map(move |names| names.iter().map(rule).collect())
 }
 
 proptest! {

@@ -139,7 +139,7 @@ fn taken_in(counts: impl Fn(&str) -> bool) -> String {
         Some(rest) if counts(rest) => rest,
         _ => line,
     });
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 #[test]
