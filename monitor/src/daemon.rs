@@ -28,7 +28,7 @@ use crate::{
     probe::Probe,
     readable::readable,
     recognise::{Role, Rules},
-    sink::{metrics::Metrics, outlet::Outlet, reaper::Reaper},
+    sink::{hook::Hook, metrics::Metrics, outlet::Outlet, reaper::Reaper},
     source::{
         kernel::KernelSource,
         procfs::{Procfs, ProcfsError},
@@ -38,6 +38,9 @@ use crate::{
 
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
 const DRAIN: Duration = Duration::from_millis(20);
+
+/// Told to stop, the hook is still run for what it has not heard of, so long.
+const LAST_RUNS: Duration = Duration::from_secs(3);
 
 /// All parts of a running daemon.
 pub struct Daemon {
@@ -55,6 +58,8 @@ pub struct Daemon {
     pub reaper: Reaper,
     /// Tells the world.
     pub stream: Outlet,
+    /// Runs a program for events.
+    pub hook: Hook,
     /// What must outlive us.
     pub memory: memory::Memory,
     /// What earlier daemons knew, until the engine has been told.
@@ -141,6 +146,7 @@ impl Daemon {
             trace.flush();
         }
         self.stream.finish(Duration::from_secs(1));
+        self.hook.finish(LAST_RUNS);
         Ok(())
     }
 
@@ -196,6 +202,7 @@ impl Daemon {
                 Effect::Emit { at, notice } => {
                     self.memory.settle();
                     self.metrics.observe(&notice);
+                    self.hook.push(at, &notice);
                     self.stream.push(at, notice);
                 }
                 Effect::Persist { at, fact } => self.memory.note(at, &fact),

@@ -8,7 +8,7 @@ use rustix::system::uname;
 use crate::{
     cli::{self, Format},
     clock,
-    config::Config,
+    config::{self, Config},
     daemon::{Daemon, memory::Memory, ourselves},
     engine::{Engine, Settings},
     exit_code::ExitCode,
@@ -19,6 +19,7 @@ use crate::{
     probe::Probe,
     sink::{
         self,
+        hook::{self, Hook},
         human::Text,
         metrics::Metrics,
         outlet::{self, Outlet},
@@ -58,12 +59,14 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.listen = flags.listen.unwrap_or(config.listen);
     config.socket = flags.socket.clone().unwrap_or(config.socket);
     config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
+    config.hook.path = flags.hook.clone().or(config.hook.path);
     Ok(config)
 }
 
 async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
+    let hook = hook_of(&config.hook)?;
     let _instance = Instance::lock(&flags.lock)?;
     let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
@@ -101,6 +104,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         probe: Probe::new()?,
         reaper: Reaper::new()?,
         stream: stream(flags.format, wall, config.grace)?,
+        hook: Hook::start(hook, wall)?,
         memory,
         knowledge,
         metrics,
@@ -124,6 +128,17 @@ fn standing(config: &Config) -> Status {
         term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
         ..Status::default()
     }
+}
+
+/// The hook that the configuration names, checked.
+fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookError> {
+    let events = if config.events.contains(config::EVERY_EVENT) {
+        hook::Selection::All
+    } else {
+        hook::Selection::Of(config.events.clone())
+    };
+    let Some(path) = &config.path else { return Ok(None) };
+    hook::Settings::new(path, config.user.as_deref(), events, config.timeout).map(Some)
 }
 
 fn header(settings: &Settings, wall: Wall, config: String) -> Header {

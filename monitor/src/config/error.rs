@@ -11,7 +11,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::KEYS;
+use super::{KEYS, hook::HOOK_KEYS};
 use crate::recognise::RULE_KEYS;
 
 /// Why there is no configuration.
@@ -94,11 +94,8 @@ pub(super) fn unknown_key(text: &str, path: &Path) -> Result<(), ConfigError> {
     let refuse = |key: &Spanned<std::borrow::Cow<'_, str>>, within: Option<&str>, known: &[&str]| {
         let (line, column) = position(text, key.span().start);
         let name = key.get_ref();
-        let place = within.map(|w| format!(" in [[{w}]]")).unwrap_or_default();
-        let advice = nearest(name, known).map_or_else(
-            || format!("known are {}", known.join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
+        let place = within.map(|w| format!(" in {w}")).unwrap_or_default();
+        let advice = advice(name, known);
         ConfigError::Content {
             path: path.into(),
             line,
@@ -119,14 +116,31 @@ pub(super) fn unknown_key(text: &str, path: &Path) -> Result<(), ConfigError> {
             note(key.span().start, refuse(key, None, KEYS));
             continue;
         }
+        if let DeValue::Table(table) = value.get_ref()
+            && key.get_ref() == "hook"
+        {
+            for (hook_key, _) in table.iter().filter(|(key, _)| !HOOK_KEYS.contains(&key.get_ref().as_ref()))
+            {
+                note(hook_key.span().start, refuse(hook_key, Some("[hook]"), HOOK_KEYS));
+            }
+        }
         let DeValue::Array(items) = value.get_ref() else { continue };
         for (rule_key, _) in items.iter().filter_map(|item| item.get_ref().as_table()).flatten() {
             if !RULE_KEYS.contains(&rule_key.get_ref().as_ref()) {
-                note(rule_key.span().start, refuse(rule_key, Some(key.get_ref()), RULE_KEYS));
+                note(
+                    rule_key.span().start,
+                    refuse(rule_key, Some(&format!("[[{}]]", key.get_ref())), RULE_KEYS),
+                );
             }
         }
     }
     unknown.map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// What to do about an unknown name.
+pub(super) fn advice(name: &str, known: &[&str]) -> String {
+    nearest(name, known)
+        .map_or_else(|| format!("known are {}", known.join(", ")), |near| format!("did you mean \"{near}\"?"))
 }
 
 /// The known key that was probably meant.

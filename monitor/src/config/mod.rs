@@ -23,6 +23,7 @@
 //! ```
 
 mod error;
+mod hook;
 mod listen;
 
 use std::{
@@ -33,7 +34,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{error::ConfigError, listen::Listen};
+pub use self::{
+    error::ConfigError,
+    hook::{ALL as EVERY_EVENT, Hook},
+    listen::Listen,
+};
 use crate::{
     duration,
     model::{Mode, RingSize, SetsidHook},
@@ -78,6 +83,8 @@ pub struct Config {
     pub socket_group: Option<String>,
     /// What is to be remembered over restarts.
     pub state_dir: PathBuf,
+    /// The alert hook.
+    pub hook: Hook,
     /// Left alone, with all below.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
@@ -102,7 +109,7 @@ pub struct Config {
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "observe", "grace", "term_timeout", "other_uids", "setsid", "ring_size", "log",
-    "listen", "socket", "socket_group", "state_dir",
+    "listen", "socket", "socket_group", "state_dir", "hook",
     "exempt", "multiplexer", "server", "agent", "steward", "launcher",
 ];
 
@@ -153,6 +160,7 @@ impl Default for Config {
             socket: SOCKET.into(),
             socket_group: None,
             state_dir: STATE_DIR.into(),
+            hook: Hook::default(),
             exempt: Vec::new(),
             multiplexer: Vec::new(),
             server: Vec::new(),

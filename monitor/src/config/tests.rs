@@ -40,6 +40,11 @@ fn everything_is_read() {
         socket = "/run/o.sock"
         socket_group = "adm"
         state_dir = "/srv/o"
+        [hook]
+        path = "/usr/local/bin/tell"
+        user = "nobody"
+        events = ["orphan_reaped", "alert"]
+        timeout = "1m"
         [[agent]]
         name = "bot"
         program = "my*bot"
@@ -74,6 +79,12 @@ fn everything_is_read() {
         (config.socket.as_path(), config.socket_group.as_deref(), config.state_dir.as_path()),
         (Path::new("/run/o.sock"), Some("adm"), Path::new("/srv/o"))
     );
+    let hook = &config.hook;
+    assert_eq!(
+        (hook.path.as_deref(), hook.user.as_deref(), hook.timeout),
+        (Some(Path::new("/usr/local/bin/tell")), Some("nobody"), Duration::from_secs(60))
+    );
+    assert_eq!(hook.events.iter().collect::<Vec<_>>(), ["alert", "orphan_reaped"]);
     assert_eq!(parse(&config.render()).unwrap(), config);
     let role = |line: &[&str]| {
         let argv: Vec<String> = line.iter().map(ToString::to_string).collect();
@@ -101,7 +112,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "zzz = 1",
             "1:1: unknown key \"zzz\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher",
+             listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -116,7 +127,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "a = 1\nlog = \"loud\"\n",
             "1:1: unknown key \"a\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher",
+             listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher",
         ),
         (
             "ring_size = 5000",
@@ -153,6 +164,20 @@ fn errors_say_where_and_what_to_do() {
             "[[server]]\nname = \"x\"\nexe = 1",
             "3:7: server.exe: invalid type: integer `1`, expected a string",
         ),
+        ("[hook]\npaht = \"/x\"", "2:1: unknown key \"paht\" in [hook]: did you mean \"path\"?"),
+        (
+            "[hook]\nevents = [\"orphan_detectd\"]",
+            "2:10: hook.events: unknown event \"orphan_detectd\": did you mean \"orphan_detected\"?",
+        ),
+        (
+            "[hook]\ntimeout = \"2h\"",
+            "2:11: hook.timeout: a hook's time is more than nothing and at most an hour, such as \"10s\"",
+        ),
+        (
+            "[hook]\ntimeout = \"0s\"",
+            "2:11: hook.timeout: a hook's time is more than nothing and at most an hour, such as \"10s\"",
+        ),
+        ("hook = \"/x\"", "1:8: hook: invalid type: string \"/x\", expected struct Hook"),
         ("agent = 1", "1:9: agent: invalid type: integer `1`, expected a sequence"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),

@@ -38,7 +38,11 @@ impl Daemon {
             blind,
             report: self.engine.report(),
             processes: self.engine.processes() as u64,
-            sink_dropped: BTreeMap::from([("stream".to_owned(), self.stream.dropped())]),
+            sink_dropped: BTreeMap::from([
+                ("hook".to_owned(), self.hook.dropped()),
+                ("stream".to_owned(), self.stream.dropped()),
+            ]),
+            hook_runs: self.hook.runs(),
             ..self.standing.clone()
         }
     }
