@@ -64,7 +64,7 @@ impl HookScript {
 
     /// A `[hook]` with this script and these lines.
     pub fn config(&self, lines: &str) -> String {
-        format!("[hook]\npath = {:?}\n{lines}\n", self.path)
+        format!("[hook]\npath = '{}'\n{lines}\n", self.path.display())
     }
 
     /// What it said as `name`, when it is there.

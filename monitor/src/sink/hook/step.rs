@@ -12,7 +12,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use nix::{
+    sys::signal::SigSet,
+    unistd::{Gid, Uid, setgroups, setresgid, setresuid},
+};
 use rustix::{
     fs::Mode,
     process::{Signal, set_parent_process_death_signal, umask},
@@ -76,7 +79,8 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // Whoever started the daemon may have left it descriptors that no program closes by itself.
     close_fds::set_fds_cloexec(3, &[]);
-    // This sets back the signals, too: the mask, and SIGPIPE, which is ignored by us.
+    // The runner has some blocked. (SIGPIPE, which we ignore, is set back by std.)
+    let _ = SigSet::empty().thread_set_mask();
     let error = Command::new(path).arg(event).stdout(Stdio::null()).exec();
     error.to_string()
 }
