@@ -118,6 +118,9 @@ pub struct Run {
     /// What is remembered over restarts [default: /var/lib/orphand]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+    /// The program that is run for events, an absolute path
+    #[arg(long, value_name = "PATH")]
+    pub hook: Option<PathBuf>,
     /// Record all inputs to FILE, for `orphand replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

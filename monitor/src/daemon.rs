@@ -30,7 +30,7 @@ use crate::{
     probe::Probe,
     readable::readable,
     recognise::{Role, Rules},
-    sink::{metrics::Metrics, outlets::Outlets, reaper::Reaper, text},
+    sink::{hook::Hook, metrics::Metrics, outlets::Outlets, reaper::Reaper, text},
     source::{
         kernel::KernelSource,
         procfs::{Procfs, ProcfsError},
@@ -40,6 +40,9 @@ use crate::{
 
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
 const DRAIN: Duration = Duration::from_millis(20);
+
+/// Told to stop, the hook is still run for what it has not heard of, so long.
+const LAST_RUNS: Duration = Duration::from_secs(3);
 
 /// All parts of a running daemon.
 pub struct Daemon {
@@ -59,6 +62,8 @@ pub struct Daemon {
     pub reaper: Reaper,
     /// Tells the world.
     pub stream: Outlets,
+    /// Runs a program for events.
+    pub hook: Hook,
     /// What must outlive us.
     pub memory: memory::Memory,
     /// What earlier daemons knew, until the engine has been told.
@@ -154,6 +159,7 @@ impl Daemon {
             trace.flush();
         }
         self.stream.finish(Duration::from_secs(1));
+        self.hook.finish(LAST_RUNS);
         Ok(())
     }
 
@@ -209,6 +215,7 @@ impl Daemon {
                 Effect::Emit { at, notice } => {
                     self.memory.settle();
                     self.metrics.observe(&notice);
+                    self.hook.push(at, &notice);
                     self.stream.push(at, notice);
                 }
                 Effect::Persist { at, fact } => self.memory.note(at, &fact),

@@ -1,7 +1,14 @@
 //! The binary `orphand`.
 
 use clap::Parser;
-use monitor::{cli::Cli, commands, exit_code::ExitCode, journal, probe, source::selftest};
+use monitor::{
+    cli::Cli,
+    commands,
+    exit_code::ExitCode,
+    journal, probe,
+    sink::hook::{runner, step},
+    source::selftest,
+};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {
@@ -10,6 +17,13 @@ fn main() -> ExitCode {
     }
     if std::env::args_os().nth(1).is_some_and(|first| first == probe::CHILD_ARGUMENT) {
         return if probe::child() { ExitCode::Done } else { ExitCode::Failed };
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == runner::ARGUMENT) {
+        return if runner::main() { ExitCode::Done } else { ExitCode::Failed };
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == step::ARGUMENT) {
+        step::main();
+        return ExitCode::Failed;
     }
     match commands::execute(Cli::parse()) {
         Ok(code) => code,

@@ -45,7 +45,7 @@ fn every_verb_is_there_and_no_other() {
         "tree --json --no-daemon --socket s",
         "status --json --pss --socket s",
         "reap --agent a --generation 3 --pid 4 --include-active --dry-run --yes --json --socket s",
-        "run --listen none --socket s --state-dir d",
+        "run --listen none --socket s --state-dir d --hook /x",
         "history",
         "history --since 24h --agent claude --state-dir d --json",
         "history --socket s --config f",
@@ -67,7 +67,7 @@ fn every_verb_is_there_and_no_other() {
     let wrong = [
         "history --since 10",
         "run --listen 9477",
-        "run --hook x",
+        "run --hook",
         "reap --generation x",
         "replay",
         "config show --origin --json",

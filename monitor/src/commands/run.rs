@@ -8,7 +8,7 @@ use rustix::system::uname;
 use crate::{
     cli::{self, Format},
     clock,
-    config::Config,
+    config::{self, Config},
     daemon::{Daemon, memory::Memory, ourselves, reload::Configuration},
     engine::{Engine, Settings},
     exit_code::ExitCode,
@@ -22,6 +22,7 @@ use crate::{
     probe::Probe,
     sink::{
         self,
+        hook::{self, Hook},
         human::Text,
         journal::Entries,
         metrics::Metrics,
@@ -63,12 +64,14 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.listen = flags.listen.unwrap_or(config.listen);
     config.socket = flags.socket.clone().unwrap_or(config.socket);
     config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
+    config.hook.path = flags.hook.clone().or(config.hook.path);
     Ok(config)
 }
 
 async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
+    let hook = hook_of(&config.hook)?;
     let _instance = Instance::lock(&flags.lock)?;
     let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
@@ -90,7 +93,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
-    give_up(&mut kernel, config)?;
+    give_up(&mut kernel, config, hook.as_ref())?;
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);
@@ -104,6 +107,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         probe: Probe::new()?,
         reaper: Reaper::new()?,
         stream: stream(flags.format, wall)?,
+        hook: Hook::start(hook, wall)?,
         memory,
         knowledge,
         metrics,
@@ -122,15 +126,19 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
 /// The configuration, and how it is read again: with the same flags.
 fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
     let flags = flags.clone();
-    Configuration { config: config.clone(), load: Box::new(move || effective(&flags)) }
+    let load = move || {
+        let config = effective(&flags)?;
+        let hook = hook_of(&config.hook)?;
+        Ok((config, hook))
+    };
+    Configuration { config: config.clone(), load: Box::new(load) }
 }
 
 /// Gives up what only the start took. No other thread may have been started before: it would keep all.
-fn give_up(kernel: &mut KernelSource, config: &Config) -> anyhow::Result<()> {
+fn give_up(kernel: &mut KernelSource, config: &Config, hook: Option<&hook::Settings>) -> anyhow::Result<()> {
     // Its parent may belong to somebody else.
     Memory::prepare(&config.state_dir);
-    // Whoever starts programs as another user asks for that here.
-    let later = Later { other_users: false };
+    let later = Later { other_users: hook.is_some_and(hook::Settings::is_for_another_user) };
     let kept = privilege::drop_to(later, || kernel.works())?;
     tracing::info!("capabilities that stay: {}", kept.in_words());
     Ok(())
@@ -145,6 +153,17 @@ fn standing(config: &Config) -> Status {
         term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
         ..Status::default()
     }
+}
+
+/// The hook that the configuration names, checked.
+fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookError> {
+    let events = if config.events.contains(config::EVERY_EVENT) {
+        hook::Selection::All
+    } else {
+        hook::Selection::Of(config.events.clone())
+    };
+    let Some(path) = &config.path else { return Ok(None) };
+    hook::Settings::new(path, config.user.as_deref(), events, config.timeout).map(Some)
 }
 
 fn header(policy: Policy, settings: &Settings, wall: Wall) -> Header {

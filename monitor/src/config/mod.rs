@@ -28,6 +28,7 @@
 mod check;
 mod error;
 mod files;
+mod hook;
 mod listen;
 mod loaded;
 mod nearest;
@@ -46,6 +47,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     check::ENOUGH,
     error::{ConfigError, ConfigErrors, Content, Place, shown},
+    hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
     loaded::Loaded,
     text::Origins,
@@ -94,6 +96,8 @@ pub struct Config {
     pub socket_group: Option<String>,
     /// What is to be remembered over restarts.
     pub state_dir: PathBuf,
+    /// The alert hook.
+    pub hook: Hook,
     /// Left alone, with all below.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
@@ -164,6 +168,7 @@ impl Default for Config {
             socket: SOCKET.into(),
             socket_group: None,
             state_dir: STATE_DIR.into(),
+            hook: Hook::default(),
             exempt: Vec::new(),
             multiplexer: Vec::new(),
             server: Vec::new(),

@@ -28,6 +28,12 @@ pub(super) fn advice(
     (None, format!("known are {}", known.join(", ")))
 }
 
+/// What to tell of a name that is none of those known.
+pub(super) fn among(name: &str, known: &[&str]) -> String {
+    nearest(name, known)
+        .map_or_else(|| format!("known are {}", known.join(", ")), |near| format!("did you mean \"{near}\"?"))
+}
+
 /// The known key that was probably meant.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: String = name.to_lowercase().replace('-', "_");

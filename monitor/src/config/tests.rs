@@ -51,6 +51,11 @@ fn everything_is_read() {
         socket = "/run/o.sock"
         socket_group = "adm"
         state_dir = "/srv/o"
+        [hook]
+        path = "/usr/local/bin/tell"
+        user = "nobody"
+        events = ["orphan_reaped", "alert"]
+        timeout = "1m"
         [[agent]]
         name = "bot"
         program = "my*bot"
@@ -90,6 +95,12 @@ fn everything_is_read() {
         (config.socket.as_path(), config.socket_group.as_deref(), config.state_dir.as_path()),
         (Path::new("/run/o.sock"), Some("adm"), Path::new("/srv/o"))
     );
+    let hook = &config.hook;
+    assert_eq!(
+        (hook.path.as_deref(), hook.user.as_deref(), hook.timeout),
+        (Some(Path::new("/usr/local/bin/tell")), Some("nobody"), Duration::from_secs(60))
+    );
+    assert_eq!(hook.events.iter().collect::<Vec<_>>(), ["alert", "orphan_reaped"]);
     assert_eq!(parse(&config.render()).unwrap(), config);
     let role = |line: &[&str]| {
         let argv: Vec<String> = line.iter().map(ToString::to_string).collect();
@@ -117,7 +128,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "zzz = 1",
             "1:1: unknown key \"zzz\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher, alert",
+             listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -140,7 +151,7 @@ fn errors_say_where_and_what_to_do() {
         (
             "a = 1\nlog = \"loud\"\n",
             "1:1: unknown key \"a\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, log, \
-             listen, socket, socket_group, state_dir, exempt, multiplexer, server, agent, steward, launcher, alert",
+             listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
             "ring_size = 5000",
@@ -178,6 +189,20 @@ fn errors_say_where_and_what_to_do() {
             "3:7: server.exe: invalid type: integer `1`, expected a string",
         ),
         ("agent = 1", "1:1: agent: a list of tables is meant: write [[agent]] and its keys below"),
+        ("[hook]\npaht = \"/x\"", "2:1: unknown key \"paht\" in [hook]: did you mean \"path\"?"),
+        (
+            "[hook]\nevents = [\"orphan_detectd\"]",
+            "2:10: hook.events: unknown event \"orphan_detectd\": did you mean \"orphan_detected\"?",
+        ),
+        (
+            "[hook]\ntimeout = \"2h\"",
+            "2:11: hook.timeout: a hook's time is more than nothing and at most an hour, such as \"10s\"",
+        ),
+        (
+            "[hook]\ntimeout = \"0s\"",
+            "2:11: hook.timeout: a hook's time is more than nothing and at most an hour, such as \"10s\"",
+        ),
+        ("hook = \"/x\"", "1:1: hook: a table is meant: write [hook] and its keys below"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),
         ("log = \"info\" # ä\n= 2", "2:1: "),

@@ -37,7 +37,12 @@ impl Daemon {
             blind,
             report: self.engine.report(),
             processes: self.engine.processes() as u64,
-            sink_dropped: self.stream.dropped(),
+            sink_dropped: {
+                let mut dropped = self.stream.dropped();
+                dropped.insert("hook".to_owned(), self.hook.dropped());
+                dropped
+            },
+            hook_runs: self.hook.runs(),
             ..self.standing.clone()
         }
     }

@@ -6,6 +6,7 @@ use super::Daemon;
 use crate::{
     config::Config,
     model::{Input, Reloaded},
+    sink::hook,
 };
 
 /// Keys that are read at the start only: doors that are open, a store and a ring in use.
@@ -16,8 +17,8 @@ const AT_THE_START: [&str; 7] =
 pub struct Configuration {
     /// In effect.
     pub config: Config,
-    /// Reads it again, flags included.
-    pub load: Box<dyn Fn() -> anyhow::Result<Config>>,
+    /// Reads it again, flags included; with the hook that it names, checked.
+    pub load: Box<dyn Fn() -> anyhow::Result<(Config, Option<hook::Settings>)>>,
 }
 
 impl fmt::Debug for Configuration {
@@ -37,10 +38,13 @@ impl Daemon {
     }
 
     fn read_again(&mut self) -> anyhow::Result<Result<Reloaded, String>> {
-        let fresh = match (self.configuration.load)() {
-            Ok(fresh) => fresh,
+        let (fresh, hook) = match (self.configuration.load)() {
+            Ok(read) => read,
             Err(error) => return Ok(Err(self.stay(&error))),
         };
+        if let Err(error) = self.hook.replace(hook) {
+            return Ok(Err(self.stay(&error.into())));
+        }
         let later = later(&self.configuration.config, &fresh);
         let rules = fresh.rules();
         let changed = rules.source() != self.rules.source();
@@ -105,6 +109,7 @@ mod tests {
             "alert",
             "exempt",
             "grace",
+            "hook",
             "launcher",
             "multiplexer",
             "observe",

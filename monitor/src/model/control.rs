@@ -41,6 +41,9 @@ pub struct Status {
     pub resyncs: u64,
     /// Lines dropped by sink, since the start.
     pub sink_dropped: BTreeMap<String, u64>,
+    /// Runs of the alert hook by outcome, since the start.
+    #[serde(default)]
+    pub hook_runs: BTreeMap<String, u64>,
 }
 
 /// A configuration was read again and is in effect.

@@ -5,6 +5,7 @@
 
 pub mod doctor;
 pub mod history;
+pub mod hook;
 pub mod human;
 pub mod journal;
 pub mod metrics;

@@ -6,6 +6,15 @@ use super::{Key, Kind, Section};
 pub const SECTIONS: &[Section] = &[
     Section { name: "", kind: Kind::Top, about: "The keys above every table.", keys: TOP, example: "" },
     Section {
+        name: "hook",
+        kind: Kind::Table,
+        about: "A program that is run for events, one run at a time and never through a shell. Its arguments are the event's \
+                name; the event is on its standard input as JSON, and in the variables ORPHAND_EVENT, ORPHAND_AGENT, \
+                ORPHAND_GENERATION, ORPHAND_ORPHANS, ORPHAND_RSS_BYTES and ORPHAND_SERVER.",
+        keys: HOOK,
+        example: "path = \"/etc/orphand/hook\"\nuser = \"nobody\"\nevents = [\"alert\", \"alert_resolved\"]\n",
+    },
+    Section {
         name: "exempt",
         kind: Kind::List,
         about: "What is left alone, with all that it starts: it is seen, judged and told, and never ended.",
@@ -295,5 +304,43 @@ const ALERT: &[Key] = &[
         limits: "at most a day",
         about: "From one alert of this rule to the next, at least. What comes and goes meanwhile is not told.",
         example: "\"1h\"",
+    },
+];
+
+const HOOK: &[Key] = &[
+    Key {
+        name: "path",
+        form: "a path",
+        default: None,
+        limits: "absolute; nobody but root and orphand's own user may write the file or a directory above it",
+        about: "The program. Without it there is no hook.",
+        example: "\"/etc/orphand/hook\"",
+    },
+    Key {
+        name: "user",
+        form: "a user's name",
+        default: None,
+        limits: "another than orphand's own takes root",
+        about: "Whom it is run as, with that user's groups and without capabilities. Without it orphand's own user.",
+        example: "\"nobody\"",
+    },
+    Key {
+        name: "events",
+        form: "a list of events' names, or of the word all",
+        default: Some(
+            "[\"alert\", \"alert_resolved\", \"lost\", \"orphan_detected\", \"orphan_exited\", \"orphan_reaped\", \
+             \"orphan_spared\", \"reap_failed\"]",
+        ),
+        limits: "",
+        about: "The events it is run for.",
+        example: "[\"alert\", \"alert_resolved\"]",
+    },
+    Key {
+        name: "timeout",
+        form: "a duration",
+        default: Some("\"10s\""),
+        limits: "above zero, at most an hour",
+        about: "The longest a run may take: then it is killed, with all that it started.",
+        example: "\"30s\"",
     },
 ];

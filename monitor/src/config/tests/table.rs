@@ -56,6 +56,7 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 fn fields_of(section: &Section) -> Vec<&'static str> {
     match section.name {
         "exempt" | "multiplexer" | "server" | "agent" | "steward" | "launcher" => fields::<Rule>(),
+        "hook" => fields::<Hook>(),
         "alert" => fields::<AlertRule>(),
         other => panic!("which type is [{other}] read as?"),
     }

@@ -65,7 +65,8 @@ fn status() -> Status {
         records: Losses { fork: 5, exec: 4, exit: 3, setsid: 2, member: 0 },
         lost: Losses { fork: 1, ..Losses::default() },
         resyncs: 1,
-        sink_dropped: BTreeMap::from([("stream".to_owned(), 9)]),
+        sink_dropped: BTreeMap::from([("hook".to_owned(), 2), ("stream".to_owned(), 9)]),
+        hook_runs: BTreeMap::from([("ok".to_owned(), 5), ("timed_out".to_owned(), 1)]),
         ..Status::default()
     }
 }

@@ -1,0 +1,95 @@
+//! `[hook]`: the program that is run for events.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+
+use crate::duration;
+
+/// The longest a run may take.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// The word for every event.
+pub const ALL: &str = "all";
+
+/// The names of events.
+#[rustfmt::skip]
+const EVENTS: &[&str] = &[
+    ALL, "ready", "agent_started", "agent_exited", "server_started", "server_exited", "server_detached", "orphan_suspected",
+    "orphan_cleared", "orphan_detected", "orphan_spared", "orphan_reaped", "reap_failed", "orphan_exited", "alert",
+    "alert_resolved", "reconfigured", "lost", "resynced", "stopping",
+];
+
+/// What a hook hears of, if nothing else is said.
+#[rustfmt::skip]
+const DEFAULT: &[&str] = &[
+    "orphan_detected", "orphan_spared", "orphan_reaped", "orphan_exited", "reap_failed", "alert", "alert_resolved", "lost",
+];
+
+/// The alert hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hook {
+    /// The program, an absolute path; absent for no hook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The user it runs as; absent for the daemon's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The events it is run for; `all` means every one.
+    #[serde(deserialize_with = "events")]
+    pub events: BTreeSet<String>,
+    /// The longest a run may take, at most an hour.
+    #[serde(serialize_with = "duration::serialize", deserialize_with = "timeout")]
+    pub timeout: Duration,
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        Self {
+            path: None,
+            user: None,
+            events: DEFAULT.iter().map(ToString::to_string).collect(),
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error> {
+    let names = BTreeSet::<String>::deserialize(d)?;
+    match names.iter().find(|name| !EVENTS.contains(&name.as_str())) {
+        None => Ok(names),
+        Some(unknown) => {
+            let advice = super::nearest::among(unknown, EVENTS);
+            Err(D::Error::custom(format!("unknown event \"{unknown}\": {advice}")))
+        }
+    }
+}
+
+fn timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+    let timeout = duration::deserialize(d)?;
+    if timeout.is_zero() || timeout > LONGEST {
+        return Err(D::Error::custom(
+            "a hook's time is more than nothing and at most an hour, such as \"10s\"",
+        ));
+    }
+    Ok(timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Notice;
+
+    #[test]
+    fn every_event_has_its_name_here() {
+        // serde names those that there are.
+        let error = serde_json::from_str::<Notice>(r#"{"event":"?"}"#).unwrap_err().to_string();
+        let names: Vec<_> = error.split('`').skip(1).step_by(2).filter(|name| *name != "?").collect();
+        assert!(names.len() > 10, "{error}");
+        for name in names {
+            assert!(EVENTS.contains(&name), "{name} is missing");
+        }
+        assert!(DEFAULT.iter().all(|name| EVENTS.contains(name)));
+    }
+}

@@ -1,0 +1,85 @@
+//! What a runner tells the daemon of a run, and how that is counted and said. Pure.
+
+use std::fmt;
+
+use rustix::process::WaitStatus;
+use serde::{Deserialize, Serialize};
+
+use crate::sink::text;
+
+/// How a run was over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum End {
+    /// It could not be started.
+    NotStarted { why: String },
+    /// It called exit(2), and nothing of it was left.
+    Exited { code: i32 },
+    /// A signal of somebody else's ended it.
+    Signalled { signal: i32 },
+    /// The time was over; whether only others of it were left.
+    TimedOut { exited: bool },
+    /// The daemon stops, and could wait no longer.
+    Stopped,
+}
+
+impl Default for End {
+    fn default() -> Self {
+        Self::NotStarted { why: "nobody saw its end".to_owned() }
+    }
+}
+
+impl End {
+    pub(super) fn of(status: WaitStatus) -> Self {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Self::Exited { code },
+            (None, Some(signal)) => Self::Signalled { signal },
+            (None, None) => Self::default(),
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub(super) end: End,
+    /// Processes that had to be killed.
+    pub(super) killed: u64,
+    /// The first it said on its standard error.
+    pub(super) said: String,
+}
+
+impl Report {
+    /// The word it is counted by.
+    pub(super) const fn outcome(&self) -> &'static str {
+        match &self.end {
+            End::Exited { code: 0 } => "ok",
+            End::NotStarted { .. } | End::Exited { .. } | End::Signalled { .. } => "failed",
+            End::TimedOut { .. } => "timed_out",
+            End::Stopped => "stopped",
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let killed = text::count(self.killed, "process", "processes");
+        match &self.end {
+            End::NotStarted { why } => write!(f, "it could not be started: {}", text::sanitise(why))?,
+            End::Exited { code } => write!(f, "it ended with status {code}")?,
+            End::Signalled { signal } => write!(f, "it was ended by signal {signal}")?,
+            End::TimedOut { exited: false } => write!(f, "it took too long, killed ({killed})")?,
+            End::TimedOut { exited: true } => {
+                write!(
+                    f,
+                    "it ended, but what it had left in the background took too long, killed ({killed})"
+                )?;
+            }
+            End::Stopped => write!(f, "the daemon stops, killed ({killed})")?,
+        }
+        match self.said.trim() {
+            "" => Ok(()),
+            said => write!(f, "; it said: {}", text::sanitise(said)),
+        }
+    }
+}

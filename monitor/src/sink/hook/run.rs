@@ -1,0 +1,78 @@
+//! One run of a hook, as the daemon's thread sees it: a runner is started, and what it tells is read.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs::File,
+    io::{self, Read as _, Seek as _, Write as _},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::{Command, Stdio},
+};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use super::{
+    Settings,
+    facts::Facts,
+    report::{End, Report},
+    runner,
+    step::Become,
+};
+
+/// No report is longer: what the hook said is some kB, and is escaped.
+const LONGEST: u64 = 64 * 1024;
+
+/// Runs the hook to its end. `running` is given the socket that stops the runner when it is shut down.
+pub(super) fn run(
+    settings: &Settings,
+    facts: &Facts,
+    line: &str,
+    running: impl FnOnce(UnixStream) -> bool,
+) -> io::Result<Report> {
+    let (mut ours, theirs) = UnixStream::pair()?;
+    let whom = &settings.user;
+    let whom = Become((!whom.own).then(|| (whom.uid, whom.gid, whom.groups.clone())));
+    let whom = whom.to_string();
+    let millis = settings.timeout.as_millis().to_string();
+    let words = [OsStr::new(runner::ARGUMENT), OsStr::new(&millis), OsStr::new(&whom)];
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(words)
+        .args([settings.path.as_os_str(), OsStr::new(&facts.event)])
+        .env_clear()
+        .envs(env::var_os("PATH").map(|path| ("PATH", path)))
+        .envs(facts.environment())
+        .current_dir("/")
+        .stdin(Stdio::from(event(line)?))
+        .stdout(Stdio::from(OwnedFd::from(theirs)))
+        .stderr(Stdio::null());
+    if !running(ours.try_clone()?) {
+        return Ok(Report { end: End::Stopped, ..Report::default() });
+    }
+    let mut child = command.spawn()?;
+    // It holds their side of the socket.
+    drop(command);
+    let mut told = Vec::new();
+    // It ends when the runner does, which leaves nothing behind.
+    let read = (&mut ours).take(LONGEST).read_to_end(&mut told);
+    drop(ours);
+    let status = child.wait()?;
+    read?;
+    Ok(serde_json::from_slice(&told).unwrap_or_else(|_| {
+        let why = format!("its runner said nothing ({status})");
+        Report { end: End::NotStarted { why }, ..Report::default() }
+    }))
+}
+
+/// The event as a file: whoever does not read it holds nobody up, and it is no pipe that a server could be recognised by.
+fn event(line: &str) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // NOEXEC_SEAL is known since Linux 6.3.
+    let file = memfd_create("orphand-event", flags | MemfdFlags::NOEXEC_SEAL);
+    let mut file = File::from(file.or_else(|_| memfd_create("orphand-event", flags))?);
+    file.write_all(line.as_bytes())?;
+    file.rewind()?;
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file.into())
+}
