@@ -343,7 +343,10 @@ pub(crate) fn built(name: &str) -> Result<PathBuf> {
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     entries
-        .filter(|e| !e.path().file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")))
+        .filter(|e| {
+            let stem = e.path().file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+            !(stem.ends_with("tests") || stem == "snapshots")
+        })
         .filter_map(|e| {
             if e.file_type().ok()?.is_dir() { newest(&e.path()) } else { e.metadata().ok()?.modified().ok() }
         })
