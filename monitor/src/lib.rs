@@ -19,6 +19,7 @@ pub mod instance;
 pub mod lineage;
 pub mod logging;
 pub mod model;
+pub mod names;
 pub mod probe;
 pub mod readable;
 pub mod recognise;

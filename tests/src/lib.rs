@@ -21,6 +21,7 @@ pub mod fixtures;
 mod host;
 mod number;
 mod part;
+pub mod root;
 mod scene;
 mod service;
 mod systemd;

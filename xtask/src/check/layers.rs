@@ -10,7 +10,7 @@ use super::scan;
 
 /// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
 /// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
@@ -18,6 +18,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("engine", &["model", "lineage", "recognise", "verdict"]),
     ("exit_code", &[]),
     ("readable", &[]),
+    ("names", &[]),
     ("trust", &[]),
     ("clock", &["model", "readable"]),
     ("host", &["model", "readable"]),
@@ -25,7 +26,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("probe", &["model", "clock", "host", "readable"]),
     ("sink", &["model", "clock", "host", "readable", "trust"]),
     ("store", &["model", "clock"]),
-    ("front", &["model", "clock", "host", "readable", "sink", "probe", "store"]),
+    ("front", &["model", "clock", "host", "readable", "sink", "probe", "store", "names"]),
 ];
 
 /// The core: total, synchronous, deterministic.
