@@ -215,6 +215,8 @@ fn the_service_follows_the_package() -> Result<()> {
         let third = next_version(&next, &third, "# more\n")?;
         let system = s.boot("packages", Layout::V2)?;
         let manager = system.manager();
+        // Machines that are made from images of containers have one that forbids every start.
+        system.run(&["rm", "-f", "/usr/sbin/policy-rc.d"])?;
         let install = |package: &Path| {
             let package = package.to_string_lossy();
             let output = system.run(&["dpkg", "--install", &package])?;
@@ -265,4 +267,5 @@ fn is(manager: &Manager, active: &str, enabled: &str) -> Result<()> {
     within(&format!("the service is {active} and {enabled}"), || {
         (found("ActiveState") == active && found("UnitFileState") == enabled).then_some(())
     })
+    .with_context(|| manager.status("orphand.service"))
 }
