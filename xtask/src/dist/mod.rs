@@ -9,11 +9,13 @@ mod binary;
 mod deb;
 mod notices;
 mod stage;
+mod test;
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 
+pub use self::test::test;
 use crate::{command, setup, workspace};
 
 /// The arguments of `dist`.

@@ -34,35 +34,34 @@ pub fn notices(way: &Bpf) -> Result<String> {
     let linked = linked(way)?;
     let metadata = workspace::metadata(&["--locked"])?;
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut list = String::new();
-    let mut bare = String::new();
+    let (mut list, mut bare) = (Vec::new(), Vec::new());
     for package in metadata.packages.iter().filter(|p| p.source.is_some()) {
         let name = format!("{} {}", package.name, package.version);
         if !linked.contains(&name) {
             continue;
         }
-        list += &format!("- {name}: {}\n", package.license.as_deref().unwrap_or("no licence stated"));
+        list.push(format!("- {name}: {}\n", package.license.as_deref().unwrap_or("no licence stated")));
         let found = licences(package)?;
         if found.is_empty() {
-            bare += &format!("- {name}: {}\n", package.authors.join(", "));
+            bare.push(format!("- {name}: {}\n", package.authors.join(", ")));
         }
         for text in found {
             texts.entry(text).or_default().push(name.clone());
         }
     }
-    let mut all = format!("Third parties' work in orphand\n\n{BESIDE}\nPackages\n\n{list}");
+    let line = "-".repeat(72);
+    let mut parts =
+        vec![format!("Third parties' work in orphand\n\n{BESIDE}\nPackages\n\n{}", list.concat())];
     if !bare.is_empty() {
-        all += &format!(
-            "\nThese bring no text along; that of their licence by others is below. Their authors:\n\n{bare}"
-        );
+        let them = bare.concat();
+        parts.push(format!(
+            "\nThese bring no text along; that of their licence by others is below. Their authors:\n\n{them}"
+        ));
     }
-    for (text, names) in texts {
-        all += &format!("\n{}\n{}\n\n{text}\n", "-".repeat(72), names.join(", "));
-    }
-    if let Ok(text) = fs::read_to_string(LGPL) {
-        all += &format!("\n{}\nThe GNU C Library\n\n{text}\n", "-".repeat(72));
-    }
-    Ok(all)
+    parts.extend(texts.iter().map(|(text, names)| format!("\n{line}\n{}\n\n{text}\n", names.join(", "))));
+    parts
+        .extend(fs::read_to_string(LGPL).ok().map(|text| format!("\n{line}\nThe GNU C Library\n\n{text}\n")));
+    Ok(parts.concat())
 }
 
 /// The packages that are in the binary, those in the programs in the kernel included: `name version`.
@@ -99,7 +98,7 @@ fn licences(package: &Package) -> Result<Vec<String>> {
 
 fn is_licence(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_ascii_uppercase();
-    let is_source = name.ends_with(".RS");
+    let is_source = file.extension().is_some_and(|e| e == "rs");
     !is_source
         && ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"]
             .iter()

@@ -54,11 +54,7 @@ pub fn collect(built: &Path, release: &Release, way: &Bpf) -> Result<()> {
         let script = command::output(Command::new(&orphand).args(["completions", shell]))?;
         write(&place(tree, to)?, script.as_bytes(), 0o644)?;
     }
-    let manual = place(tree, "usr/share/man/man1/orphand.1")?.with_file_name("");
-    command::output(Command::new(&orphand).args(["man", "--dir"]).arg(&manual))?;
-    for page in files(&manual)? {
-        compress(&page)?;
-    }
+    manual(&orphand, tree)?;
     let doc = |name: &str| place(tree, &format!("usr/share/doc/orphand/{name}"));
     let changes = fs::read(root.join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
     for (name, text) in [
@@ -71,6 +67,20 @@ pub fn collect(built: &Path, release: &Release, way: &Bpf) -> Result<()> {
         compress(&file)?;
     }
     Ok(())
+}
+
+/// The manual pages, each in the folder of its section.
+fn manual(orphand: &Path, tree: &Path) -> Result<()> {
+    let drawer = place(tree, "usr/share/man/all/page")?.with_file_name("");
+    command::output(Command::new(orphand).args(["man", "--dir"]).arg(&drawer))?;
+    for page in files(&drawer)? {
+        let (name, section) = (page.file_name().unwrap_or_default(), page.extension().unwrap_or_default());
+        let (name, section) = (name.to_string_lossy(), section.to_string_lossy());
+        let to = place(tree, &format!("usr/share/man/man{section}/{name}"))?;
+        fs::rename(&page, &to).with_context(|| format!("cannot put {name} into its section"))?;
+        compress(&to)?;
+    }
+    fs::remove_dir(&drawer).with_context(|| format!("cannot remove {}", drawer.display()))
 }
 
 /// The commented default configuration, from the binary itself, so that it says what this binary does.
