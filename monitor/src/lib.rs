@@ -20,6 +20,7 @@ pub mod journal;
 pub mod lineage;
 pub mod logging;
 pub mod model;
+pub mod names;
 pub mod notify;
 pub mod privilege;
 pub mod probe;

@@ -23,6 +23,7 @@ mod host;
 mod install;
 mod number;
 mod part;
+pub mod root;
 mod scene;
 mod service;
 mod systemd;

@@ -176,6 +176,13 @@ impl Manager {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
+    /// What it says of a unit, and the end of the journal; for the report of a failure.
+    pub fn status(&self, unit: &str) -> String {
+        let status = self.system.run(&["systemctl", "status", "--no-pager", "--full", unit]);
+        let status = status.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        format!("{status}\n{}", self.system.journal())
+    }
+
     /// A property of a unit.
     pub fn property(&self, unit: &str, name: &str) -> Result<String> {
         self.systemctl(&["show", "--property", name, "--value", unit])

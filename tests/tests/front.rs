@@ -220,6 +220,10 @@ fn strangers_are_refused() -> Result<()> {
         fs::set_permissions(daemon.socket(), fs::Permissions::from_mode(0o666))?;
         let (code, text, _) = ask(&nobody)?;
         ensure!(code == 0 && text.contains("refused: user 65534 may not"), "ended with {code}: {text}");
+        // Nor one of whom no file tells, for whom other sources of users are asked.
+        let (code, text, error) = ask(&["--reuid=4000000", "--regid=4000000", "--clear-groups"])?;
+        let refused = text.contains("refused: user 4000000 may not");
+        ensure!(code == 0 && refused, "ended with {code}: {text}{error}");
         Ok(())
     })
 }

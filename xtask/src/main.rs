@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod command;
+mod dist;
 mod privilege;
 mod run;
 mod setup;
@@ -37,6 +38,8 @@ enum Verb {
     Check(check::Args),
     /// Measure what the daemon costs and how quick it is; needs root, takes a quarter of an hour.
     Bench(bench::Args),
+    /// Make what is handed out, in target/dist: the static binary, a .deb, an archive, SHA256SUMS.
+    Dist(dist::Args),
     /// Record what the kernel reports to a file, for `orphand replay`.
     Trace(trace::Args),
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Test(args) => test::main(&args),
         Verb::Check(args) => check::main(&args),
         Verb::Bench(args) => bench::main(&args),
+        Verb::Dist(args) => dist::main(&args),
         Verb::Trace(args) => trace::main(&args),
     };
     match done {

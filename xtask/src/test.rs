@@ -4,7 +4,8 @@
 //! it needs root, the real kernel and the host for itself, one by one. Nothing is ever skipped in silence: what
 //! cannot be run is a failure.
 //!
-//! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]).
+//! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]); so is `cargo xtask test package`, on what
+//! is handed out ([`dist::test`]).
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -14,7 +15,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{command, privilege, setup, vm, workspace};
+use crate::{command, dist, privilege, setup, vm, workspace};
 
 /// The arguments of `test`.
 #[derive(clap::Args)]
@@ -34,6 +35,8 @@ pub struct Args {
 enum On {
     /// The untether day on a machine of its own: a distribution's kernel, cgroup2, systemd as pid 1, in QEMU.
     Vm,
+    /// The static binary and the packages that people get, in a system with next to nothing in it, and what lintian says.
+    Package,
 }
 
 /// monitor-ebpf is not built for this machine, so it has no tests on it.
@@ -41,8 +44,10 @@ pub const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
 
 /// The verb.
 pub fn main(args: &Args) -> Result<()> {
-    if matches!(args.on, Some(On::Vm)) {
-        return vm::main();
+    match args.on {
+        Some(On::Vm) => return vm::main(),
+        Some(On::Package) => return dist::test(),
+        None => {}
     }
     setup::bpf()?;
     // Asked for first: nobody should wait for a build to learn that a password is needed.
@@ -53,6 +58,7 @@ pub fn main(args: &Args) -> Result<()> {
     count += round(args.filter.as_deref(), &[], &[])?;
     if !args.unprivileged {
         setup::tests()?;
+        dist::make(true)?;
         setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
         count += round(args.filter.as_deref(), &root, &["--ignored", "--test-threads=1"])?;
     }

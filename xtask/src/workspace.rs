@@ -57,6 +57,11 @@ pub struct Package {
     pub license: Option<String>,
     /// Where it comes from; nothing for the workspace's own.
     pub source: Option<String>,
+    /// Who wrote it, where it says so.
+    #[serde(default)]
+    pub authors: Vec<String>,
+    /// Its Cargo.toml.
+    pub manifest_path: PathBuf,
 }
 
 /// Asks `cargo metadata`; `extra` are further arguments of it.
@@ -68,4 +73,11 @@ pub fn metadata(extra: &[&str]) -> Result<Metadata> {
 /// Where cargo puts what it builds.
 pub fn target_dir() -> Result<PathBuf> {
     Ok(metadata(&["--no-deps"])?.target_directory)
+}
+
+/// The version of the workspace's packages.
+pub fn version() -> Result<String> {
+    let packages = metadata(&["--no-deps"])?.packages;
+    let ours = packages.into_iter().find(|package| package.name == "monitor");
+    Ok(ours.context("the workspace has no package `monitor`")?.version)
 }

@@ -1,48 +1,51 @@
 //! Who may use the control socket: root, the daemon's own user, and the members of one group.
 
-use std::ffi::CString;
-
-use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
+use rustix::process::geteuid;
 
 use super::FrontError;
+use crate::names;
 
 /// Those who may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peers {
-    ourselves: Uid,
-    group: Option<Gid>,
+    ourselves: u32,
+    group: Option<u32>,
 }
 
 impl Peers {
     /// Root, the user we run as, and the members of `group`.
     pub(super) fn new(group: Option<&str>) -> Result<Self, FrontError> {
         let failed = |group: &str, why: String| FrontError::Group { group: group.to_owned(), why };
-        let group = group.map(|name| match Group::from_name(name) {
-            Ok(Some(group)) => Ok(group.gid),
+        let group = group.map(|name| match names::group(name) {
+            Ok(Some(gid)) => Ok(gid),
             Ok(None) => Err(failed(name, "there is no such group".to_owned())),
-            Err(errno) => Err(failed(name, errno.desc().to_owned())),
+            Err(error) => Err(failed(name, error.to_string())),
         });
-        Ok(Self { ourselves: Uid::effective(), group: group.transpose()? })
+        Ok(Self { ourselves: geteuid().as_raw(), group: group.transpose()? })
     }
 
     pub(super) fn group(self) -> Option<u32> {
-        self.group.map(Gid::as_raw)
+        self.group
     }
 
-    /// Whether a process with these credentials may ask. Blocks where the group database is slow.
+    /// Whether a process with these credentials may ask. Blocks where the host is slow to look up a group.
     pub(super) fn allows(self, uid: u32, gid: u32) -> bool {
-        let uid = Uid::from_raw(uid);
-        uid.is_root()
+        uid == 0
             || uid == self.ourselves
-            || self.group.is_some_and(|group| group.as_raw() == gid || is_member(uid, group))
+            || self.group.is_some_and(|group| group == gid || is_member(uid, group))
     }
 }
 
 /// Whether the databases of users and groups say so. (The credentials of a socket have the primary group only.)
-fn is_member(uid: Uid, group: Gid) -> bool {
-    let Ok(Some(user)) = User::from_uid(uid) else { return false };
-    let Ok(name) = CString::new(user.name) else { return false };
-    getgrouplist(&name, user.gid).is_ok_and(|groups| groups.contains(&group))
+fn is_member(uid: u32, group: u32) -> bool {
+    let found = names::user_by_id(uid).and_then(|user| user.map(|user| names::groups(&user)).transpose());
+    match found {
+        Ok(groups) => groups.is_some_and(|groups| groups.contains(&group)),
+        Err(error) => {
+            tracing::warn!("cannot find out the groups of user {uid}, who is refused: {error}");
+            false
+        }
+    }
 }
 
 #[cfg(test)]
@@ -53,20 +56,21 @@ mod tests {
     fn root_and_ourselves_and_nobody_else() {
         let peers = Peers::new(None).unwrap();
         assert!(peers.allows(0, 0));
-        assert!(peers.allows(Uid::effective().as_raw(), 12345));
+        assert!(peers.allows(geteuid().as_raw(), 12345));
         assert!(!peers.allows(65_534, 65_534));
     }
 
     #[test]
     fn members_of_the_group() {
         // Members by their primary group: `nobody` of `nogroup` is on every Debian, `daemon` is no member of it.
-        let Ok(Some(nobody)) = User::from_name("nobody") else { return };
-        let Ok(Some(group)) = Group::from_gid(nobody.gid) else { return };
-        let peers = Peers::new(Some(&group.name)).unwrap();
-        assert_eq!(peers.group(), Some(nobody.gid.as_raw()));
-        assert!(peers.allows(nobody.uid.as_raw(), nobody.gid.as_raw()));
+        let (Ok(Some(nobody)), Ok(Some(nogroup))) = (names::user("nobody"), names::group("nogroup")) else {
+            return;
+        };
+        let peers = Peers::new(Some("nogroup")).unwrap();
+        assert_eq!((peers.group(), nobody.gid), (Some(nogroup), nogroup));
+        assert!(peers.allows(nobody.uid, nogroup));
         // Not by the group it happens to run with, but by the database.
-        assert!(peers.allows(nobody.uid.as_raw(), 4_000_000));
+        assert!(peers.allows(nobody.uid, 4_000_000));
         assert!(!peers.allows(4_000_000, 4_000_000));
     }
 

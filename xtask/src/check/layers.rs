@@ -10,7 +10,7 @@ use super::scan;
 
 /// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
 /// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("duration", &[]),
     ("model", &["duration"]),
     ("lineage", &["model"]),
@@ -20,14 +20,15 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("exit_code", &[]),
     ("readable", &[]),
     ("journal", &[]),
+    ("names", &[]),
     ("trust", &[]),
     ("clock", &["model", "readable"]),
     ("host", &["model", "readable"]),
     ("source", &["model", "clock", "host", "readable"]),
     ("probe", &["model", "clock", "host", "readable"]),
-    ("sink", &["model", "clock", "host", "journal", "readable", "trust"]),
+    ("sink", &["model", "clock", "host", "journal", "names", "readable", "trust"]),
     ("store", &["model", "clock"]),
-    ("front", &["model", "clock", "host", "readable", "sink", "probe", "store"]),
+    ("front", &["model", "clock", "host", "readable", "sink", "probe", "store", "names"]),
 ];
 
 /// The core: total, synchronous, deterministic.

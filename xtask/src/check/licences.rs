@@ -80,6 +80,8 @@ mod tests {
             version: "1.0.0".into(),
             license: license.map(Into::into),
             source: source.map(Into::into),
+            authors: Vec::new(),
+            manifest_path: "a/Cargo.toml".into(),
         };
         judge(&package, &["MIT", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned).into())
     }

@@ -69,6 +69,11 @@ pub fn vm() -> Result<()> {
     packages::install_for_vm()
 }
 
+/// Makes sure that the programs are there that the test of what is handed out calls.
+pub fn package() -> Result<()> {
+    packages::install_for_package()
+}
+
 /// Has the tests' own installer fetch the published MCP packages; it is idempotent.
 pub fn fixtures(installer: &mut std::process::Command) -> Result<()> {
     command::run(installer.stdout(std::process::Stdio::null()))

@@ -65,6 +65,12 @@ const VM: [Program; 4] = [
     },
 ];
 
+/// What the test of what is handed out needs beside those for all: what makes a clean root, and what judges a package.
+const PACKAGE: [Program; 2] = [
+    Program { name: "mmdebstrap", proof: &["mmdebstrap", "--version"], packages: &["mmdebstrap"] },
+    Program { name: "lintian", proof: &["lintian", "--version"], packages: &["lintian"] },
+];
+
 /// Installs a compiler that can build for BPF.
 pub fn install_compiler() -> Result<()> {
     install("a compiler with a core for BPF", &COMPILER)
@@ -88,6 +94,11 @@ pub fn install_for_tests() -> Result<()> {
 /// Installs the programs that the test on a machine of its own needs.
 pub fn install_for_vm() -> Result<()> {
     install_programs(&VM)
+}
+
+/// Installs the programs that the test of what is handed out needs.
+pub fn install_for_package() -> Result<()> {
+    install_programs(&PACKAGE)
 }
 
 fn install_programs(programs: &[Program]) -> Result<()> {

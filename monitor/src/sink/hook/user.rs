@@ -1,11 +1,12 @@
 //! Whom a hook runs as.
 
-use std::{ffi::CString, fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
-use nix::unistd::{Gid, Uid, User, getgrouplist, getgroups};
+use nix::unistd::{Gid, Uid, getgroups};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::HookError;
+use crate::names;
 
 /// A user with the groups that the databases give it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,27 +25,20 @@ impl Account {
     pub(super) fn find(name: Option<&str>) -> Result<Self, HookError> {
         let own = Uid::effective();
         let Some(name) = name else { return Ok(Self::own(own)) };
-        let unknown = |why: &str| HookError::User { user: name.to_owned(), why: why.to_owned() };
-        let user = match User::from_name(name) {
+        let unknown = |why: String| HookError::User { user: name.to_owned(), why };
+        let user = match names::user(name) {
             Ok(Some(user)) => user,
-            Ok(None) => return Err(unknown("there is no such user")),
-            Err(errno) => return Err(unknown(errno.desc())),
+            Ok(None) => return Err(unknown("there is no such user".to_owned())),
+            Err(error) => return Err(unknown(error.to_string())),
         };
-        if user.uid == own {
+        if user.uid == own.as_raw() {
             return Ok(Self::own(own));
         }
         if !may_switch() {
             return Err(HookError::Rights { user: name.to_owned() });
         }
-        let listed = CString::new(name).map_err(|_| unknown("there is no such user"))?;
-        let groups = getgrouplist(&listed, user.gid).map_err(|errno| unknown(errno.desc()))?;
-        Ok(Self {
-            uid: user.uid.as_raw(),
-            gid: user.gid.as_raw(),
-            groups: groups.into_iter().map(Gid::as_raw).collect(),
-            name: name.to_owned(),
-            own: false,
-        })
+        let groups = names::groups(&user).map_err(|error| unknown(error.to_string()))?;
+        Ok(Self { uid: user.uid, gid: user.gid, groups, name: name.to_owned(), own: false })
     }
 
     fn own(uid: Uid) -> Self {
@@ -53,7 +47,10 @@ impl Account {
             uid: uid.as_raw(),
             gid: Gid::effective().as_raw(),
             groups: groups.into_iter().map(Gid::as_raw).collect(),
-            name: User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name),
+            name: names::user_by_id(uid.as_raw())
+                .ok()
+                .flatten()
+                .map_or_else(|| uid.to_string(), |user| user.name),
             own: true,
         }
     }

@@ -1,0 +1,168 @@
+//! Users and groups by name and number, as the host knows them, directories of a network included.
+//!
+//! Invariant: the C library of this process is never asked. In a static binary (`cargo xtask dist`) it would load modules of the
+//! name service, and a second C library with them, and die of it. getent(1) and id(1) are the host's own, and know the same.
+//!
+//! Everything here blocks while the host looks it up. For whoever lets in, or becomes, a user by name.
+
+use std::{
+    io,
+    process::{Command, Output, Stdio},
+};
+
+/// Where the host's own programs are, whoever started us; the last is that of `NixOS`.
+const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin";
+/// The exit status of getent(1) where there is no such entry.
+const NO_SUCH: i32 = 2;
+
+/// Why nothing can be said about a name.
+#[derive(Debug, thiserror::Error)]
+pub enum NameError {
+    /// The program that knows is not there, or cannot be run.
+    #[error("cannot run {program}: {source}")]
+    Program {
+        /// It.
+        program: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It failed.
+    #[error("{program} failed with {status}: {said}")]
+    Failed {
+        /// The program.
+        program: &'static str,
+        /// Its exit status.
+        status: std::process::ExitStatus,
+        /// The first line of what it said.
+        said: String,
+    },
+    /// It gave something else than an entry.
+    #[error("{program} answered {said:?}")]
+    Answer {
+        /// The program.
+        program: &'static str,
+        /// What it said.
+        said: String,
+    },
+}
+
+/// A user, passwd(5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The number.
+    pub uid: u32,
+    /// The number of its primary group.
+    pub gid: u32,
+}
+
+/// The user of this name, if there is one.
+pub fn user(name: &str) -> Result<Option<User>, NameError> {
+    let found = entry("passwd", name)?.map(|line| parse(&line, user_of)).transpose()?;
+    // A name of digits is looked up as a number.
+    Ok(found.filter(|user| user.name == name))
+}
+
+/// The user with this number, if there is one.
+pub fn user_by_id(uid: u32) -> Result<Option<User>, NameError> {
+    entry("passwd", &uid.to_string())?.map(|line| parse(&line, user_of)).transpose()
+}
+
+/// The number of the group of this name, if there is one.
+pub fn group(name: &str) -> Result<Option<u32>, NameError> {
+    let found = entry("group", name)?.map(|line| parse(&line, group_of)).transpose()?;
+    Ok(found.filter(|(its, _)| its == name).map(|(_, gid)| gid))
+}
+
+/// The numbers of all groups that a user is a member of, its primary one included.
+pub fn groups(user: &User) -> Result<Vec<u32>, NameError> {
+    let said = answer("id", run("id", &["-G", "--", &user.name])?)?;
+    let numbers = said.split_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<_>>>();
+    numbers.filter(|numbers| !numbers.is_empty()).ok_or(NameError::Answer { program: "id", said })
+}
+
+/// The line of a database, if it has one for `key`.
+fn entry(database: &str, key: &str) -> Result<Option<String>, NameError> {
+    let output = run("getent", &["--", database, key])?;
+    if output.status.code() == Some(NO_SUCH) { Ok(None) } else { answer("getent", output).map(Some) }
+}
+
+fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
+    Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", PATH)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| NameError::Program { program, source })
+}
+
+fn answer(program: &'static str, output: Output) -> Result<String, NameError> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or_default().to_owned();
+    Err(NameError::Failed { program, status: output.status, said })
+}
+
+fn parse<T>(line: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, NameError> {
+    read(line).ok_or_else(|| NameError::Answer { program: "getent", said: line.to_owned() })
+}
+
+/// `name:password:uid:gid:..`
+fn user_of(text: &str) -> Option<User> {
+    let mut fields = text.lines().next()?.split(':');
+    let name = fields.next()?.to_owned();
+    let (uid, gid) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(User { name, uid, gid })
+}
+
+/// `name:password:gid:members`
+fn group_of(text: &str) -> Option<(String, u32)> {
+    let mut fields = text.lines().next()?.split(':');
+    let name = fields.next()?.to_owned();
+    Some((name, fields.nth(1)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_known_by_name_and_number() {
+        let root = User { name: "root".into(), uid: 0, gid: 0 };
+        assert_eq!(user("root").unwrap(), Some(root.clone()));
+        assert_eq!(user_by_id(0).unwrap(), Some(root.clone()));
+        assert_eq!(group("root").unwrap(), Some(0));
+        assert!(groups(&root).unwrap().contains(&0));
+    }
+
+    #[test]
+    fn nobody_else_is() {
+        assert_eq!(user("no-such-user").unwrap(), None);
+        assert_eq!(user_by_id(4_000_000).unwrap(), None);
+        assert_eq!(group("no-such-group").unwrap(), None);
+        // A number is not a name, an option is not one, and the empty name is nobody's.
+        for name in ["0", "-s", "--help", ""] {
+            assert_eq!(user(name).unwrap(), None, "{name:?}");
+            assert_eq!(group(name).unwrap(), None, "{name:?}");
+        }
+        let gone = User { name: "no-such-user".into(), uid: 4_000_000, gid: 4_000_000 };
+        let error = groups(&gone).unwrap_err().to_string();
+        assert!(error.starts_with("id failed with exit status: 1: "), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_entry_is_told() {
+        assert_eq!(user_of("orphand:x:998:997:,:/:/bin/sh\n").map(|u| (u.uid, u.gid)), Some((998, 997)));
+        assert_eq!(group_of("orphand:x:998:\n"), Some(("orphand".into(), 998)));
+        for text in ["", "\n", "orphand", "orphand:x", "orphand:x:many:1", "orphand:x:1:-1"] {
+            assert_eq!(user_of(text), None, "{text:?}");
+        }
+        let error = parse("?", user_of).unwrap_err().to_string();
+        assert_eq!(error, "getent answered \"?\"");
+    }
+}

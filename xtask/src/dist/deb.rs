@@ -1,0 +1,62 @@
+//! The Debian package, by cargo-deb; what is in it says `[package.metadata.deb]` in monitor/Cargo.toml.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Result, ensure};
+
+use super::Release;
+use crate::{command, workspace};
+
+/// The release of cargo-deb that is used.
+const VERSION: &str = "3.8.0";
+
+/// The version of the packaging, where the program's own does not change.
+const REVISION: u32 = 1;
+
+/// Whom Debian's files name. There is no public address yet; `.invalid` is one for sure (RFC 2606).
+pub const MAINTAINER: &str = "The orphand authors <orphand@orphand.invalid>";
+
+/// The version as Debian writes it.
+pub fn version(release: &Release) -> String {
+    format!("{}-{REVISION}", release.version)
+}
+
+/// cargo-deb of this version: the one below `.toolchain`, which is built once.
+///
+/// Without its own compression (it then calls `xz`) and without optimisation: built in half a minute instead of two, and packing
+/// takes as long.
+pub fn tool() -> Result<PathBuf> {
+    let root = workspace::root().join(format!(".toolchain/cargo-deb-{VERSION}"));
+    let tool = root.join("bin/cargo-deb");
+    if !command::is_executable(&tool) {
+        command::say("dist", &format!("building cargo-deb {VERSION} (about a minute, once)"));
+        command::run(
+            workspace::cargo()
+                .args(["install", "--quiet", "--locked", "--debug", "cargo-deb", "--version", VERSION])
+                .args(["--no-default-features", "--root"])
+                .arg(&root),
+        )?;
+    }
+    ensure!(command::is_executable(&tool), "{} was built but is not there", tool.display());
+    Ok(tool)
+}
+
+/// Packs the tree; gives the package.
+pub fn pack(tool: &Path, release: &Release, fast: bool) -> Result<PathBuf> {
+    let architecture = command::output(Command::new("dpkg").arg("--print-architecture"))?;
+    let version = version(release);
+    let package = release.out.join(format!("orphand_{version}_{}.deb", architecture.trim()));
+    command::output(
+        Command::new(tool)
+            .args(["--no-build", "--no-strip", "--quiet", "--package", "monitor", "--deb-version", &version])
+            .args(["--maintainer", MAINTAINER, "--compress-system", "--output"])
+            .arg(&package)
+            .args(fast.then_some("--fast"))
+            .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
+            .current_dir(workspace::root()),
+    )?;
+    Ok(package)
+}
