@@ -4,7 +4,10 @@
 //!
 //! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
 
-use std::io::{self, IsTerminal};
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+};
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
@@ -17,8 +20,29 @@ use crate::{
 /// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
 const VARIABLE: &str = "ORPHAND_LOG";
 
+/// The log, to be told of another configuration.
+pub struct Log {
+    /// Absent where a log was started before: that one goes on.
+    set: Option<Box<dyn Fn(EnvFilter)>>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Another level of the configuration; the variable still beats it.
+    pub fn set(&self, level: LogLevel) {
+        if let Some(set) = &self.set {
+            set(filter(std::env::var(VARIABLE).ok().as_deref(), level).0);
+        }
+    }
+}
+
 /// Starts the log. `level` is the configuration's.
-pub fn start(level: LogLevel) {
+pub fn start(level: LogLevel) -> Log {
     let asked = std::env::var(VARIABLE).ok();
     let (filter, odd) = filter(asked.as_deref(), level);
     let log = tracing_subscriber::fmt()
@@ -30,15 +54,25 @@ pub fn start(level: LogLevel) {
         .with_writer(std::io::stderr);
     let journal = journal::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
     // Fails where a log was started before: that one goes on.
-    let started = match journal {
+    let set: Option<Box<dyn Fn(EnvFilter)>> = match journal {
         Some(journal) => {
-            log.with_level(false).without_time().with_writer(Entries { journal }).try_init().is_ok()
+            let log = log.with_level(false).without_time().with_writer(Entries { journal });
+            let log = log.with_filter_reloading();
+            let handle = log.reload_handle();
+            log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
         }
-        None => log.try_init().is_ok(),
+        None => {
+            let log = log.with_filter_reloading();
+            let handle = log.reload_handle();
+            log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
+        }
     };
-    if started && let Some(why) = odd {
+    if set.is_some()
+        && let Some(why) = odd
+    {
         tracing::warn!("{VARIABLE} is not understood ({why}): write error, warn, info, debug or trace");
     }
+    Log { set }
 }
 
 /// Makes an entry of each line.

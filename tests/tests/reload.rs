@@ -1,11 +1,16 @@
 //! The configuration changes while the daemon runs, and thresholds, with real processes.
 
-use std::{fs, rc::Rc};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{Daemon, Launch, Part, Scene, output, scene};
+use tests::{Daemon, Launch, Part, Scene, output, scene, within};
 
 fn with(s: &Scene, config: &str) -> Result<Rc<Daemon>> {
     s.daemon_with(&Launch { config: config.to_owned(), ..Launch::default() })
@@ -157,6 +162,50 @@ fn what_takes_effect_later_is_told() -> Result<()> {
             serde_json::from_str::<Value>(&said)?["later"] == serde_json::json!([]),
             "told twice: {said}"
         );
+        Ok(())
+    })
+}
+
+/// The log follows the configuration, and so does the hook: what happens from then on goes to the new one.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_log_and_the_hook_follow() -> Result<()> {
+    scene(|s| {
+        let hook = |name: &str| -> Result<PathBuf> {
+            let path = s.folder().join(name);
+            fs::write(&path, "#!/bin/sh\necho \"$1\" >> \"$0.told\"\n")?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+            Ok(path)
+        };
+        let config = |path: &Path, log: &str| {
+            format!(
+                "log = \"{log}\"\n[hook]\npath = {path:?}\nevents = [\"agent_exited\", \"reconfigured\"]\n"
+            )
+        };
+        let told = |path: &Path| fs::read_to_string(path.with_extension("told")).unwrap_or_default();
+        let (one, two) = (hook("one")?, hook("two")?);
+        let daemon = with(s, &config(&one, "error"))?;
+        s.mark(&daemon)?;
+        within("the first is told", || (told(&one) == "agent_exited\n").then_some(()))?;
+        apply(&daemon, &config(&two, "info"))?;
+        within("the second is told", || (told(&two) == "reconfigured\n").then_some(()))?;
+        s.mark(&daemon)?;
+        within("the second is told", || (told(&two) == "reconfigured\nagent_exited\n").then_some(()))?;
+        ensure!(told(&one) == "agent_exited\n", "{}", told(&one));
+        // A hook that is refused changes nothing.
+        fs::set_permissions(&one, fs::Permissions::from_mode(0o777))?;
+        write(&daemon, &config(&one, "info"))?;
+        let (code, said) = reload(&daemon, &[])?;
+        ensure!(code == Some(1) && said.contains("others may write"), "{code:?}: {said}");
+        apply(&daemon, "log = \"error\"")?;
+        s.mark(&daemon)?;
+        ensure!(
+            told(&two) == "reconfigured\nagent_exited\n",
+            "told without being configured: {}",
+            told(&two)
+        );
+        let lines = daemon.log().matches("the configuration was reloaded").count();
+        ensure!(lines == 1, "{lines} lines: {}", daemon.log());
         Ok(())
     })
 }

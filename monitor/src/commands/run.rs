@@ -15,7 +15,7 @@ use crate::{
     front::Front,
     instance::Instance,
     journal::{self, Journal},
-    logging,
+    logging::{self, Log},
     model::{Policy, Status},
     notify::Notify,
     privilege::{self, Later},
@@ -45,11 +45,11 @@ use crate::{
 /// Watches until it is told to stop.
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
-    logging::start(config.log);
+    let log = logging::start(config.log);
     // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
-    runtime.block_on(watch(flags, &config))?;
+    runtime.block_on(watch(flags, &config, log))?;
     Ok(ExitCode::Done)
 }
 
@@ -68,7 +68,7 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
+async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()> {
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
     let hook = hook_of(&config.hook)?;
@@ -96,7 +96,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     give_up(&mut kernel, config, hook.as_ref())?;
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
-    let configuration = configuration(flags, config);
+    let configuration = configuration(flags, config, log);
     let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
     let daemon = Daemon {
         engine: Engine::new(settings),
@@ -124,14 +124,14 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
 }
 
 /// The configuration, and how it is read again: with the same flags.
-fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
+fn configuration(flags: &cli::Run, config: &Config, log: Log) -> Configuration {
     let flags = flags.clone();
     let load = move || {
         let config = effective(&flags)?;
         let hook = hook_of(&config.hook)?;
         Ok((config, hook))
     };
-    Configuration { config: config.clone(), load: Box::new(load) }
+    Configuration { config: config.clone(), log, load: Box::new(load) }
 }
 
 /// Gives up what only the start took. No other thread may have been started before: it would keep all.

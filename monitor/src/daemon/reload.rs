@@ -5,18 +5,20 @@ use std::fmt;
 use super::Daemon;
 use crate::{
     config::Config,
+    logging::Log,
     model::{Input, Reloaded},
     sink::hook,
 };
 
 /// Keys that are read at the start only: doors that are open, a store and a ring in use.
-const AT_THE_START: [&str; 7] =
-    ["listen", "log", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
+const AT_THE_START: [&str; 6] = ["listen", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
 
 /// The configuration in effect, and the way to read it again.
 pub struct Configuration {
     /// In effect.
     pub config: Config,
+    /// The log, which follows it.
+    pub log: Log,
     /// Reads it again, flags included; with the hook that it names, checked.
     pub load: Box<dyn Fn() -> anyhow::Result<(Config, Option<hook::Settings>)>>,
 }
@@ -55,6 +57,7 @@ impl Daemon {
             }
             self.rules = rules;
         }
+        self.configuration.log.set(fresh.log);
         self.standing.mode = fresh.mode();
         self.standing.term_timeout_ms = u64::try_from(fresh.term_timeout.as_millis()).unwrap_or(u64::MAX);
         self.standing.config_error = None;
@@ -111,6 +114,7 @@ mod tests {
             "grace",
             "hook",
             "launcher",
+            "log",
             "multiplexer",
             "observe",
             "other_uids",
