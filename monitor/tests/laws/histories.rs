@@ -64,6 +64,8 @@ pub enum Act {
     /// A child whose parent is its creator's parent.
     Sibling(u8),
     Storm(u8),
+    /// Another configuration: only to look, or to act.
+    Configure(bool),
     Elapse(u16),
 }
 
@@ -216,6 +218,12 @@ impl Act {
             }
             Self::Storm(count) => {
                 world.storm(u32::from(count) % 64);
+                Some(())
+            }
+            Self::Configure(observe) => {
+                if world.host.running {
+                    world.host.configure(if observe { Mode::Observe } else { Mode::Reap });
+                }
                 Some(())
             }
             Self::Elapse(ms) => {
@@ -377,6 +385,16 @@ pub fn story() -> impl Strategy<Value = Story> {
             faults: Vec::new(),
         },
     )
+}
+
+/// A story in which the configuration changes, and which ends with a daemon that acts.
+pub fn configured_story() -> impl Strategy<Value = Story> {
+    let acts =
+        prop::collection::vec(prop_oneof![5 => act(), 1 => any::<bool>().prop_map(Act::Configure)], 1..40);
+    (story(), acts).prop_map(|(story, mut acts)| {
+        acts.push(Act::Configure(false));
+        Story { acts, ..story }
+    })
 }
 
 /// A story whose first part the daemon finds in /proc.

@@ -8,8 +8,9 @@ use std::{collections::BTreeSet, time::Duration};
 use monitor::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Effect, Holder, Input, Losses, Memory, ProcessFacts, ProcessId, ServerFacts,
-        Signal, SignalError, Snapshot, SnapshotProcess, Unit, UnitFacts, UnitState, WireState,
+        About, Answer, BootTime, Effect, Holder, Input, Losses, Memory, Mode, Policy, ProcessFacts,
+        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Unit, UnitFacts, UnitState,
+        WireState,
     },
 };
 
@@ -88,7 +89,7 @@ pub struct Host {
     drain_at: Option<BootTime>,
     pidfds: BTreeSet<ProcessId>,
     resync: bool,
-    running: bool,
+    pub running: bool,
 }
 
 impl Host {
@@ -234,6 +235,17 @@ impl Host {
     }
 
     /// Hands something in and carries out what follows from it.
+    /// Another configuration: to act, or only to look.
+    pub fn configure(&mut self, mode: Mode) {
+        self.settings.mode = mode;
+        let Settings { mode, grace, term_timeout, other_uids, ref rules, ref alerts, .. } = self.settings;
+        let rules = rules.source();
+        let policy = Policy { mode, grace, term_timeout, other_uids, rules, alerts: alerts.clone() };
+        self.wake();
+        self.give(Input::Configured { policy });
+        self.wake();
+    }
+
     pub fn give(&mut self, input: Input) {
         let now = self.kernel.now();
         self.log.given.push((now, Given::Input(input.clone())));
@@ -279,7 +291,10 @@ impl Host {
             self.kernel.replace(meant);
         }
         let at = self.kernel.now();
-        let lawful = self.truth.permits(&self.kernel, meant, self.settings.grace);
+        let lawful = match self.settings.mode {
+            Mode::Reap => self.truth.permits(&self.kernel, meant, self.settings.grace),
+            Mode::Observe => Err("it was told to look only".to_owned()),
+        };
         let mut shot = Shot { at, meant, signal, hit: None, wrong: None };
         let same = self.kernel.alive(meant);
         let error = if self.manners.refuses {

@@ -44,6 +44,13 @@ proptest! {
         lawful(&story.play(|_| ()))?;
     }
 
+    /// The same where the configuration changes: while it says to look only, nothing is signalled, not even what was asked to end
+    /// before; once it says to act, all that was left is ended.
+    #[test]
+    fn a_story_with_other_configurations_is_judged_rightly(story in histories::configured_story()) {
+        lawful(&story.play(|_| ()))?;
+    }
+
     /// Who only looks touches nothing, and sees what who acts sees.
     #[test]
     fn observing_touches_nothing(story in histories::story()) {
