@@ -3,7 +3,7 @@
 //! Each value is read by itself first, as the type it is for, in the file where it stands: also one that a later file beats.
 //! What the values of several files say together is read last, if nothing else was wrong.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use serde::de::DeserializeOwned;
 use toml::{
@@ -153,7 +153,7 @@ impl Check {
 
     fn file<T: DeserializeOwned>(&mut self, table: &DeTable<'_>) {
         let top = options::top(self.sections);
-        for (key, value) in table {
+        for (key, value) in in_order(table) {
             if self.found.len() >= ENOUGH {
                 break;
             }
@@ -205,7 +205,7 @@ impl Check {
         span: Range<usize>,
     ) {
         let mut rest = table.clone();
-        for key in table.keys().filter(|key| section.key(key.get_ref()).is_none()) {
+        for (key, _) in in_order(table).filter(|(key, _)| section.key(key.get_ref()).is_none()) {
             if self.found.len() < ENOUGH {
                 self.unknown(key, Some(section));
             }
@@ -243,9 +243,9 @@ impl Check {
     }
 
     fn unknown(&mut self, key: &Key<'_>, within: Option<&'static Section>) {
-        let name = key.get_ref();
+        let name = clipped(key.get_ref(), 64);
         let place = within.map(|section| format!(" in {}", section.header())).unwrap_or_default();
-        let (near, advice) = advice(self.sections, name, within);
+        let (near, advice) = advice(self.sections, key.get_ref(), within);
         let keys = within.or_else(|| options::top(self.sections));
         let example = near.and_then(|near| keys?.key(near)).map(options::Key::example);
         let message = format!("unknown key \"{name}\"{place}: {advice}");
@@ -265,6 +265,22 @@ fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
+/// As they stand in the text, so that the first mistakes are told if there are too many.
+fn in_order<'t, 'a>(table: &'a DeTable<'t>) -> impl Iterator<Item = (&'a Key<'t>, &'a Value<'t>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.into_iter()
+}
+
 fn one_line(message: &str) -> String {
-    message.split('\n').map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(", ")
+    let line = message.split('\n').map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(", ");
+    clipped(&line, 400).into_owned()
+}
+
+/// What a file says may be of any length, a line is to be read.
+fn clipped(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => Cow::Owned(format!("{}..", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
 }
