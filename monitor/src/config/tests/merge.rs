@@ -185,6 +185,13 @@ fn tables_are_merged_key_by_key() {
     assert_eq!(read.hook, hook("/b", &["z"]), "lists of values are values");
     // What one file lacks another may say.
     assert_eq!(toy(&["[hook]\nevents = []", "[hook]\npath = \"/a\""]).unwrap().hook, hook("/a", &[]));
+    // What is lacking is told beside what is wrong elsewhere, but not if it may be due to it.
+    let lacking = "0.toml:1:1: hook: missing field `path`";
+    let speed = "1.toml:1:9: speed: invalid type: string \"x\", expected u8; for example: speed = 1";
+    assert_eq!(toy(&["[hook]", "speed = \"x\""]), Err(vec![lacking.to_owned(), speed.to_owned()]));
+    let path =
+        "0.toml:2:8: hook.path: invalid type: integer `1`, expected path string; for example: path = \"/x\"";
+    assert_eq!(toy(&["[hook]\npath = 1"]), Err(vec![path.to_owned()]));
     assert_eq!(
         toy(&["", "speed = 1\n\n[hook]\nevents = []"]),
         Err(vec!["1.toml:3:1: hook: missing field `path`".to_owned()])
