@@ -63,7 +63,7 @@ pub(super) fn read<T: DeserializeOwned>(
         match T::deserialize(Deserializer::from(Spanned::new(0..end, merged.clone()))) {
             Ok(read) => whole = Some(read),
             Err(error) => {
-                all.push(Found::new(error.span().map_or(0, |span| span.start), one_line(error.message())))
+                all.push(Found::new(error.span().map_or(0, |span| span.start), one_line(error.message())));
             }
         }
     }

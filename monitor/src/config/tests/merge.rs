@@ -155,14 +155,14 @@ const TOY: &[Section] = &[
         kind: Kind::Table,
         about: "",
         keys: &[key("path", "\"/x\""), key("events", "[\"alert\"]")],
-        example: "",
+        example: "path = \"/x\"\n",
     },
     Section {
         name: "alert",
         kind: Kind::List,
         about: "",
         keys: &[key("on", "\"rss\""), key("above", "1")],
-        example: "",
+        example: "on = \"rss\"\nabove = 1\n",
     },
 ];
 
@@ -196,6 +196,17 @@ fn tables_are_merged_key_by_key() {
         toy(&["", "speed = 1\n\n[hook]\nevents = []"]),
         Err(vec!["1.toml:3:1: hook: missing field `path`".to_owned()])
     );
+}
+
+#[test]
+fn tables_that_are_no_rules_are_written_down_with_their_keys() {
+    let file = written::default_file_of(TOY);
+    assert!(file.contains("\n# - path:") && file.contains("\n# - events:"), "{file}");
+    let taken: String =
+        file.lines().filter_map(|line| line.strip_prefix("#     ")).flat_map(|line| [line, "\n"]).collect();
+    assert_eq!(toy(&[&taken]).unwrap().hook.unwrap().path, Path::new("/x"), "{taken}");
+    assert!(written::documentation_of(TOY).contains("| `[hook]` `path` |"));
+    assert!(written::documentation_of(TOY).contains("| `[[alert]]` `on` |"));
 }
 
 #[test]
