@@ -211,6 +211,28 @@ fn capabilities_count_as_root_does() -> Result<()> {
     )
 }
 
+/// The default file need not be there, nor further ones; what is there counts.
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn the_default_place() -> Result<()> {
+    let f = folder(&[])?;
+    let check = |prepare: &str| -> Result<Output> {
+        let script =
+            format!("mount -t tmpfs -o mode=755 none /etc && {{ {prepare}; }} && exec \"$0\" config check");
+        let mut command = Command::new("/usr/bin/unshare");
+        output(command.args(["--mount", "/bin/sh", "-c", &script]).arg(orphand()?).current_dir(f.path()))
+    };
+    let none = "there is no /etc/orphand/config.toml, nor conf.d/*.toml beside it: the defaults hold";
+    said(&check("true")?, 0, &[none], &[])?;
+    said(&check("mkdir -p /etc/orphand/conf.d")?, 0, &[none], &[])?;
+    let further = "mkdir -p /etc/orphand/conf.d && echo 'grace = \"1s\"' > /etc/orphand/conf.d/a.toml";
+    said(&check(further)?, 0, &["/etc/orphand/conf.d/a.toml: valid"], &[])?;
+    let dangling = "mkdir -p /etc/orphand && ln -s nowhere /etc/orphand/config.toml";
+    let told =
+        "cannot read the configuration /etc/orphand/config.toml: No such file or directory (os error 2)";
+    said(&check(dangling)?, 1, &[], &[told])
+}
+
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn what_is_printed_can_be_read() -> Result<()> {

@@ -1,9 +1,13 @@
 //! Reads the merged texts against the table of options and tells every mistake. Pure.
 //!
 //! Each value is read by itself first, as the type it is for, in the file where it stands: also one that a later file beats.
-//! What the values of several files say together is read last, if nothing else was wrong.
+//! What the values of several files say together is read last.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use serde::de::DeserializeOwned;
 use toml::{
@@ -32,11 +36,11 @@ pub(super) fn read<T: DeserializeOwned>(
     texts: &Texts,
     sections: &'static [Section],
 ) -> Result<(T, Where), Vec<Content>> {
+    let mut check = Check { sections, found: Vec::new(), doubtful: BTreeSet::new() };
     let mut all = Vec::new();
     let mut merged = DeTable::new();
-    let mut end = 0;
+    let (mut end, mut broken) = (0, false);
     for (text, base) in texts.iter() {
-        let mut check = Check { sections, found: Vec::new() };
         let (table, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
             let table = shifted(table.into_inner(), base);
@@ -44,24 +48,30 @@ pub(super) fn read<T: DeserializeOwned>(
             merge(&mut merged, table, sections);
         } else {
             check.syntax(text, base, &errors);
+            broken = true;
         }
         check.found.sort_by_key(|found| found.at);
-        all.extend(check.found.into_iter().take(ENOUGH));
+        all.extend(check.found.drain(..).take(ENOUGH));
         end = base + text.len();
     }
+    if !broken {
+        check.together::<T>(&merged);
+        all.append(&mut check.found);
+    }
+    let mut whole = None;
     if all.is_empty() {
-        let stands = stands(&merged);
         match T::deserialize(Deserializer::from(Spanned::new(0..end, merged.clone()))) {
-            Ok(read) => return Ok((read, stands)),
+            Ok(read) => whole = Some(read),
             Err(error) => {
-                let at = error.span().map_or(0, |span| span.start);
-                let key = merged.iter().find(|(_, value)| contains(&value.span(), &(at..at)));
-                let key = key.map(|(key, _)| key.get_ref().to_string());
-                all.push(Found { at, key, ..Found::new(one_line(error.message())) });
+                all.push(Found::new(error.span().map_or(0, |span| span.start), one_line(error.message())));
             }
         }
     }
-    Err(all.into_iter().map(|found| found.placed(texts)).collect())
+    all.sort_by_key(|found| found.at);
+    match whole {
+        Some(read) => Ok((read, stands(&merged))),
+        None => Err(all.into_iter().map(|found| found.placed(texts)).collect()),
+    }
 }
 
 /// Adds what a later text says: its values beat, its tables are merged, its lists of tables are appended.
@@ -121,8 +131,8 @@ struct Found {
 }
 
 impl Found {
-    const fn new(message: String) -> Self {
-        Self { at: 0, key: None, message, near: None, example: None }
+    const fn new(at: usize, message: String) -> Self {
+        Self { at, key: None, message, near: None, example: None }
     }
 
     fn placed(self, texts: &Texts) -> Content {
@@ -134,6 +144,8 @@ impl Found {
 struct Check {
     sections: &'static [Section],
     found: Vec<Found>,
+    /// Tables in which something is wrong: what they lack may be due to it.
+    doubtful: BTreeSet<&'static str>,
 }
 
 impl Check {
@@ -145,7 +157,7 @@ impl Check {
         for (at, error) in errors {
             let same_line = last.is_some_and(|last| !text.get(last..at).unwrap_or_default().contains('\n'));
             if !same_line {
-                self.found.push(Found { at: base + at, ..Found::new(one_line(error.message())) });
+                self.found.push(Found::new(base + at, one_line(error.message())));
             }
             last = Some(at);
         }
@@ -153,7 +165,7 @@ impl Check {
 
     fn file<T: DeserializeOwned>(&mut self, table: &DeTable<'_>) {
         let top = options::top(self.sections);
-        for (key, value) in table {
+        for (key, value) in in_order(table) {
             if self.found.len() >= ENOUGH {
                 break;
             }
@@ -161,14 +173,34 @@ impl Check {
             if let Some(option) = top.and_then(|section| section.key(name)) {
                 if let Err(error) = attempt::<T>(key, value.clone()) {
                     let at = error.span().map_or(value.span().start, |span| span.start);
-                    let found = Found::new(one_line(error.message()));
+                    let found = Found::new(at, one_line(error.message()));
                     let example = Some(option.example());
-                    self.found.push(Found { at, key: Some(name.to_owned()), example, ..found });
+                    self.found.push(Found { key: Some(name.to_owned()), example, ..found });
                 }
             } else if let Some(section) = options::table(self.sections, name) {
+                let before = self.found.len();
                 self.section::<T>(section, key, value);
+                if self.found.len() > before {
+                    self.doubtful.insert(section.name);
+                }
             } else {
                 self.unknown(key, None);
+            }
+        }
+    }
+
+    /// Tables that several files may say a part of are whole only now.
+    fn together<T: DeserializeOwned>(&mut self, merged: &DeTable<'_>) {
+        for (key, value) in merged {
+            let section = options::table(self.sections, key.get_ref());
+            let Some(section) = section.filter(|s| s.kind == Kind::Table && !self.doubtful.contains(s.name))
+            else {
+                continue;
+            };
+            if let Err(error) = attempt::<T>(key, value.clone()) {
+                let at = error.span().map_or(key.span().start, |span| span.start);
+                let found = Found::new(at, one_line(error.message()));
+                self.found.push(Found { key: Some(section.name.to_owned()), ..found });
             }
         }
     }
@@ -193,7 +225,7 @@ impl Check {
             Kind::List => format!("a list of tables is meant: write {} and its keys below", section.header()),
             _ => format!("a table is meant: write {} and its keys below", section.header()),
         };
-        self.found.push(Found { at, key: Some(section.name.to_owned()), ..Found::new(message) });
+        self.found.push(Found { key: Some(section.name.to_owned()), ..Found::new(at, message) });
     }
 
     /// All mistakes of one table: a value that is wrong is taken out, and the rest read again.
@@ -205,7 +237,7 @@ impl Check {
         span: Range<usize>,
     ) {
         let mut rest = table.clone();
-        for key in table.keys().filter(|key| section.key(key.get_ref()).is_none()) {
+        for (key, _) in in_order(table).filter(|(key, _)| section.key(key.get_ref()).is_none()) {
             if self.found.len() < ENOUGH {
                 self.unknown(key, Some(section));
             }
@@ -230,26 +262,26 @@ impl Check {
             let Some(name) = wrong.map(|(key, _)| key.get_ref().to_string()) else {
                 if whole {
                     let key = Some(section.name.to_owned());
-                    self.found.push(Found { at: span.start, key, ..Found::new(message) });
+                    self.found.push(Found { key, ..Found::new(span.start, message) });
                 }
                 break;
             };
             let example = section.key(&name).map(options::Key::example);
             let key = Some(format!("{}.{name}", section.name));
-            self.found.push(Found { at: at.start, key, example, ..Found::new(message) });
+            self.found.push(Found { key, example, ..Found::new(at.start, message) });
             rest.remove(name.as_str());
             whole = false;
         }
     }
 
     fn unknown(&mut self, key: &Key<'_>, within: Option<&'static Section>) {
-        let name = key.get_ref();
+        let name = clipped(key.get_ref(), 64);
         let place = within.map(|section| format!(" in {}", section.header())).unwrap_or_default();
-        let (near, advice) = advice(self.sections, name, within);
+        let (near, advice) = advice(self.sections, key.get_ref(), within);
         let keys = within.or_else(|| options::top(self.sections));
         let example = near.and_then(|near| keys?.key(near)).map(options::Key::example);
         let message = format!("unknown key \"{name}\"{place}: {advice}");
-        self.found.push(Found { at: key.span().start, near, example, ..Found::new(message) });
+        self.found.push(Found { near, example, ..Found::new(key.span().start, message) });
     }
 }
 
@@ -265,6 +297,22 @@ fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
+/// As they stand in the text, so that the first mistakes are told if there are too many.
+fn in_order<'t, 'a>(table: &'a DeTable<'t>) -> impl Iterator<Item = (&'a Key<'t>, &'a Value<'t>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.into_iter()
+}
+
 fn one_line(message: &str) -> String {
-    message.split('\n').map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(", ")
+    let line = message.split('\n').map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(", ");
+    clipped(&line, 400).into_owned()
+}
+
+/// What a file says may be of any length, a line is to be read.
+fn clipped(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => Cow::Owned(format!("{}..", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
 }

@@ -60,7 +60,11 @@ impl Loaded {
                 // Without a mistake it was read.
                 let (config, at) = read.unwrap_or_default();
                 let origins = Origins { texts, at };
-                Self { files, notes: notes::notes(&config, &origins), config: Ok(config), origins }
+                let mut notes = notes::notes(&config, &origins);
+                notes.sort_by_key(|note| {
+                    (order.iter().position(|path| *path == note.place.file), note.place.line)
+                });
+                Self { files, notes, config: Ok(config), origins }
             }
         }
     }

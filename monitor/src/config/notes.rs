@@ -17,8 +17,13 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
         ("steward", steward),
         ("launcher", launcher),
     ];
+    let mut before = Patterns::new();
     for (kind, rules) in kinds {
-        twins(kind, rules, origins, &mut notes);
+        twins(kind, rules, &mut before, origins, &mut notes);
+        // A server that is exempt is one all the same.
+        if kind == "exempt" {
+            before.clear();
+        }
     }
     for (key, path) in [("socket", &config.socket), ("state_dir", &config.state_dir)] {
         relative(key, path, origins, &mut notes);
@@ -26,30 +31,43 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
     notes
 }
 
-/// The first rule of a kind that holds counts: one that looks for the same as an earlier one never does. Two that look for
-/// different things under one name cannot be told apart in events.
-fn twins(kind: &str, rules: &[Rule], origins: &Origins, notes: &mut Vec<Content>) {
-    let mut patterns: BTreeMap<String, usize> = BTreeMap::new();
+/// What rules look for, and the kind and index of the first that does.
+type Patterns<'k> = BTreeMap<String, (&'k str, usize)>;
+
+/// The first rule that holds counts: one that looks for the same as an earlier one never does. Two that look for different
+/// things under one name cannot be told apart in events.
+fn twins<'k>(
+    kind: &'k str,
+    rules: &[Rule],
+    before: &mut Patterns<'k>,
+    origins: &Origins,
+    notes: &mut Vec<Content>,
+) {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, rule) in rules.iter().enumerate() {
         let (name, pattern) = (rule.name(), looks_for(rule));
-        let said = match (patterns.get(&pattern), names.get(name)) {
-            (Some(first), _) => {
-                Some((*first, format!("rule \"{name}\" never counts: an earlier rule looks for the same")))
-            }
-            (None, Some(first)) => Some((
+        let said = match (before.get(&pattern), names.get(name)) {
+            (Some((first, number)), _) => Some((
                 *first,
+                *number,
+                format!(
+                    "rule \"{name}\" never counts: [[{first}]] has one that looks for the same and comes first"
+                ),
+            )),
+            (None, Some(number)) => Some((
+                kind,
+                *number,
                 format!("two rules are called \"{name}\": events cannot tell which of them held"),
             )),
             (None, None) => None,
         };
-        if let Some((first, message)) = said
-            && let (Some(first), Some(here)) = (origins.place(kind, first), origins.place(kind, index))
+        if let Some((first, number, message)) = said
+            && let (Some(first), Some(here)) = (origins.place(first, number), origins.place(kind, index))
         {
             let message = format!("{message} ({})", other(&first, &here));
             notes.push(note(here, kind, message));
         }
-        patterns.entry(pattern).or_insert(index);
+        before.entry(pattern).or_insert((kind, index));
         names.entry(name).or_insert(index);
     }
 }

@@ -22,13 +22,17 @@ const RULES: &str = "The tables below are lists of rules: each may be there as o
 
 /// The commented default file: with each default taken in it is the default configuration.
 pub fn default_file() -> String {
+    default_file_of(SECTIONS)
+}
+
+pub(super) fn default_file_of(sections: &[Section]) -> String {
     let mut out = String::new();
     let mut first_rules = true;
     for text in HEAD {
         comment(text, &mut out);
         out.push_str("#\n");
     }
-    for section in SECTIONS {
+    for section in sections {
         match section.kind {
             Kind::Top => section.keys.iter().for_each(|key| top_key(key, &mut out)),
             Kind::Table | Kind::List => {
@@ -134,14 +138,18 @@ pub fn with_origins(config: &Config, origins: &Origins) -> String {
 
 /// The tables of sections and keys for the documentation, in Markdown.
 pub fn documentation() -> String {
+    documentation_of(SECTIONS)
+}
+
+pub(super) fn documentation_of(sections: &[Section]) -> String {
     let mut out = String::from("| key | value | default |\n|---|---|---|\n");
-    for section in SECTIONS.iter().filter(|section| !section.is_rules()) {
+    for section in sections.iter().filter(|section| !section.is_rules()) {
         let place =
             if section.kind == Kind::Top { String::new() } else { format!("`{}` ", section.header()) };
         keys(&place, section, &mut out);
     }
     out.push_str("\n| rules in | are for |\n|---|---|\n");
-    let rules = || SECTIONS.iter().filter(|section| section.is_rules());
+    let rules = || sections.iter().filter(|section| section.is_rules());
     for section in rules() {
         let _ = writeln!(out, "| `{}` | {} |", section.header(), section.about);
     }

@@ -71,18 +71,51 @@ fn every_mistake_of_every_file_is_told() {
 }
 
 #[test]
+fn of_too_many_mistakes_the_first_are_told_and_no_line_is_endless() {
+    let all: String = (0..2 * ENOUGH).map(|n| ["k", &n.to_string(), " = 1\n"].concat()).collect();
+    let below = ["[[agent]]\n", &all].concat();
+    for text in [&all, &below] {
+        let errors = load(&[text]).config.unwrap_err();
+        let lines: Vec<_> = errors.iter().map(|error| error.content().unwrap().place.line).collect();
+        let first = lines[0];
+        assert_eq!(lines, (first..first + ENOUGH).collect::<Vec<_>>());
+    }
+    let long = "x".repeat(5000);
+    for text in [[long.as_str(), "= 1"].concat(), ["log = \"", &long, "\""].concat()] {
+        let errors = load(&[&text]).config.unwrap_err().to_string();
+        assert!(errors.chars().count() < 600, "{errors}");
+    }
+}
+
+#[test]
 fn what_is_hardly_meant_is_a_note() {
-    let loaded = load(&[
-        "socket = \"x.sock\"\n[[server]]\nname = \"a\"\nprogram = \"x\"\n[[server]]\nname = \"a\"\nprogram = \"y\"\n",
-        "[[server]]\nname = \"b\"\nprogram = \"x\"\n[[agent]]\nname = \"a\"\nprogram = \"x\"\n",
-    ]);
+    let rule = |kind: &str, name: &str, program: &str| {
+        ["[[", kind, "]]\nname = \"", name, "\"\nprogram = \"", program, "\"\n"].concat()
+    };
+    let first = [
+        "socket = \"x.sock\"\n",
+        &rule("server", "a", "x"),
+        &rule("server", "a", "y"),
+        &rule("exempt", "e", "x"),
+    ]
+    .concat();
+    let second = [
+        rule("server", "b", "x"),
+        rule("agent", "a", "z"),
+        rule("launcher", "l", "z"),
+        rule("exempt", "f", "x"),
+    ]
+    .concat();
+    let loaded = load(&[&first, &second]);
     assert!(loaded.config.is_ok());
     assert_eq!(
         loaded.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "0.toml:5:1: server: two rules are called \"a\": events cannot tell which of them held (line 2)",
-            "1.toml:1:1: server: rule \"b\" never counts: an earlier rule looks for the same (0.toml:2:1)",
             "0.toml:1:1: socket: \"x.sock\" depends on the directory orphand is started in: write it from / on",
+            "0.toml:5:1: server: two rules are called \"a\": events cannot tell which of them held (line 2)",
+            "1.toml:1:1: server: rule \"b\" never counts: [[server]] has one that looks for the same and comes first (0.toml:2:1)",
+            "1.toml:7:1: launcher: rule \"l\" never counts: [[agent]] has one that looks for the same and comes first (line 4)",
+            "1.toml:10:1: exempt: rule \"f\" never counts: [[exempt]] has one that looks for the same and comes first (0.toml:8:1)",
         ]
     );
 }
@@ -122,14 +155,14 @@ const TOY: &[Section] = &[
         kind: Kind::Table,
         about: "",
         keys: &[key("path", "\"/x\""), key("events", "[\"alert\"]")],
-        example: "",
+        example: "path = \"/x\"\n",
     },
     Section {
         name: "alert",
         kind: Kind::List,
         about: "",
         keys: &[key("on", "\"rss\""), key("above", "1")],
-        example: "",
+        example: "on = \"rss\"\nabove = 1\n",
     },
 ];
 
@@ -152,10 +185,28 @@ fn tables_are_merged_key_by_key() {
     assert_eq!(read.hook, hook("/b", &["z"]), "lists of values are values");
     // What one file lacks another may say.
     assert_eq!(toy(&["[hook]\nevents = []", "[hook]\npath = \"/a\""]).unwrap().hook, hook("/a", &[]));
+    // What is lacking is told beside what is wrong elsewhere, but not if it may be due to it.
+    let lacking = "0.toml:1:1: hook: missing field `path`";
+    let speed = "1.toml:1:9: speed: invalid type: string \"x\", expected u8; for example: speed = 1";
+    assert_eq!(toy(&["[hook]", "speed = \"x\""]), Err(vec![lacking.to_owned(), speed.to_owned()]));
+    let path =
+        "0.toml:2:8: hook.path: invalid type: integer `1`, expected path string; for example: path = \"/x\"";
+    assert_eq!(toy(&["[hook]\npath = 1"]), Err(vec![path.to_owned()]));
     assert_eq!(
         toy(&["", "speed = 1\n\n[hook]\nevents = []"]),
         Err(vec!["1.toml:3:1: hook: missing field `path`".to_owned()])
     );
+}
+
+#[test]
+fn tables_that_are_no_rules_are_written_down_with_their_keys() {
+    let file = written::default_file_of(TOY);
+    assert!(file.contains("\n# - path:") && file.contains("\n# - events:"), "{file}");
+    let taken: String =
+        file.lines().filter_map(|line| line.strip_prefix("#     ")).flat_map(|line| [line, "\n"]).collect();
+    assert_eq!(toy(&[&taken]).unwrap().hook.unwrap().path, Path::new("/x"), "{taken}");
+    assert!(written::documentation_of(TOY).contains("| `[hook]` `path` |"));
+    assert!(written::documentation_of(TOY).contains("| `[[alert]]` `on` |"));
 }
 
 #[test]

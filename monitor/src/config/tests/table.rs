@@ -100,16 +100,20 @@ fn every_row_is_filled_in_and_every_example_is_right() {
                 assert_ne!(read.unwrap(), Config::default(), "{name}: its example is its default");
                 continue;
             }
-            // With what else it takes to make a rule of it.
+            // With what else it takes to make a table of it: that of the example, or less.
+            let example: String = section
+                .example
+                .lines()
+                .filter(|line| !line.starts_with(name))
+                .flat_map(|line| [line, "\n"])
+                .collect();
             let others = [
                 "",
                 "name = \"x\"\n",
                 "program = \"x\"\n",
                 "name = \"x\"\nprogram = \"x\"\n",
-                "name = \"x\"\nabove = 1\n",
-                "name = \"x\"\non = \"orphans\"\n",
-                "on = \"orphans\"\nabove = 1\n",
                 "name = \"x\"\non = \"rate\"\nabove = 1\n",
+                &example,
             ];
             let fits =
                 |others: &&str| parsed(&format!("{}\n{others}{}", section.header(), key.example())).is_ok();
