@@ -269,7 +269,16 @@ fn the_service_gives_way_to_a_daemon_that_is_there() -> Result<()> {
         install.drop_in("once", "Restart=no")?;
         let log = fs::File::create(s.folder().join("by-hand.log"))?;
         let mut command = s.command("/usr/bin/nsenter")?;
-        command.args(["-t", &install.manager.pid.to_string(), "-m", "--", "/usr/bin/orphand", "run", "--format", "json"]);
+        command.args([
+            "-t",
+            &install.manager.pid.to_string(),
+            "-m",
+            "--",
+            "/usr/bin/orphand",
+            "run",
+            "--format",
+            "json",
+        ]);
         command.stdout(log.try_clone()?).stderr(log).stdin(std::process::Stdio::null());
         let by_hand = s.spawn(&mut command)?;
         let said = || fs::read_to_string(s.folder().join("by-hand.log")).unwrap_or_default();
@@ -285,4 +294,45 @@ fn the_service_gives_way_to_a_daemon_that_is_there() -> Result<()> {
         by_hand.wait_gone()?;
         install.start().map(drop)
     })
+}
+
+/// The kernel lists the unix sockets of the asker's own network namespace. With one of its own the daemon cannot look at wires that are
+/// socket pairs: their orphans are told and stay. So it is with those of containers; a pipe is the same everywhere.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn in_a_network_of_its_own_socket_pairs_stay() -> Result<()> {
+    scene(|s| {
+        let install = install(s, CONFIG)?;
+        install.drop_in("network", "PrivateNetwork=yes")?;
+        install.start()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let pipe = agent.start(&Part::server("pipe"))?;
+        let socket = agent.start(&Part::server("socket").wire("socket"))?;
+        agent.kill()?;
+        install.wait_for("orphan_reaped", pipe.id)?;
+        let spared = install.wait_for("orphan_spared", socket.id)?;
+        ensure!(spared.list("guards") == ["weak_evidence"] && socket.id.alive(), "{}", spared.line);
+        socket.kill()
+    })
+}
+
+/// What else the unit must not have: the daemon says so, and does not start.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn what_would_blind_it_keeps_it_from_starting() -> Result<()> {
+    for (line, why) in [
+        ("PrivateUsers=yes", "the kernel refuses BPF"),
+        ("ProcSubset=pid", "/proc/sys/kernel/random/boot_id"),
+    ] {
+        scene(|s| {
+            let install = install(s, CONFIG)?;
+            install.drop_in("blind", &format!("Restart=no\n{line}"))?;
+            ensure!(install.systemctl(&["start", UNIT]).is_err(), "it starts with {line}");
+            let told = install.journal(&["PRIORITY=3"])?;
+            let told = told.iter().any(|e| e["MESSAGE"].as_str().is_some_and(|m| m.contains(why)));
+            ensure!(told, "{line}: {}", install.account());
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
