@@ -62,6 +62,8 @@ fn an_ordinary_user_with_three_capabilities_reaps_what_others_left() -> Result<(
         }
         let main = daemon.pid.to_string();
         ensure!(status(daemon, &main, "NoNewPrivs")? == "1" && status(daemon, &main, "Seccomp")? == "2");
+        let told: Value = serde_json::from_str(&install.run("orphand", &["status", "--json"])?)?;
+        ensure!(told["pid"] == daemon.pid, "root asked another: {told}");
         ensure!(!status(daemon, &main, "Uid")?.split_whitespace().any(|uid| uid == "0"), "it is root");
 
         let mut servers = Vec::new();
@@ -99,7 +101,7 @@ fn an_ordinary_user_with_three_capabilities_reaps_what_others_left() -> Result<(
     })
 }
 
-/// Without CAP_KILL the same orphan stays: it is the capability that ends it, nothing that the test gave by accident.
+/// Without `CAP_KILL` the same orphan stays: it is the capability that ends it, nothing that the test gave by accident.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn without_cap_kill_others_servers_stay() -> Result<()> {
@@ -335,4 +337,45 @@ fn what_would_blind_it_keeps_it_from_starting() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The unit has no mistake in it, and gives no more away than the manual says.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn systemd_finds_nothing_wrong_with_the_unit() -> Result<()> {
+    scene(|s| {
+        let install = install(s, CONFIG)?;
+        let unit = "/etc/systemd/user/orphand.service";
+        let said = tests::output(install.command("systemd-analyze").args(["verify", "--man=no", unit]))?;
+        let said = (said.status.success(), String::from_utf8(said.stderr)?);
+        ensure!(said == (true, String::new()), "{said:?}");
+        let said = install.run("systemd-analyze", &["security", "--offline=true", "--threshold=26", unit])?;
+        ensure!(said.contains("Overall exposure level for orphand.service: 2."), "{said}");
+        Ok(())
+    })
+}
+
+/// Where setsid(2) cannot be hooked, as without tracefs on a kernel that allows no function hook, it goes on without, and says so.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn without_a_hook_on_setsid_it_watches_all_the_same() -> Result<()> {
+    scene(|s| {
+        let install = install(s, CONFIG)?;
+        install.drop_in("tracefs", "InaccessiblePaths=-/sys/kernel/tracing -/sys/kernel/debug")?;
+        install.start()?;
+        let ready = install.wait("ready", |e| e.kind() == "ready")?;
+        ensure!(!ready.list("hooks").iter().any(|hook| hook.starts_with("tracepoint:")), "{}", ready.line);
+        if !ready.list("hooks").iter().any(|hook| hook.contains("setsid")) {
+            let told = install.journal(&["SYSLOG_IDENTIFIER=orphand", "PRIORITY=4"])?;
+            let told =
+                told.iter().any(|e| e["MESSAGE"].as_str().is_some_and(|m| m.contains("going on without")));
+            ensure!(told, "{}", install.account());
+        }
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server").setsid())?;
+        agent.kill()?;
+        let reaped = install.wait_for("orphan_reaped", server.id)?;
+        ensure!(reaped["server"]["session_leader"] == true, "{}", reaped.line);
+        Ok(())
+    })
 }

@@ -81,10 +81,10 @@ fn any(programs: &mut Ebpf) -> Option<String> {
         tracepoint(programs)
     });
     // Debian's kernels allow the tracepoint to CAP_SYS_ADMIN alone (kernel.perf_event_paranoid=3).
-    hook.inspect_err(|error| {
-        tracing::warn!("{error}; going on without: sessions are read from /proc before each verdict")
-    })
-    .ok()
+    if let Err(error) = &hook {
+        tracing::warn!("{error}; going on without: sessions are read from /proc before each verdict");
+    }
+    hook.ok()
 }
 
 fn function(programs: &mut Ebpf) -> Result<String, KernelError> {

@@ -196,7 +196,7 @@ impl Watch for Daemon {
 impl Watch for Service {
     fn expect(&self, what: &str, wanted: &dyn Fn(&Event) -> bool) -> Result<Event> {
         let look = || self.events().ok()?.into_iter().find(|event| wanted(event));
-        tests::within(what, look).with_context(|| self.account())
+        tests::within(what, look).with_context(Self::account)
     }
 
     fn told(&self) -> Result<Vec<Event>> {

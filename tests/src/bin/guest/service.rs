@@ -15,7 +15,7 @@ const CONFIG: &str = "/etc/orphand/config.toml";
 const SHORT: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\n";
 /// Setsid by the tracepoint, whose number is in a tracefs that only root may enter.
 const TRACEPOINT: &str = "setsid = \"tracepoint\"\n";
-/// What Debian sets this to keeps the tracepoint for CAP_SYS_ADMIN; 2 is the kernel's own value.
+/// What Debian sets this to keeps the tracepoint for `CAP_SYS_ADMIN`; 2 is the kernel's own value.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// That a hang is found at once.
 const QUICK: &str = "[Service]\nWatchdogSec=5\nTimeoutAbortSec=1\nRestartSec=100ms\n";
@@ -84,6 +84,7 @@ impl Service {
             "status": status,
             "unprivileged_bpf_disabled": sysctl("unprivileged_bpf_disabled"),
             "perf_event_paranoid": sysctl("perf_event_paranoid"),
+            "memory": systemctl(&["show", "--property=MemoryCurrent", "--value", UNIT])?,
         }))
     }
 
@@ -98,9 +99,9 @@ impl Service {
         self.main.signal(Signal::STOP)?;
         self.main.wait_gone()?;
         let another = || Self::present().ok().filter(|now| now.main != self.main);
-        let next = within("another daemon", another).with_context(|| self.account())?;
+        let next = within("another daemon", another).with_context(|| Self::account())?;
         let ready = || next.events().ok()?.iter().any(|e| e.kind() == "ready").then_some(());
-        within("it is ready", ready).with_context(|| self.account())?;
+        within("it is ready", ready).with_context(|| Self::account())?;
         Ok(next)
     }
 
@@ -108,12 +109,12 @@ impl Service {
     pub(crate) fn stop(&self) -> Result<()> {
         systemctl(&["stop", UNIT])?;
         let result = systemctl(&["show", "--property=Result", "--value", UNIT])?;
-        ensure!(result == "success", "it was stopped with {result}: {}", self.account());
+        ensure!(result == "success", "it was stopped with {result}: {}", Self::account());
         Ok(())
     }
 
     /// What it said, for the report of a failure.
-    pub(crate) fn account(&self) -> String {
+    pub(crate) fn account() -> String {
         journal(&["-n", "60", "-o", "short-monotonic"]).unwrap_or_default()
     }
 }
