@@ -379,3 +379,21 @@ fn without_a_hook_on_setsid_it_watches_all_the_same() -> Result<()> {
         Ok(())
     })
 }
+
+/// What runs beside the daemon in its sandbox, as hooks do, can reach the network.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_network_can_be_reached_from_the_sandbox() -> Result<()> {
+    scene(|s| {
+        let install = install(s, CONFIG)?;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let call = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo called >&3");
+        install.drop_in("call", &format!("ExecStartPost=/bin/bash -c '{call}'"))?;
+        install.start()?;
+        let mut called = String::new();
+        std::io::Read::read_to_string(&mut listener.accept()?.0, &mut called)?;
+        ensure!(called == "called\n", "{called:?}");
+        Ok(())
+    })
+}

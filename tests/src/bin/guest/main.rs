@@ -80,7 +80,7 @@ impl Guest {
         let second = first.hang()?;
         self.end_of("service", &first.events()?)?;
         self.watch("again", &second, SERVED, "orphan_reaped")?;
-        second.stop()?;
+        Service::stop()?;
         self.end_of("again", &second.events()?)
     }
 

@@ -99,14 +99,14 @@ impl Service {
         self.main.signal(Signal::STOP)?;
         self.main.wait_gone()?;
         let another = || Self::present().ok().filter(|now| now.main != self.main);
-        let next = within("another daemon", another).with_context(|| Self::account())?;
+        let next = within("another daemon", another).with_context(Self::account)?;
         let ready = || next.events().ok()?.iter().any(|e| e.kind() == "ready").then_some(());
-        within("it is ready", ready).with_context(|| Self::account())?;
+        within("it is ready", ready).with_context(Self::account)?;
         Ok(next)
     }
 
     /// Stops it.
-    pub(crate) fn stop(&self) -> Result<()> {
+    pub(crate) fn stop() -> Result<()> {
         systemctl(&["stop", UNIT])?;
         let result = systemctl(&["show", "--property=Result", "--value", UNIT])?;
         ensure!(result == "success", "it was stopped with {result}: {}", Self::account());
