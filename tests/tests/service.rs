@@ -151,6 +151,13 @@ fn a_daemon_that_hangs_is_started_anew_and_goes_on() -> Result<()> {
             "{}",
             reaped.line
         );
+        // Longer than it may be silent: only a sign of life gets it there.
+        let lived = || {
+            let at = |name| install.property(name).ok()?.parse::<u64>().ok();
+            let (started, seen) = (at("ExecMainStartTimestampMonotonic")?, at("WatchdogTimestampMonotonic")?);
+            (seen.saturating_sub(started) > 2_500_000).then_some(())
+        };
+        within("it has outlived its watchdog twice", lived).with_context(|| install.account())?;
         ensure!(install.main()? == second, "started anew once more: {}", install.account());
         ensure!(install.property("NRestarts")? == "1", "{}", install.account());
         Ok(())
