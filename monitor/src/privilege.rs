@@ -113,3 +113,59 @@ fn set(effective: CapabilitySet, permitted: CapabilitySet) -> Result<(), Privile
     let sets = CapabilitySets { effective, permitted, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets).map_err(failed("give up capabilities"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_stays_than_was_there() {
+        let all = CapabilitySet::all();
+        let service = NEEDED | CapabilitySet::BPF | CapabilitySet::PERFMON;
+        let users = Later { other_users: true };
+        for (permitted, later, bpf, words) in [
+            (service, Later::default(), false, "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
+            (service, users, true, "CAP_BPF, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
+            (CapabilitySet::PERFMON, users, true, "none"),
+            (
+                all,
+                Later::default(),
+                false,
+                "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE; held back for other network namespaces: CAP_SYS_ADMIN",
+            ),
+        ] {
+            let kept = kept(permitted, later, bpf);
+            assert!(permitted.contains(kept.effective | kept.held_back));
+            assert_eq!(kept.in_words(), words);
+        }
+        let kept = kept(all, users, false).effective;
+        assert_eq!(kept, NEEDED | CapabilitySet::SETUID | CapabilitySet::SETGID);
+    }
+
+    /// Capabilities are those of the thread: the others of this program keep theirs.
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn what_maps_still_need_stays() {
+        for works in [false, true] {
+            let now = std::thread::spawn(move || {
+                let before = capabilities(None).unwrap();
+                assert!(before.effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON));
+                let kept = drop_to(Later { other_users: true }, || {
+                    assert!(!capabilities(None).unwrap().effective.contains(CapabilitySet::BPF));
+                    works
+                });
+                (
+                    kept.unwrap(),
+                    capabilities(None).unwrap(),
+                    capability_is_in_bounding_set(CapabilitySet::KILL),
+                )
+            });
+            let (kept, now, bounding) = now.join().unwrap();
+            let users = CapabilitySet::SETUID | CapabilitySet::SETGID;
+            let bpf = if works { CapabilitySet::empty() } else { CapabilitySet::BPF };
+            assert_eq!(kept.effective, NEEDED | users | bpf);
+            assert_eq!((now.effective, now.permitted), (kept.effective, kept.effective | kept.held_back));
+            assert!(now.inheritable.is_empty() && bounding == Ok(false));
+        }
+    }
+}

@@ -16,7 +16,8 @@ pub struct Event {
 }
 
 impl Event {
-    pub(crate) fn parse(line: String) -> Result<Self> {
+    /// Reads one.
+    pub fn parse(line: String) -> Result<Self> {
         let value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
         Ok(Self { line, value })
     }

@@ -123,6 +123,10 @@ impl Probe {
             // A peer that is not accepted yet; a datagram socket without one; not a unix socket; or one of a network
             // namespace that is neither ours nor the server's.
             Ok(_) => Sight::clear(WireState::Unknown),
+            // Its network namespace is closed to us for good: looking again would not help.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Sight::clear(WireState::Unknown)
+            }
             Err(error) => Sight::blind(format!("cannot ask the kernel about socket {inode}: {error}")),
         }
     }

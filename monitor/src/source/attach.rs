@@ -69,12 +69,22 @@ pub fn attach(programs: &mut Ebpf, setsid: SetsidHook) -> Result<Vec<String>, Ke
         SetsidHook::None => {}
         SetsidHook::Fentry => hooks.push(function(programs)?),
         SetsidHook::Tracepoint => hooks.push(tracepoint(programs)?),
-        SetsidHook::Auto => hooks.push(function(programs).or_else(|error| {
-            tracing::debug!(%error, "setsid by the tracepoint");
-            tracepoint(programs)
-        })?),
+        SetsidHook::Auto => hooks.extend(any(programs)),
     }
     Ok(hooks)
+}
+
+/// The cheapest that this kernel allows. None is no reason not to watch: who left a session is then seen a moment later.
+fn any(programs: &mut Ebpf) -> Option<String> {
+    let hook = function(programs).or_else(|error| {
+        tracing::debug!(%error, "setsid by the tracepoint");
+        tracepoint(programs)
+    });
+    // Debian's kernels allow the tracepoint to CAP_SYS_ADMIN alone (kernel.perf_event_paranoid=3).
+    if let Err(error) = &hook {
+        tracing::warn!("{error}; going on without: sessions are read from /proc before each verdict");
+    }
+    hook.ok()
 }
 
 fn function(programs: &mut Ebpf) -> Result<String, KernelError> {

@@ -22,6 +22,8 @@ pub struct Account {
     pub alive: BTreeMap<String, BTreeSet<Id>>,
     /// What the observing daemon answered to `status`.
     pub status: Value,
+    /// The service: lines of its /proc/PID/status, by name.
+    pub service: BTreeMap<String, String>,
 }
 
 /// A machine as its first process sees it.
@@ -56,6 +58,7 @@ enum Line {
     Start(Start),
     Event { daemon: String, event: Value },
     Status { status: Value },
+    Service { status: BTreeMap<String, String> },
     Alive { daemon: String, servers: BTreeSet<Id> },
     Trouble { text: String },
     End,
@@ -73,6 +76,7 @@ impl Account {
                 Line::Start(start) => account.starts.push(start),
                 Line::Event { daemon, event } => account.events.entry(daemon).or_default().push(event),
                 Line::Status { status } => account.status = status,
+                Line::Service { status } => account.service = status,
                 Line::Alive { daemon, servers } => drop(account.alive.insert(daemon, servers)),
                 Line::Trouble { text } => bail!("the guest had trouble: {}", first_line(&text)),
                 Line::End => ended = true,

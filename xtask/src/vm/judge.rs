@@ -8,11 +8,16 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use super::account::{Account, Host, Id};
+use super::account::{Account, Host, Id, Start};
 
 /// With fewer starts nothing would be left behind twice, with fewer servers none beside another.
 const STARTS: usize = 3;
 const SERVERS: usize = 2;
+
+/// The capabilities that the service has after its start: `CAP_SYS_PTRACE`, `CAP_KILL`, `CAP_DAC_READ_SEARCH`.
+const KEPT: &str = "0000000000080024";
+/// What its unit gives it: `CAP_BPF` and `CAP_PERFMON`, too.
+const GIVEN: &str = "000000c000080024";
 
 /// The unit that is restarted.
 const UNIT: &str = "untether.service";
@@ -25,15 +30,17 @@ pub struct Verdict {
     runs: usize,
     servers: usize,
     reaped: usize,
+    served: usize,
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kernel, setsid, runs, servers, reaped } = self;
+        let Self { kernel, setsid, runs, servers, reaped, served } = self;
         write!(
             f,
             "Linux {kernel} ({setsid}), cgroup2 alone with the memory controller: {runs} runs with their own \
-             {servers} servers; {reaped} left behind, reaped by number; the present ones untouched"
+             {servers} servers; {reaped} left behind, reaped by number, {served} of them by the service, which is no root and \
+             hung once; the present ones untouched"
         )
     }
 }
@@ -45,17 +52,20 @@ type ByRun = BTreeMap<u64, BTreeSet<Id>>;
 pub fn judge(account: &Account) -> Result<Verdict> {
     let host = account.host.as_ref().context("the guest did not say what it is")?;
     layout(host)?;
-    let runs: Vec<BTreeSet<Id>> = account.starts.iter().map(|start| start.servers.clone()).collect();
+    let by_hand: Vec<&Start> =
+        account.starts.iter().filter(|start| ["observe", "reap"].contains(&start.daemon.as_str())).collect();
+    let runs: Vec<BTreeSet<Id>> = by_hand.iter().map(|start| start.servers.clone()).collect();
     ensure!(runs.len() >= STARTS, "the unit was started {} times only", runs.len());
     let fewest = runs.iter().map(BTreeSet::len).min().unwrap_or_default();
     ensure!(fewest >= SERVERS, "a start has {fewest} servers only");
     let until = |number: usize| -> ByRun { (1..).zip(runs.iter().take(number).cloned()).collect() };
 
-    let truth = all(&until(runs.len()));
+    let truth: BTreeSet<Id> = account.starts.iter().flat_map(|start| start.servers.clone()).collect();
     let observed = account.starts.iter().filter(|start| start.daemon == "observe").count();
     ensure!((2..runs.len()).contains(&observed), "{observed} of {} starts were observed", runs.len());
     let (left_at_first, left) = (until(observed - 1), until(runs.len() - 1));
     let observe = Part::of(account, &truth, "observe", "observe")?;
+    observe.has_stopped()?;
     observe.numbers(account, &until(observed))?;
     observe.told("orphan_detected", &left_at_first)?;
     observe.accused_only(&all(&left_at_first))?;
@@ -65,20 +75,59 @@ pub fn judge(account: &Account) -> Result<Verdict> {
     memory(&account.status, &all(&until(observed)))?;
 
     let reap = Part::of(account, &truth, "reap", "reap")?;
+    reap.has_stopped()?;
     reap.numbers(account, &until(runs.len()))?;
     reap.told("orphan_reaped", &left)?;
     reap.accused_only(&all(&left))?;
     reap.left_alive(runs.last().context("no start")?)?;
+    let served = serve(account, &truth, runs.len())?;
 
     let hooks = reap.ready.get("hooks").and_then(Value::as_array).into_iter().flatten();
     let setsid = hooks.filter_map(Value::as_str).find(|hook| hook.contains("setsid"));
     Ok(Verdict {
         kernel: host.kernel.clone(),
         setsid: setsid.unwrap_or("no hook on setsid").to_owned(),
-        runs: runs.len(),
-        servers: runs.iter().map(BTreeSet::len).sum(),
-        reaped: all(&left).len(),
+        runs: account.starts.len(),
+        servers: truth.len(),
+        reaped: all(&left).len() + served,
+        served,
     })
+}
+
+/// The service and its successor: each finds the servers of the start number `present`, which are in use, and knows their number;
+/// with each start that it sees those of the one before are left behind. How many they ended.
+fn serve(account: &Account, truth: &BTreeSet<Id>, mut present: usize) -> Result<usize> {
+    let is = |name: &str| account.service.get(name).map(String::as_str).unwrap_or_default();
+    ensure!(!matches!(is("Uid"), "" | "0"), "the service runs as user {:?}", is("Uid"));
+    let rights = [("CapEff", KEPT), ("CapPrm", KEPT), ("CapBnd", GIVEN), ("CapAmb", "0000000000000000")];
+    for (name, wanted) in rights.into_iter().chain([("NoNewPrivs", "1"), ("Seccomp", "2")]) {
+        ensure!(is(name) == wanted, "the service has {name} {:?}, not {wanted:?}", is(name));
+    }
+    let mut ended = 0;
+    for name in ["service", "again"] {
+        let own = account.starts.iter().filter(|start| start.daemon == name).count();
+        ensure!(own > 0, "{name}: it saw no start");
+        let last = present + own;
+        let runs = |until: usize| -> ByRun {
+            let starts = (1..).zip(&account.starts).take(until).skip(present - 1);
+            starts.map(|(number, start)| (number, start.servers.clone())).collect()
+        };
+        let left = runs(last - 1);
+        let part = Part::of(account, truth, name, "reap")?;
+        part.numbers(account, &runs(last))?;
+        part.told("orphan_reaped", &left)?;
+        part.accused_only(&all(&left))?;
+        let living = account.starts.get(last - 1).context("no start")?;
+        part.left_alive(&living.servers)?;
+        ended += all(&left).len();
+        present = last;
+        if name == "again" {
+            part.has_stopped()?;
+            let hooks = part.ready.get("hooks").unwrap_or(&Value::Null);
+            ensure!(hooks.to_string().contains("tracepoint:syscalls"), "{name}: the hooks are {hooks}");
+        }
+    }
+    Ok(ended)
 }
 
 /// systemd is the first process, cgroup2 is all there is of cgroups, and memory is among its controllers.
@@ -126,9 +175,15 @@ impl<'a> Part<'a> {
         ensure!(is == Some(mode), "{name}: the daemon's mode is {is:?}");
         let lost = events.iter().find(|e| matches!(kind(e), "lost" | "reap_failed"));
         ensure!(lost.is_none(), "{name}: {}", lost.unwrap_or(&Value::Null));
-        ensure!(events.last().map(kind) == Some("stopping"), "{name}: the daemon did not say that it stops");
         let alive = account.alive.get(name).with_context(|| format!("{name}: nobody said who lives"))?;
         Ok(Self { name, ready, events, alive, truth })
+    }
+
+    /// It was told to stop, and said so.
+    fn has_stopped(&self) -> Result<()> {
+        let last = self.events.last().map(kind);
+        ensure!(last == Some("stopping"), "{}: the daemon did not say that it stops", self.name);
+        Ok(())
     }
 
     /// Each agent that it saw start has its number, and so have the servers it told of: exactly those of each start.

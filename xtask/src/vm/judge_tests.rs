@@ -24,14 +24,16 @@ fn about(kind: &str, id: &str, number: usize) -> Value {
 }
 
 /// A daemon's events: it is told of these starts, and `last` of all of them but the last.
-fn events(mode: &str, starts: usize, last: &str) -> Vec<Value> {
-    let mut events = vec![json!({ "event": "ready", "mode": mode, "hooks": ["fexit:ksys_setsid"] })];
-    for number in 1..=starts {
+fn events(mode: &str, starts: std::ops::RangeInclusive<usize>, last: &str) -> Vec<Value> {
+    let hooks = ["fexit:ksys_setsid", "tracepoint:syscalls:sys_exit_setsid"];
+    let hook = hooks[usize::from(*starts.end() == 5)];
+    let mut events = vec![json!({ "event": "ready", "mode": mode, "hooks": [hook] })];
+    for number in starts.clone() {
         let agent = json!({ "pid": number, "start": 1, "generation": number });
         events.push(json!({ "event": "agent_started", "agent": agent }));
         events.extend(servers(number).iter().map(|id| about("server_started", id, number)));
     }
-    for number in 1..starts {
+    for number in *starts.start()..*starts.end() {
         for kind in ["orphan_suspected", "orphan_detected", last] {
             events.extend(servers(number).iter().map(|id| about(kind, id, number)));
         }
@@ -49,7 +51,7 @@ fn numbered(mut events: Vec<Value>) -> Vec<Value> {
 
 fn good() -> Account {
     let start = |number: usize| Start {
-        daemon: if number < 3 { "observe" } else { "reap" }.into(),
+        daemon: ["observe", "observe", "reap", "service", "again"][number - 1].into(),
         agent: format!("{number}@1"),
         servers: servers(number).into_iter().collect(),
     };
@@ -63,16 +65,31 @@ fn good() -> Account {
             cgroups: vec!["cgroup2 /sys/fs/cgroup cgroup2 rw 0 0".into()],
             controllers: "cpu memory pids".into(),
         }),
-        starts: (1..=3).map(start).collect(),
+        starts: (1..=5).map(start).collect(),
         events: [
-            ("observe".into(), events("observe", 2, "orphan_spared")),
-            ("reap".into(), events("reap", 3, "orphan_reaped")),
+            ("observe".into(), events("observe", 1..=2, "orphan_spared")),
+            ("reap".into(), events("reap", 1..=3, "orphan_reaped")),
+            ("service".into(), events("reap", 3..=4, "orphan_reaped")),
+            ("again".into(), events("reap", 4..=5, "orphan_reaped")),
         ]
         .into(),
         alive: [
             ("observe".into(), ids.into_iter().collect()),
             ("reap".into(), servers(3).into_iter().collect()),
+            ("service".into(), servers(4).into_iter().collect()),
+            ("again".into(), servers(5).into_iter().collect()),
         ]
+        .into(),
+        service: [
+            ("Uid", "999"),
+            ("CapEff", KEPT),
+            ("CapPrm", KEPT),
+            ("CapBnd", GIVEN),
+            ("CapAmb", "0000000000000000"),
+            ("NoNewPrivs", "1"),
+            ("Seccomp", "2"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into(),
         status: json!({ "report": { "agents": [{ "servers": status }] } }),
     }
@@ -104,7 +121,10 @@ fn at(events: &[Value], kind: &str) -> usize {
 fn a_good_day_is_right() {
     let verdict = judge(&good()).unwrap().to_string();
     assert!(verdict.contains("Linux 6.1 (fexit:ksys_setsid)"), "{verdict}");
-    assert!(verdict.contains("3 runs with their own 6 servers; 4 left behind"), "{verdict}");
+    assert!(
+        verdict.contains("5 runs with their own 10 servers; 8 left behind, reaped by number, 4 of them"),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -119,6 +139,7 @@ fn the_machine_is_what_it_should_be() {
 #[test]
 fn a_day_that_shows_nothing_is_not_right() {
     assert!(but(|a| a.starts.truncate(2)).contains("started 2 times only"));
+    assert!(but(|a| a.starts.truncate(4)).contains("again: it saw no start"));
     assert!(but(|a| a.starts[0].servers.clear()).contains("0 servers only"));
     assert!(but(|a| a.starts[1].daemon = "reap".into()).contains("1 of 3 starts were observed"));
     assert!(but(|a| drop(a.events.remove("reap"))).contains("reap: no events"));
@@ -230,4 +251,26 @@ fn who_lives_is_what_counts() {
 fn the_status_has_memory() {
     let none = but(|a| a.status["report"]["agents"][0]["servers"][0]["server"]["rss_bytes"] = json!(null));
     assert!(none.contains("with memory in the status of the observing daemon: missing [\"11@1\"]"));
+}
+
+#[test]
+fn the_service_is_no_root_and_goes_on_after_it_has_hung() {
+    let is =
+        |name: &'static str, value: &'static str| but(|a| drop(a.service.insert(name.into(), value.into())));
+    assert!(is("Uid", "0").contains("runs as user \"0\""));
+    assert!(is("CapEff", GIVEN).contains("the service has CapEff \"000000c000080024\", not"));
+    assert!(is("Seccomp", "0").contains("has Seccomp"));
+    assert!(but(|a| a.service.clear()).contains("runs as user \"\""));
+    let without = |name: &'static str, kind: &'static str| {
+        but(|a| change(a, name, |events| drop(events.remove(at(events, kind)))))
+    };
+    assert!(without("service", "orphan_reaped").contains("orphan_reaped of run 3 (service): missing"));
+    assert!(without("again", "server_started").contains("server_started of run 4 (again): missing"));
+    assert!(without("again", "stopping").contains("again: the daemon did not say that it stops"));
+    // One that hung said nothing any more.
+    let mut hung = good();
+    change(&mut hung, "service", |events| drop(events.pop()));
+    judge(&hung).unwrap();
+    let hook = but(|a| change(a, "again", |events| events[0]["hooks"] = json!(["fexit:ksys_setsid"])));
+    assert!(hook.contains("again: the hooks are"), "{hook}");
 }

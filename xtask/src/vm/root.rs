@@ -13,31 +13,47 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::kernel::Kernel;
-use crate::command;
+use crate::{command, workspace};
 
 /// This machine's programs that the guest runs: its service manager, how that is told something, how the kernel loads a module,
-/// how an agent gives a server a session of its own.
-const PROGRAMS: [&str; 4] =
-    ["/usr/lib/systemd/systemd", "/usr/bin/systemctl", "/usr/sbin/modprobe", "/usr/bin/setsid"];
+/// how an agent gives a server a session of its own; the journal, and how tracefs is mounted.
+const PROGRAMS: [&str; 7] = [
+    "/usr/lib/systemd/systemd",
+    "/usr/bin/systemctl",
+    "/usr/sbin/modprobe",
+    "/usr/bin/setsid",
+    "/usr/lib/systemd/systemd-journald",
+    "/usr/bin/journalctl",
+    "/usr/bin/mount",
+];
 
 /// Since version 255 systemd starts services through it.
 const EXECUTOR: &str = "/usr/lib/systemd/systemd-executor";
 
-/// The units of systemd that the guest has: those that order the others. None of the machine's services.
-const UNITS: [&str; 13] = [
-    "basic",
-    "final",
-    "local-fs",
-    "local-fs-pre",
-    "paths",
-    "poweroff",
-    "shutdown",
-    "slices",
-    "sockets",
-    "swap",
-    "sysinit",
-    "timers",
-    "umount",
+/// The units of systemd that the guest has: those that order the others, the journal and tracefs. None of the machine's services.
+const UNITS: [&str; 16] = [
+    "basic.target",
+    "final.target",
+    "local-fs.target",
+    "local-fs-pre.target",
+    "paths.target",
+    "poweroff.target",
+    "shutdown.target",
+    "slices.target",
+    "sockets.target",
+    "swap.target",
+    "sys-kernel-tracing.mount",
+    "sysinit.target",
+    "systemd-journald.service",
+    "systemd-journald.socket",
+    "timers.target",
+    "umount.target",
+];
+
+/// What the package installs as it is.
+const PACKAGED: [(&str, &str); 2] = [
+    ("systemd/orphand.service", "usr/lib/systemd/system/orphand.service"),
+    ("sysusers.d/orphand.conf", "usr/lib/sysusers.d/orphand.conf"),
 ];
 
 /// What is built here: its name, and where the guest has it. The names in a scene's `bin` are those that rules know.
@@ -53,8 +69,11 @@ const FILES: [(&str, &str); 9] = [
     ("etc/systemd/system/guest.target", include_str!("units/guest.target")),
     ("etc/systemd/system/guest.service", include_str!("units/guest.service")),
     ("etc/systemd/system/untether.service", include_str!("units/untether.service")),
-    // There is no journal: what units say goes to the console.
-    ("etc/systemd/system.conf", "[Manager]\nDefaultStandardOutput=kmsg\nDefaultStandardError=kmsg\n"),
+    // What units say goes to the console, too.
+    (
+        "etc/systemd/journald.conf",
+        "[Journal]\nStorage=volatile\nForwardToKMsg=yes\nReadKMsg=no\nRateLimitBurst=0\n",
+    ),
     ("etc/hostname", "guest\n"),
     ("etc/machine-id", "6f7270686e640000000000000000766d\n"),
     ("etc/fstab", ""),
@@ -80,13 +99,18 @@ pub fn build(dir: &Path, built: &Path, kernel: &Kernel) -> Result<PathBuf> {
         root.program(&built.join(name), place)?;
     }
     for name in UNITS {
-        let unit = format!("usr/lib/systemd/system/{name}.target");
+        let unit = format!("usr/lib/systemd/system/{name}");
         root.copy(&Path::new("/").join(&unit), &unit)?;
     }
     for (place, text) in FILES {
         let path = root.place(place)?;
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
+    for (file, place) in PACKAGED {
+        root.copy(&workspace::root().join("packaging").join(file), place)?;
+    }
+    // As the package does when it is installed.
+    command::output(Command::new("systemd-sysusers").arg("--root").arg(&root.dir).arg("orphand.conf"))?;
     root.modules(kernel)?;
     root.archive(&dir.join("root.cpio"))
 }
@@ -97,9 +121,19 @@ struct Root {
 
 impl Root {
     fn lay_out(&self) -> Result<()> {
-        for folder in
-            ["usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "proc", "sys", "dev", "run", "tmp", "var"]
-        {
+        for folder in [
+            "usr/bin",
+            "usr/sbin",
+            "usr/lib",
+            "usr/lib64",
+            "proc",
+            "sys",
+            "dev",
+            "run",
+            "tmp",
+            "var/lib",
+            "var/tmp",
+        ] {
             let path = self.dir.join(folder);
             fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         }

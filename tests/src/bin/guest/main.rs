@@ -1,8 +1,11 @@
 //! `guest FOLDER OUT`: plays the day of untether on a host of its own, whose service manager is the real pid 1, and tells what
 //! was the case to the file OUT (a serial line), one JSON object a line; whoever booted the host judges. FOLDER is the scene: its
-//! `bin` has the programs. First a daemon only observes, then its successor reaps.
+//! `bin` has the programs. First a daemon only observes, then its successor reaps; at last orphand is the service it is
+//! shipped as, which hangs once.
 //!
 //! It waits for what it expects, with deadlines; what does not come is told as `trouble` and ends the play.
+
+mod service;
 
 use std::{
     collections::BTreeSet,
@@ -17,12 +20,16 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
-use tests::{Daemon, Launch, Told, Truth, output};
+use tests::{Daemon, Event, Launch, Told, Truth, output};
+
+use crate::service::Service;
 
 const UNIT: &str = "untether.service";
 /// Starts of the unit while the first daemon observes, and further ones before the second one.
 const OBSERVED: usize = 5;
 const REAPED: usize = 3;
+/// And by the service before it hangs, and after that.
+const SERVED: usize = 2;
 
 struct Guest {
     folder: PathBuf,
@@ -59,36 +66,61 @@ impl Guest {
         self.end("observe", &observer)?;
         let reaper = Launch { state: "../state", ..Launch::default() };
         let reaper = self.act("reap", &reaper, REAPED, "orphan_reaped")?;
-        self.end("reap", &reaper)
+        self.end("reap", &reaper)?;
+        self.serve()
+    }
+
+    /// The service goes on where the last daemon stopped, and so does its successor after it has hung.
+    fn serve(&mut self) -> Result<()> {
+        Service::install(&self.folder.join("state"))?;
+        let first = Service::start()?;
+        self.watch("service", &first, SERVED, "orphan_reaped")?;
+        self.say(&first.standing()?)?;
+        Service::prefer_tracepoint()?;
+        let second = first.hang()?;
+        self.end_of("service", &first.events()?)?;
+        self.watch("again", &second, SERVED, "orphan_reaped")?;
+        Service::stop()?;
+        self.end_of("again", &second.events()?)
     }
 
     /// A daemon, and `count` starts of the unit that it sees; when this returns it has told `last` of everybody left behind.
     fn act(&mut self, name: &str, launch: &Launch, count: usize, last: &str) -> Result<Daemon> {
         let daemon = Daemon::start(&self.folder.join(name), launch).with_context(|| name.to_owned())?;
-        for _ in 0..count {
-            self.restart(name, &daemon)?;
-        }
-        let (_, earlier) = self.starts.split_last().context("nobody was started")?;
-        let told: BTreeSet<_> = earlier.iter().flatten().map(|t| t.id).collect();
-        for server in told {
-            if let Err(error) = daemon.wait_for(last, server) {
-                self.say_events(name, &daemon)?;
-                return Err(error.context(format!("{name}: {last} of {server} is missing")));
-            }
-        }
+        self.watch(name, &daemon, count, last)?;
         Ok(daemon)
     }
 
+    /// The same for one that runs.
+    fn watch(&mut self, name: &str, daemon: &dyn Watch, count: usize, last: &str) -> Result<()> {
+        // Whom an earlier daemon has ended this one does not tell of.
+        let mut left: BTreeSet<_> =
+            self.starts.iter().flatten().map(|t| t.id).filter(|one| one.alive()).collect();
+        let new = self.starts.len();
+        for _ in 0..count {
+            self.restart(name, daemon)?;
+        }
+        let (_, earlier) = self.starts.split_last().context("nobody was started")?;
+        left.extend(earlier.iter().skip(new).flatten().map(|t| t.id));
+        for server in left {
+            if let Err(error) = daemon.expect(last, &|e| e.is(last, server)) {
+                self.say_events(name, &daemon.told()?)?;
+                return Err(error.context(format!("{name}: {last} of {server} is missing")));
+            }
+        }
+        Ok(())
+    }
+
     /// Start the unit anew, and wait until the daemon has told of its agent: what has ended before anybody looked has no unit.
-    fn restart(&mut self, name: &str, daemon: &Daemon) -> Result<()> {
+    fn restart(&mut self, name: &str, daemon: &dyn Watch) -> Result<()> {
         systemctl(&["restart", UNIT])?;
         let invocation = systemctl(&["show", "--property=InvocationID", "--value", UNIT])?;
         let agents = self.truth.agents("untether");
         let agent = agents.into_iter().rfind(|t| t.invocation == invocation).context("no agent told")?;
-        daemon.wait("its agent", |e| e.is_agent("agent_started", agent.id))?;
+        daemon.expect("its agent", &|e| e.is_agent("agent_started", agent.id))?;
         let servers = self.truth.servers(&invocation);
         for server in &servers {
-            daemon.wait_for("server_started", server.id)?;
+            daemon.expect("its server", &|e| e.is("server_started", server.id))?;
         }
         let ids: Vec<String> = servers.iter().map(|t| t.id.to_string()).collect();
         self.starts.push(servers);
@@ -98,8 +130,17 @@ impl Guest {
     /// Stop a daemon, and tell what it said, and who of all servers lives.
     fn end(&mut self, name: &str, daemon: &Daemon) -> Result<()> {
         let ended = daemon.finish();
-        self.say_events(name, daemon)?;
-        ended.with_context(|| name.to_owned())?;
+        let events = daemon.events();
+        if let Err(error) = ended {
+            self.say_events(name, &events)?;
+            return Err(error.context(name.to_owned()));
+        }
+        self.end_of(name, &events)
+    }
+
+    /// One that has ended.
+    fn end_of(&mut self, name: &str, events: &[Event]) -> Result<()> {
+        self.say_events(name, events)?;
         let servers = self.starts.iter().flatten().map(|t| t.id);
         let alive: Vec<String> = servers.filter(|one| one.alive()).map(|one| one.to_string()).collect();
         self.say(&json!({ "about": "alive", "daemon": name, "servers": alive }))
@@ -119,9 +160,9 @@ impl Guest {
         }))
     }
 
-    fn say_events(&mut self, name: &str, daemon: &Daemon) -> Result<()> {
-        for event in daemon.events() {
-            let event: &Value = &event;
+    fn say_events(&mut self, name: &str, events: &[Event]) -> Result<()> {
+        for event in events {
+            let event: &Value = event;
             self.say(&json!({ "about": "event", "daemon": name, "event": event }))?;
         }
         Ok(())
@@ -130,6 +171,36 @@ impl Guest {
     fn say(&mut self, what: &Value) -> Result<()> {
         // One write a line.
         self.out.write_all(format!("{what}\n").as_bytes()).context("tell the host outside")
+    }
+}
+
+/// A daemon that can be listened to.
+trait Watch {
+    /// The first event, past or to come, that `wanted` holds for.
+    fn expect(&self, what: &str, wanted: &dyn Fn(&Event) -> bool) -> Result<Event>;
+
+    /// All events so far.
+    fn told(&self) -> Result<Vec<Event>>;
+}
+
+impl Watch for Daemon {
+    fn expect(&self, what: &str, wanted: &dyn Fn(&Event) -> bool) -> Result<Event> {
+        self.wait(what, wanted)
+    }
+
+    fn told(&self) -> Result<Vec<Event>> {
+        Ok(self.events())
+    }
+}
+
+impl Watch for Service {
+    fn expect(&self, what: &str, wanted: &dyn Fn(&Event) -> bool) -> Result<Event> {
+        let look = || self.events().ok()?.into_iter().find(|event| wanted(event));
+        tests::within(what, look).with_context(Self::account)
+    }
+
+    fn told(&self) -> Result<Vec<Event>> {
+        self.events()
     }
 }
 
