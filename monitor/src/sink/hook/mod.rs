@@ -194,15 +194,14 @@ impl Hook {
         let mut state = self.shared.lock();
         state.account.note(notice);
         let Some(settings) = state.settings.as_ref().map(Arc::clone) else { return };
-        let Some(facts) = Facts::of(notice, &state.account).filter(|f| settings.events.has(&f.event)) else {
-            return;
-        };
+        let Some(event) = facts::name(notice).filter(|event| settings.events.has(event)) else { return };
         let full = state.queue.len() >= QUEUE;
         let begins = full && !state.dropping;
         state.dropping = full;
         if full {
             state.dropped += 1;
         } else {
+            let facts = Facts::of(event, notice, &state.account);
             state.queue.push_back(Item { at, notice: notice.clone(), facts });
         }
         drop(state);
