@@ -71,8 +71,8 @@ pub enum HookError {
     },
     /// We cannot become somebody else.
     #[error(
-        "cannot run the hook as user {user}: that needs root, or CAP_SETUID and CAP_SETGID; leave hook.user out and the hook runs \
-         as orphand's own user"
+        "cannot run the hook as user {user}: orphand must be started as root for that; without hook.user it runs as orphand's own \
+         user"
     )]
     Rights {
         /// The name.
@@ -106,6 +106,11 @@ impl Settings {
         let settings = Self { path: path.into(), user: user::Account::find(user)?, events, timeout };
         settings.check()?;
         Ok(settings)
+    }
+
+    /// Whether it is run as another user than ours.
+    pub const fn is_for_another_user(&self) -> bool {
+        self.user.other.is_some()
     }
 
     /// Whether the file may be run now: others may have changed it.
