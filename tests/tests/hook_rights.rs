@@ -24,7 +24,9 @@ fn run(s: &Scene, before: &[&str], config: &str) -> Result<Command> {
         fs::copy(orphand()?, folder.join("orphand"))?;
         chown(&folder, Some(NOBODY), Some(NOBODY))?;
     }
-    fs::write(folder.join("config.toml"), config)?;
+    // Not in that folder: whoever owns it could change it.
+    let file = s.folder().join("config.toml");
+    fs::write(&file, config)?;
     let (first, rest) = before.split_first().context("no program")?;
     let mut command = Command::new(first);
     command
@@ -41,7 +43,8 @@ fn run(s: &Scene, before: &[&str], config: &str) -> Result<Command> {
             "--listen",
             "none",
         ])
-        .args(["--lock", "lock", "--socket", "sock", "--state-dir", "state", "--config", "config.toml"])
+        .args(["--lock", "lock", "--socket", "sock", "--state-dir", "state", "--config"])
+        .arg(file)
         .current_dir(folder)
         .stdin(Stdio::null());
     Ok(command)
@@ -167,7 +170,7 @@ fn of_a_daemon_with_capabilities() -> Result<()> {
         let held = fs::read_link(format!("/proc/{}/fd/9", daemon.0.pid))?;
         ensure!(held == marker, "the daemon itself has not got it: {}", held.display());
         let own = fs::read_to_string(format!("/proc/{}/status", daemon.0.pid))?;
-        ensure!(field(&own, "CapAmb")? != "0000000000000000", "the daemon has none to hand on");
+        ensure!(field(&own, "CapPrm")? != "0000000000000000", "the daemon has none to hand on");
         let status = hook.text("status")?;
         ensure!(field(&status, "Uid")?.starts_with("65534 "), "{status}");
         plain(&status)?;
