@@ -132,7 +132,7 @@ setsid sleep 1000 &
 who $! $(setsid sh -c 'sleep 1001 > /dev/null & echo $!') | say pids
 "#;
         let hook = HookScript::new(s, "hook", script)?;
-        let daemon = s.daemon_with(&with(&hook, "timeout = \"1s\""))?;
+        let daemon = s.daemon_with(&with(&hook, "user = \"nobody\"\ntimeout = \"1s\""))?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
         let processes = hook.processes("pids")?;

@@ -26,7 +26,7 @@ struct Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-const TESTS: [Program; 8] = [
+const TESTS: [Program; 12] = [
     Program {
         name: "Python with venv",
         proof: &["python3", "-c", "import ensurepip, venv"],
@@ -47,6 +47,26 @@ const TESTS: [Program; 8] = [
         proof: &["test", "-x", "/usr/bin/dbus-daemon", "-a", "-e", "/usr/lib/systemd/user/dbus.socket"],
         packages: &["dbus", "dbus-user-session"],
     },
+    // The examples of alert hooks are run against the real thing.
+    Program {
+        name: "curl and jq",
+        proof: &["test", "-x", "/usr/bin/curl", "-a", "-x", "/usr/bin/jq"],
+        packages: &["curl", "jq"],
+    },
+    Program {
+        name: "notify-send and Python's D-Bus",
+        proof: &[
+            "test",
+            "-x",
+            "/usr/bin/notify-send",
+            "-a",
+            "-e",
+            "/usr/lib/python3/dist-packages/dbus/service.py",
+        ],
+        packages: &["libnotify-bin", "python3-dbus", "python3-gi"],
+    },
+    Program { name: "msmtp", proof: &["test", "-x", "/usr/bin/msmtp"], packages: &["msmtp"] },
+    Program { name: "shellcheck", proof: &["test", "-x", "/usr/bin/shellcheck"], packages: &["shellcheck"] },
 ];
 
 /// What the test on a machine of its own needs beside those: the machine, and what packs and loads its kernel's parts.

@@ -321,7 +321,7 @@ const HOOK: &[Key] = &[
         form: "a user's name",
         default: None,
         limits: "another than orphand's own takes root",
-        about: "Whom it is run as, with that user's groups and without capabilities. Without it orphand's own user.",
+        about: "Whom it is run as, with that user's primary group and no others, and without capabilities. Without it orphand's own user.",
         example: "\"nobody\"",
     },
     Key {

@@ -3,7 +3,10 @@
 //! Invariant: every variable is always set, empty where nothing is known, and safe to print: names come from processes that may be
 //! anybody's. An event is read by the fields it has, so one that is new needs nothing here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
 
 use serde_json::Value;
 
@@ -67,6 +70,31 @@ impl Account {
     }
 }
 
+/// The name of an event, from the first bytes of its JSON: no more of it is made.
+pub(super) fn name(notice: &Notice) -> Option<String> {
+    struct Head(Vec<u8>);
+    impl Write for Head {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Longer than any name with what stands before it.
+            if self.0.len() > 64 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut head = Head(Vec::new());
+    // It ends with an error where the event is longer.
+    let _ = serde_json::to_writer(&mut head, notice);
+    let text = String::from_utf8_lossy(&head.0);
+    let (name, _) = text.strip_prefix(r#"{"event":""#)?.split_once('"')?;
+    Some(name.to_owned())
+}
+
 /// What the variables say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
@@ -80,11 +108,11 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The facts of an event that has been noted in `account`. None, if it has no name.
-    pub(super) fn of(notice: &Notice, account: &Account) -> Option<Self> {
-        let value = serde_json::to_value(notice).ok()?;
+    /// The facts of an event that has been noted in `account`.
+    pub(super) fn of(event: String, notice: &Notice, account: &Account) -> Self {
+        // It cannot fail: the stream writes the same.
+        let value = serde_json::to_value(notice).unwrap_or_default();
         let at = |path: &str| value.pointer(path).filter(|found| !found.is_null());
-        let name = |paths: &[&str]| paths.iter().find_map(|path| at(path)?.as_str()).map(clean);
         // The run is the top-most agent's, which answers for what is below it.
         let whose = ["/server/run", "/owner", "/agent"].into_iter().find(|path| at(path).is_some());
         let whose = whose.unwrap_or("/none");
@@ -93,14 +121,14 @@ impl Facts {
         let agent = agent.iter().find_map(|path| at(path)?.as_str()).map(clean);
         let bytes = ["/rss_bytes", "/freed_bytes", "/server/rss_bytes"];
         let bytes = bytes.into_iter().find_map(|path| at(path)?.as_u64());
-        Some(Self {
-            event: at("/event")?.as_str()?.to_owned(),
+        Self {
+            event,
             agent: agent.unwrap_or_default(),
             generation: generation.and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default(),
             orphans: account.orphans.len(),
             rss_bytes: bytes.unwrap_or_else(|| account.orphans.values().sum()),
-            server: name(&["/server/name"]).unwrap_or_default(),
-        })
+            server: at("/server/name").and_then(Value::as_str).map(clean).unwrap_or_default(),
+        }
     }
 
     /// The variables.
@@ -119,4 +147,111 @@ impl Facts {
 /// A name without anything that a terminal or a line of text would obey, and without NUL, which no variable can have.
 fn clean(name: &str) -> String {
     text::sanitise(name).chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::Losses;
+
+    fn server(id: &str, name: &str) -> Value {
+        let run = json!({ "agent": "boss", "generation": 3, "uid": 0, "unit": null, "invocation_id": null });
+        json!({ "id": id, "name": name, "rule": "r", "processes": [], "rss_bytes": 700, "session_leader": false, "run": run })
+    }
+
+    fn agent(name: &str) -> Value {
+        json!({ "name": name, "pid": 7, "start": 8, "generation": 5, "unit": null, "invocation_id": null, "alive": false,
+                "implied": false })
+    }
+
+    fn notice(event: &str, mut fields: Value) -> Notice {
+        fields["event"] = event.into();
+        serde_json::from_value(fields).unwrap()
+    }
+
+    fn detected(id: &str, rss_bytes: u64) -> Notice {
+        notice(
+            "orphan_detected",
+            json!({ "server": server(id, "files"), "owner": agent("claude"), "evidence": ["owner_exited"], "guards": [],
+                    "rss_bytes": rss_bytes, "pss_bytes": null, "latency_ms": 1.0 }),
+        )
+    }
+
+    fn reaped(id: &str) -> Notice {
+        notice(
+            "orphan_reaped",
+            json!({ "server": server(id, "files"), "owner": null, "signal": "TERM", "took_ms": 1, "freed_bytes": 44,
+                    "freed_pss_bytes": null }),
+        )
+    }
+
+    fn told(account: &mut Account, notice: &Notice) -> Vec<String> {
+        account.note(notice);
+        let facts = Facts::of(name(notice).unwrap(), notice, account);
+        facts.environment().into_iter().map(|(_, value)| value).collect()
+    }
+
+    #[test]
+    fn the_orphans_alive_are_counted_with_their_memory() {
+        let mut account = Account::default();
+        let a = &mut account;
+        assert_eq!(told(a, &detected("1@1", 100)), ["orphan_detected", "boss", "3", "1", "100", "files"]);
+        assert_eq!(told(a, &detected("2@2", 10)), ["orphan_detected", "boss", "3", "2", "10", "files"]);
+        // Twice is once.
+        assert_eq!(told(a, &detected("2@2", 20))[3], "2");
+        let lost = notice("lost", json!({ "records": Losses::default() }));
+        assert_eq!(told(a, &lost), ["lost", "", "", "2", "120", ""]);
+        assert_eq!(told(a, &reaped("1@1")), ["orphan_reaped", "boss", "3", "1", "44", "files"]);
+        let exited = json!({ "server": server("2@2", "files"), "owner": null });
+        assert_eq!(
+            told(a, &notice("orphan_exited", exited)),
+            ["orphan_exited", "boss", "3", "0", "700", "files"]
+        );
+        assert_eq!(told(a, &lost), ["lost", "", "", "0", "0", ""]);
+    }
+
+    #[test]
+    fn spared_ones_count_until_they_are_gone() {
+        let mut account = Account::default();
+        let fields = json!({ "server": server("1@1", "files"), "owner": null, "guards": ["observe"] });
+        assert_eq!(told(&mut account, &notice("orphan_spared", fields))[3], "1");
+        let cleared = json!({ "server": server("1@1", "files"), "after_ms": 1, "reason": "owner_found" });
+        assert_eq!(told(&mut account, &notice("orphan_cleared", cleared))[3], "0");
+        // A suspect is none yet.
+        let fields = json!({ "server": server("1@1", "files"), "owner": null, "deadline_boot_ns": 1 });
+        assert_eq!(told(&mut account, &notice("orphan_suspected", fields))[3], "0");
+    }
+
+    #[test]
+    fn who_answers_for_it() {
+        let mut account = Account::default();
+        // Without a run the owner; without either nobody; an agent's event is about that agent.
+        let mut unowned = server("1@1", "files");
+        unowned["run"] = Value::Null;
+        let fields = json!({ "server": unowned.clone(), "owner": agent("claude") });
+        assert_eq!(told(&mut account, &notice("server_exited", fields))[1..3], ["claude", "5"]);
+        let fields = json!({ "server": unowned, "owner": null });
+        assert_eq!(told(&mut account, &notice("server_exited", fields))[1..3], ["", ""]);
+        let fields = json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9 });
+        let exited = notice("agent_exited", fields);
+        assert_eq!(told(&mut account, &exited), ["agent_exited", "codex", "5", "0", "9", ""]);
+    }
+
+    #[test]
+    fn names_are_harmless() {
+        let fields = json!({ "server": server("1@1", "a\0b\n\u{1b}[2J\u{202e}c"), "owner": null });
+        let name = told(&mut Account::default(), &notice("server_exited", fields)).remove(5);
+        assert_eq!(name, r"a\x00b\n\x1b[2J\u{202e}c");
+        let fields = json!({ "server": server("1@1", &"ä".repeat(100_000)), "owner": null });
+        let name = told(&mut Account::default(), &notice("server_exited", fields)).remove(5);
+        assert_eq!(name, "ä".repeat(LONGEST));
+    }
+
+    #[test]
+    fn a_selection_has_what_it_names() {
+        let some = Selection::Of(BTreeSet::from(["lost".to_owned()]));
+        assert!(some.has("lost") && !some.has("ready") && Selection::All.has("ready"));
+    }
 }

@@ -71,8 +71,8 @@ pub enum HookError {
     },
     /// We cannot become somebody else.
     #[error(
-        "cannot run the hook as user {user}: that needs root, or CAP_SETUID and CAP_SETGID; leave hook.user out and the hook runs \
-         as orphand's own user"
+        "cannot run the hook as user {user}: orphand must be started as root for that; without hook.user it runs as orphand's own \
+         user"
     )]
     Rights {
         /// The name.
@@ -109,8 +109,8 @@ impl Settings {
     }
 
     /// Whether it is run as another user than ours.
-    pub fn is_for_another_user(&self) -> bool {
-        !self.user.own
+    pub const fn is_for_another_user(&self) -> bool {
+        self.user.other.is_some()
     }
 
     /// Whether the file may be run now: others may have changed it.
@@ -199,15 +199,14 @@ impl Hook {
         let mut state = self.shared.lock();
         state.account.note(notice);
         let Some(settings) = state.settings.as_ref().map(Arc::clone) else { return };
-        let Some(facts) = Facts::of(notice, &state.account).filter(|f| settings.events.has(&f.event)) else {
-            return;
-        };
+        let Some(event) = facts::name(notice).filter(|event| settings.events.has(event)) else { return };
         let full = state.queue.len() >= QUEUE;
         let begins = full && !state.dropping;
         state.dropping = full;
         if full {
             state.dropped += 1;
         } else {
+            let facts = Facts::of(event, notice, &state.account);
             state.queue.push_back(Item { at, notice: notice.clone(), facts });
         }
         drop(state);

@@ -45,6 +45,8 @@ pub(super) struct Report {
     pub(super) end: End,
     /// Processes that had to be killed.
     pub(super) killed: u64,
+    /// Processes that could not be killed.
+    pub(super) left: u64,
     /// The first it said on its standard error.
     pub(super) said: String,
 }
@@ -76,6 +78,10 @@ impl fmt::Display for Report {
                 )?;
             }
             End::Stopped => write!(f, "the daemon stops, killed ({killed})")?,
+        }
+        if self.left > 0 {
+            let left = text::count(self.left, "process", "processes");
+            write!(f, "; {left} could not be killed")?;
         }
         match self.said.trim() {
             "" => Ok(()),

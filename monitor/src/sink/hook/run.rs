@@ -5,7 +5,10 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{self, Read as _, Seek as _, Write as _},
-    os::{fd::OwnedFd, unix::net::UnixStream},
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::CommandExt as _},
+    },
     process::{Command, Stdio},
 };
 
@@ -16,7 +19,6 @@ use super::{
     facts::Facts,
     report::{End, Report},
     runner,
-    step::Become,
 };
 
 /// No report is longer: what the hook said is some kB, and is escaped.
@@ -30,11 +32,8 @@ pub(super) fn run(
     running: impl FnOnce(UnixStream) -> bool,
 ) -> io::Result<Report> {
     let (mut ours, theirs) = UnixStream::pair()?;
-    let whom = &settings.user;
-    let whom = Become((!whom.own).then(|| (whom.uid, whom.gid, whom.groups.clone())));
-    let whom = whom.to_string();
     let millis = settings.timeout.as_millis().to_string();
-    let words = [OsStr::new(runner::ARGUMENT), OsStr::new(&millis), OsStr::new(&whom)];
+    let words = [OsStr::new(runner::ARGUMENT), OsStr::new(&millis)];
     let mut command = Command::new("/proc/self/exe");
     command
         .args(words)
@@ -46,6 +45,10 @@ pub(super) fn run(
         .stdin(Stdio::from(event(line)?))
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::null());
+    if let Some((uid, gid)) = settings.user.other {
+        // The runner as well: we may have given up what it would take later. `uid` drops root's further groups.
+        command.uid(uid).gid(gid);
+    }
     if !running(ours.try_clone()?) {
         return Ok(Report { end: End::Stopped, ..Report::default() });
     }

@@ -1,6 +1,7 @@
 //! Runs a hook, in a process of its own: this program once more. It answers for all that the hook leaves behind.
 //!
-//! Invariant: when the runner ends, nothing that the hook has started is left, whatever session it went to. They cannot get out
+//! Invariant: when the runner ends, nothing that the hook has started is left, whatever session it went to (but what nobody can
+//! kill with the rights of the hook's user: that is told). They cannot get out
 //! from below a subreaper, `PR_SET_CHILD_SUBREAPER(2const)`. The runner ends them at the end of the time, and as soon as the daemon
 //! is gone or has changed its mind, which it sees at the socket that is its standard output.
 
@@ -33,7 +34,7 @@ use super::{
 };
 use crate::host::Stat;
 
-/// The first argument that makes the program a runner; see [`main`]. Behind it: milliseconds, whom to run as, file, event.
+/// The first argument that makes the program a runner; see [`main`]. Behind it: milliseconds, file, event.
 pub const ARGUMENT: &str = "__hook-runner";
 
 /// So much of what the hook says on its standard error is kept.
@@ -41,6 +42,9 @@ const KEPT: usize = 4096;
 
 /// When nothing tells of one that came to us meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Who has become another user (sudo) cannot be killed by us, and who waits for a dead disk by nobody. The next event is due.
+const GIVE_UP: Duration = Duration::from_secs(5);
 
 /// What the runner does: standard input is the hook's, standard output a socket to the daemon. Whether it could tell what happened.
 pub fn main() -> bool {
@@ -93,7 +97,7 @@ fn run() -> Result<Report, String> {
         Over::Late => Some(End::TimedOut { exited: watch.status.get().is_some() }),
         Over::Stopped => Some(End::Stopped),
     };
-    let killed = watch.end_all();
+    let (killed, left) = watch.end_all();
     watch.listen();
     // It is empty if the hook was executed: the descriptor closed then.
     let mut why = String::new();
@@ -103,7 +107,7 @@ fn run() -> Result<Report, String> {
         (Some(end), true) => end,
         (None, true) => watch.status.get().cloned().unwrap_or_default(),
     };
-    Ok(Report { end, killed, said: String::from_utf8_lossy(&watch.kept).into_owned() })
+    Ok(Report { end, killed, left, said: String::from_utf8_lossy(&watch.kept).into_owned() })
 }
 
 /// Why the wait is over.
@@ -185,16 +189,21 @@ impl Watch {
         }
     }
 
-    /// Ends all that is left, from the top down: whoever loses its parent comes to us. How many were sent SIGKILL.
-    fn end_all(&mut self) -> u64 {
+    /// Ends all that is left, from the top down: whoever loses its parent comes to us. How many were sent SIGKILL, and how many
+    /// are there in spite of it.
+    fn end_all(&mut self) -> (u64, u64) {
         let mut sent = BTreeSet::new();
+        let until = Instant::now() + GIVE_UP;
         while self.left {
+            if Instant::now() > until {
+                return (sent.len() as u64, children().unwrap_or_default().len() as u64);
+            }
             sent.extend(children().unwrap_or_default().into_iter().filter(|pid| end(*pid)));
             if self.wait(LOOK_AGAIN, None).is_err() {
                 thread::yield_now();
             }
         }
-        sent.len() as u64
+        (sent.len() as u64, 0)
     }
 }
 

@@ -8,16 +8,15 @@ use rustix::thread::{CapabilitySet, capabilities};
 use super::HookError;
 use crate::names;
 
-/// A user with the groups that the databases give it.
+/// A user, with its primary group and no others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) groups: Vec<u32>,
     /// To be told.
-    pub(super) name: String,
-    /// Whether it is the one that we run as already.
-    pub(super) own: bool,
+    name: String,
+    uid: u32,
+    gid: u32,
+    /// Both again, if they are not those that we run as already.
+    pub(super) other: Option<(u32, u32)>,
 }
 
 impl Account {
@@ -37,33 +36,24 @@ impl Account {
         if !may_switch() {
             return Err(HookError::Rights { user: name.to_owned() });
         }
-        let groups = names::groups(&user).map_err(|error| unknown(error.to_string()))?;
-        Ok(Self { uid: user.uid, gid: user.gid, groups, name: name.to_owned(), own: false })
+        let (uid, gid) = (user.uid, user.gid);
+        Ok(Self { name: name.to_owned(), uid, gid, other: Some((uid, gid)) })
     }
 
     fn own(uid: Uid) -> Self {
-        let groups = getgroups().unwrap_or_default();
-        Self {
-            uid: uid.as_raw(),
-            gid: Gid::effective().as_raw(),
-            groups: groups.into_iter().map(Gid::as_raw).collect(),
-            name: names::user_by_id(uid.as_raw())
-                .ok()
-                .flatten()
-                .map_or_else(|| uid.to_string(), |user| user.name),
-            own: true,
-        }
+        let uid = uid.as_raw();
+        let name = names::user_by_id(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
+        Self { name, uid, gid: Gid::effective().as_raw(), other: None }
     }
 
     /// Whether the mode of the file lets this user execute it. The way to it is left to the kernel.
     pub(super) fn may_execute(&self, path: &Path) -> Result<(), HookError> {
         let refused = |mode| HookError::Mode { path: path.into(), user: self.name.clone(), mode };
         let found = fs::metadata(path).map_err(|_| refused(0))?;
-        let bit = if self.uid == 0 {
-            0o111
-        } else if self.uid == found.uid() {
+        // As the kernel asks who has no capability: an owner by the owner's bits alone.
+        let bit = if self.uid == found.uid() {
             0o100
-        } else if self.gid == found.gid() || self.groups.contains(&found.gid()) {
+        } else if self.gid == found.gid() || (self.other.is_none() && in_our_groups(found.gid())) {
             0o010
         } else {
             0o001
@@ -72,8 +62,12 @@ impl Account {
     }
 }
 
-/// Whether we may become another user with its groups.
+fn in_our_groups(gid: u32) -> bool {
+    getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
+}
+
+/// Whether we may become another user and leave our groups. Only for root the standard library does the second.
 fn may_switch() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
-    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+    Uid::current().is_root() && capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
