@@ -8,13 +8,21 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 const TARGET: &str = "bpfel-unknown-none";
 const OBJECT: &str = "orphand-ebpf";
 
-fn main() -> Result<()> {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
+fn main() {
+    if let Err(error) = build() {
+        // cargo shows this in one line, and what a build script writes elsewhere in ten.
+        println!("cargo::error={error:#}");
+    }
+}
+
+fn build() -> Result<()> {
+    let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let root = package.parent().context("the package is not in its repository")?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     for source in ["monitor-ebpf", "monitor-common", "Cargo.lock", ".toolchain/bpf.toml"] {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
@@ -48,8 +56,10 @@ struct Way {
 
 impl Way {
     fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("no {}: run `cargo xtask setup` once", path.display()))?;
+        let text = std::fs::read_to_string(path).map_err(|why| {
+            let advice = "run `cargo xtask setup` once, in the folder of the repository";
+            anyhow!("cannot read {} ({why}): {advice}", path.display())
+        })?;
         let table: toml::Table = text.parse().with_context(|| format!("cannot read {}", path.display()))?;
         let string = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
         let flag = |key: &str| table.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
