@@ -1,49 +1,10 @@
-//! Building from the source, as whoever has a checkout does it.
+//! Building from the source without having prepared it. (`cargo install` is tried by `cargo xtask test` itself, at its end: it puts
+//! a binary where other tests have theirs.)
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::tempdir;
-
-fn repository() -> Result<PathBuf> {
-    let parent = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    Ok(parent.context("the package has no parent folder")?.to_owned())
-}
-
-/// A nested cargo. What this one tells of the package of the tests would have it build others anew.
-fn cargo() -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_PRIMARY_"]
-            .iter()
-            .any(|p| text.starts_with(p))
-        {
-            cargo.env_remove(&name);
-        }
-    }
-    cargo
-}
-
-/// `cargo install --path monitor` gives `orphand`, and nothing else.
-#[test]
-fn cargo_installs_it() -> Result<()> {
-    let folder = tempdir()?;
-    let mut cargo = cargo();
-    cargo.args(["install", "--path", "monitor", "--debug", "--locked", "--offline", "--no-track", "--root"]);
-    let output = cargo.arg(folder.path()).current_dir(repository()?).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let installed = fs::read_dir(folder.path().join("bin"))?.flatten().map(|file| file.file_name());
-    let installed: Vec<_> = installed.collect();
-    ensure!(installed == ["orphand"], "{installed:?}");
-    let said = Command::new(folder.path().join("bin/orphand")).arg("--version").output()?.stdout;
-    ensure!(said.starts_with(b"orphand "), "{}", String::from_utf8_lossy(&said));
-    Ok(())
-}
 
 /// Without what `cargo xtask setup` finds, the build says in one line that this is to be called.
 #[test]
