@@ -30,7 +30,7 @@ fn build() -> Result<()> {
 
     let way = Way::read(&root.join(".toolchain/bpf.toml"))?;
     let target_dir = out.join("bpf");
-    let mut cargo = way.command()?;
+    let mut cargo = way.command(root)?;
     cargo
         .args(["build", "--quiet", "--release", "--locked", "--target", TARGET])
         .arg("--target-dir")
@@ -72,7 +72,7 @@ impl Way {
         })
     }
 
-    fn command(&self) -> Result<Command> {
+    fn command(&self, root: &Path) -> Result<Command> {
         let mut cargo = match &self.toolchain {
             Some(toolchain) => {
                 let mut rustup = Command::new("rustup");
@@ -97,7 +97,14 @@ impl Way {
                 cargo.env_remove(name);
             }
         }
-        cargo.env("RUSTFLAGS", "-Cdebuginfo=2 -Clink-arg=--btf");
+        // The object goes into what is handed out with its debug information: no folder of this machine in it.
+        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+        let mut flags = vec!["-Cdebuginfo=2".to_owned(), "-Clink-arg=--btf".to_owned()];
+        for (folder, name) in [(home.as_deref(), "/cargo"), (Some(root), "/orphand")] {
+            flags.extend(folder.map(|folder| format!("--remap-path-prefix={}={name}", folder.display())));
+        }
+        cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
         if let Some(rustc) = &self.rustc {
             cargo.env("RUSTC", rustc);
         }
