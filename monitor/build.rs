@@ -8,13 +8,21 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 const TARGET: &str = "bpfel-unknown-none";
 const OBJECT: &str = "orphand-ebpf";
 
-fn main() -> Result<()> {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
+fn main() {
+    if let Err(error) = build() {
+        // cargo shows this in one line, and what a build script writes elsewhere in ten.
+        println!("cargo::error={error:#}");
+    }
+}
+
+fn build() -> Result<()> {
+    let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let root = package.parent().context("the package is not in its repository")?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     for source in ["monitor-ebpf", "monitor-common", "Cargo.lock", ".toolchain/bpf.toml"] {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
@@ -22,7 +30,7 @@ fn main() -> Result<()> {
 
     let way = Way::read(&root.join(".toolchain/bpf.toml"))?;
     let target_dir = out.join("bpf");
-    let mut cargo = way.command()?;
+    let mut cargo = way.command(root)?;
     cargo
         .args(["build", "--quiet", "--release", "--locked", "--target", TARGET])
         .arg("--target-dir")
@@ -48,8 +56,10 @@ struct Way {
 
 impl Way {
     fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("no {}: run `cargo xtask setup` once", path.display()))?;
+        let text = std::fs::read_to_string(path).map_err(|why| {
+            let advice = "run `cargo xtask setup` once, in the folder of the repository";
+            anyhow!("cannot read {} ({why}): {advice}", path.display())
+        })?;
         let table: toml::Table = text.parse().with_context(|| format!("cannot read {}", path.display()))?;
         let string = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
         let flag = |key: &str| table.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
@@ -62,7 +72,7 @@ impl Way {
         })
     }
 
-    fn command(&self) -> Result<Command> {
+    fn command(&self, root: &Path) -> Result<Command> {
         let mut cargo = match &self.toolchain {
             Some(toolchain) => {
                 let mut rustup = Command::new("rustup");
@@ -87,7 +97,14 @@ impl Way {
                 cargo.env_remove(name);
             }
         }
-        cargo.env("RUSTFLAGS", "-Cdebuginfo=2 -Clink-arg=--btf");
+        // The object goes into what is handed out with its debug information: no folder of this machine in it.
+        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+        let mut flags = vec!["-Cdebuginfo=2".to_owned(), "-Clink-arg=--btf".to_owned()];
+        for (folder, name) in [(home.as_deref(), "/cargo"), (Some(root), "/orphand")] {
+            flags.extend(folder.map(|folder| format!("--remap-path-prefix={}={name}", folder.display())));
+        }
+        cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
         if let Some(rustc) = &self.rustc {
             cargo.env("RUSTC", rustc);
         }

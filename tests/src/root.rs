@@ -52,7 +52,7 @@ impl Root {
         root.ok(&[
             "sh",
             "-c",
-            "dpkg --purge orphand; userdel orphand; groupdel orphand; rm -rf /etc/orphand; true",
+            "dpkg --purge orphand; userdel orphand; groupdel orphand; rm -rf /etc/orphand /var/lib/orphand; true",
         ])?;
         Ok(root)
     }

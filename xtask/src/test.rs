@@ -62,12 +62,31 @@ pub fn main(args: &Args) -> Result<()> {
         setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
         count += round(args.filter.as_deref(), &root, &["--ignored", "--test-threads=1"])?;
     }
+    // Last, because it replaces the binary that tests run by one with other features of what it depends on.
+    if args.filter.is_none() && !args.unprivileged {
+        installs()?;
+    }
     println!("\nxtask: {} passed, {} failed", count.passed, count.failed);
     if count.failed > 0 || count.broken > 0 {
         bail!("{} tests failed, {} test programs ended in failure", count.failed, count.broken);
     }
     if count.passed == 0 {
         bail!("no test was run; is there one named like \"{}\"?", args.filter.as_deref().unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Tries what the README says: `cargo install --path monitor` gives `orphand`, and nothing else.
+fn installs() -> Result<()> {
+    command::say("test", "cargo install --path monitor");
+    let folder = workspace::root().join("target/installed");
+    let mut cargo = workspace::cargo();
+    cargo.args(["install", "--quiet", "--path", "monitor", "--debug", "--locked", "--force", "--root"]);
+    command::run(cargo.arg(&folder))?;
+    let orphand = folder.join("bin/orphand");
+    let said = command::output(Command::new(&orphand).arg("--version"))?;
+    if said.trim() != format!("orphand {}", workspace::version()?) {
+        bail!("{} says it is {said}", orphand.display());
     }
     Ok(())
 }
