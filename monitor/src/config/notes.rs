@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{Config, Content, Origins, error::Place};
-use crate::recognise::Rule;
+use super::{Config, Content, EVERY_EVENT, Origins, error::Place};
+use crate::{model::Watched, recognise::Rule};
 
 /// What is odd, in no order that matters.
 pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
@@ -28,7 +28,59 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
     for (key, path) in [("socket", &config.socket), ("state_dir", &config.state_dir)] {
         relative(key, path, origins, &mut notes);
     }
+    hook(config, origins, &mut notes);
+    alerts(config, origins, &mut notes);
     notes
+}
+
+/// A hook that is never run.
+fn hook(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
+    let hook = &config.hook;
+    let only = |some: &[&str]| hook.events.iter().all(|event| some.contains(&event.as_str()));
+    let said = if hook.path.is_none() {
+        let first = ["hook.user", "hook.events", "hook.timeout"]
+            .into_iter()
+            .find(|key| origins.place(key, 0).is_some());
+        first.map(|key| (key, "without path there is no hook, and this says nothing".to_owned()))
+    } else if hook.events.is_empty() {
+        Some((
+            "hook.events",
+            format!("there is none, so the hook is never run: name some, or \"{EVERY_EVENT}\""),
+        ))
+    } else if config.alert.is_empty() && only(&["alert", "alert_resolved"]) {
+        Some((
+            "hook.events",
+            "without an [[alert]] there is no such event, so the hook is never run".to_owned(),
+        ))
+    } else {
+        None
+    };
+    if let Some((key, message)) = said
+        && let Some(place) = origins.place(key, 0)
+    {
+        notes.push(note(place, key, message));
+    }
+}
+
+/// Alerts that nobody can tell apart, and those that can never come.
+fn alerts(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, alert) in config.alert.iter().enumerate() {
+        let name = alert.name.as_str();
+        let Some(here) = origins.place("alert", index) else { continue };
+        if let Some(first) = names.get(name).and_then(|first| origins.place("alert", *first)) {
+            let message = format!(
+                "two alerts are called \"{name}\": events cannot tell them apart ({})",
+                other(&first, &here)
+            );
+            notes.push(note(here.clone(), "alert", message));
+        }
+        if config.observe && alert.on == Watched::ReapFailures {
+            let message = format!("\"{name}\" never comes: with observe nothing is ended, so nothing fails");
+            notes.push(note(here, "alert", message));
+        }
+        names.entry(name).or_insert(index);
+    }
 }
 
 /// What rules look for, and the kind and index of the first that does.

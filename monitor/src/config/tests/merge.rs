@@ -120,7 +120,41 @@ fn what_is_hardly_meant_is_a_note() {
     );
 }
 
-/// Tables of every kind, as they are to come.
+#[test]
+fn what_never_comes_is_a_note() {
+    let notes = |text: &str| {
+        let loaded = load(&[text]);
+        assert!(loaded.config.is_ok(), "{text}");
+        loaded.notes.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let alert =
+        |name: &str, on: &str| ["[[alert]]\nname = \"", name, "\"\non = \"", on, "\"\nabove = 1\n"].concat();
+    let only_alerts = "[hook]\npath = \"/x\"\nevents = [\"alert\", \"alert_resolved\"]\n";
+    let never =
+        "0.toml:3:1: hook.events: without an [[alert]] there is no such event, so the hook is never run";
+    assert_eq!(notes(only_alerts), [never]);
+    assert_eq!(notes(&[only_alerts, &alert("a", "rss")].concat()), [""; 0]);
+    assert_eq!(notes("[hook]\npath = \"/x\"\n"), [""; 0]);
+    assert_eq!(
+        notes("[hook]\npath = \"/x\"\nevents = []\n"),
+        ["0.toml:3:1: hook.events: there is none, so the hook is never run: name some, or \"all\""]
+    );
+    assert_eq!(
+        notes("hook.timeout = \"1s\"\n"),
+        ["0.toml:1:6: hook.timeout: without path there is no hook, and this says nothing"]
+    );
+    assert_eq!(
+        notes(&[alert("a", "rss"), alert("a", "orphans")].concat()),
+        ["0.toml:5:1: alert: two alerts are called \"a\": events cannot tell them apart (line 1)"]
+    );
+    assert_eq!(notes(&alert("a", "reap_failures")), [""; 0]);
+    assert_eq!(
+        notes(&["observe = true\n", &alert("a", "reap_failures")].concat()),
+        ["0.toml:2:1: alert: \"a\" never comes: with observe nothing is ended, so nothing fails"]
+    );
+}
+
+/// Tables of every kind.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Toy {
