@@ -208,6 +208,20 @@ fn writable(path: &Path, mode: u32) -> Result<()> {
     Ok(fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?)
 }
 
+/// The flag beats the file. A hook that does not read its event is well.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_flag_beats_the_file() -> Result<()> {
+    scene(|s| {
+        let config = "[hook]\npath = \"/nowhere/hook\"\nevents = [\"orphan_reaped\"]".to_owned();
+        let daemon =
+            s.daemon_with(&Launch { config, args: vec!["--hook", "/bin/true"], ..Launch::default() })?;
+        let server = leak(s, "server")?;
+        daemon.reaped(&[server.id])?;
+        count(&daemon, "ok", 1)
+    })
+}
+
 /// While it hangs only so many events wait for it; what does not fit is counted and said once.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]

@@ -12,7 +12,8 @@ use rustix::process::Signal;
 use tests::{HookScript, Identity, Launch, Part, Scene, orphand, output, scene};
 
 /// What a hook is: its status, its descriptors.
-const TELL: &str = "ls -l /proc/$$/fd | say fds; cat /proc/$$/status | say status";
+const TELL: &str =
+    "ls -l /proc/$$/fd | say fds; cat /proc/$$/oom_score_adj | say oom; cat /proc/$$/status | say status";
 
 const NOBODY: u32 = 65534;
 
@@ -154,7 +155,10 @@ fn of_a_daemon_with_capabilities() -> Result<()> {
         let hook = HookScript::new(s, "hook", TELL)?;
         let marker = s.folder().join("marker");
         fs::write(&marker, "")?;
-        let shell = format!("exec 9< '{}'; exec \"$@\"", marker.display());
+        let shell = format!(
+            "exec 9< '{}'; (echo -500 > /proc/$$/oom_score_adj) 2> /dev/null; exec \"$@\"",
+            marker.display()
+        );
         let caps = "+bpf,+perfmon,+sys_ptrace,+kill,+dac_read_search";
         let (inherited, ambient) = (format!("--inh-caps={caps}"), format!("--ambient-caps={caps}"));
         let before = ["/bin/sh", "-c", &shell, "sh", "/usr/bin/setpriv", "--reuid=65534", "--regid=65534"];
@@ -175,6 +179,8 @@ fn of_a_daemon_with_capabilities() -> Result<()> {
         ensure!(field(&status, "Uid")?.starts_with("65534 "), "{status}");
         plain(&status)?;
         let fds = hook.text("fds")?;
+        // Where this test may not protect the daemon there is nothing that could be handed on.
+        ensure!(hook.text("oom")? == "0", "protected like the daemon");
         ensure!(!fds.contains("marker") && !fds.contains("bpf"), "{fds}");
         drop(daemon);
         ensure!(child.wait()?.success(), "it did not stop well");

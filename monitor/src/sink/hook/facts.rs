@@ -40,25 +40,24 @@ impl Selection {
 /// The orphans that are alive, as far as the events told.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
-    orphans: BTreeMap<String, u64>,
+    orphans: BTreeMap<String, Orphan>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Orphan {
+    /// Its resident memory when last told.
+    bytes: u64,
+    /// The agent and the unit that it is accounted to.
+    whose: [Option<String>; 2],
 }
 
 impl Account {
     /// Enters what an event says. To be called for every event, those that no hook hears of too.
     pub(super) fn note(&mut self, notice: &Notice) {
-        let known = |server: &ServerView| server.rss_bytes.unwrap_or_default();
         match notice {
-            Notice::OrphanDetected { server, rss_bytes, .. } => {
-                self.orphans.insert(server.id.clone(), *rss_bytes);
-            }
+            Notice::OrphanDetected { server, rss_bytes, .. } => self.enter(server, Some(*rss_bytes)),
             // Told by an earlier daemon, perhaps.
-            Notice::OrphanSpared { server, .. } => {
-                let before = self.orphans.entry(server.id.clone()).or_default();
-                *before = server.rss_bytes.unwrap_or(*before);
-            }
-            Notice::ReapFailed { server, .. } if self.orphans.contains_key(&server.id) => {
-                self.orphans.insert(server.id.clone(), known(server));
-            }
+            Notice::OrphanSpared { server, .. } => self.enter(server, server.rss_bytes),
             Notice::OrphanReaped { server, .. }
             | Notice::OrphanExited { server, .. }
             | Notice::OrphanCleared { server, .. }
@@ -67,6 +66,20 @@ impl Account {
             }
             _ => {}
         }
+    }
+
+    fn enter(&mut self, server: &ServerView, bytes: Option<u64>) {
+        let orphan = self.orphans.entry(server.id.clone()).or_default();
+        orphan.bytes = bytes.unwrap_or(orphan.bytes);
+        let run = server.run.as_ref();
+        orphan.whose = [run.map(|run| run.agent.clone()), run.and_then(|run| run.unit.clone())];
+    }
+
+    /// The memory of all, or of those of an agent or unit.
+    fn bytes(&self, whose: Option<&str>) -> u64 {
+        let among =
+            |orphan: &&Orphan| whose.is_none_or(|name| orphan.whose.iter().flatten().any(|one| one == name));
+        self.orphans.values().filter(among).map(|orphan| orphan.bytes).sum()
     }
 }
 
@@ -126,7 +139,8 @@ impl Facts {
             agent: agent.unwrap_or_default(),
             generation: generation.and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default(),
             orphans: account.orphans.len(),
-            rss_bytes: bytes.unwrap_or_else(|| account.orphans.values().sum()),
+            // An alert names whom it is about.
+            rss_bytes: bytes.unwrap_or_else(|| account.bytes(at("/agent").and_then(Value::as_str))),
             server: at("/server/name").and_then(Value::as_str).map(clean).unwrap_or_default(),
         }
     }
@@ -210,6 +224,21 @@ mod tests {
             ["orphan_exited", "boss", "3", "0", "700", "files"]
         );
         assert_eq!(told(a, &lost), ["lost", "", "", "0", "0", ""]);
+    }
+
+    #[test]
+    fn the_memory_of_an_agent_or_a_unit() {
+        let mut account = Account::default();
+        let mut of_a_unit = server("2@2", "files");
+        of_a_unit["run"]["unit"] = "x.service".into();
+        of_a_unit["run"]["agent"] = "other".into();
+        account.note(&detected("1@1", 100));
+        account.note(&notice(
+            "orphan_spared",
+            json!({ "server": of_a_unit, "owner": null, "guards": ["observe"] }),
+        ));
+        let of = |whose| account.bytes(whose);
+        assert_eq!((of(None), of(Some("boss")), of(Some("x.service")), of(Some("none"))), (800, 100, 700, 0));
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(super) fn run(
     let words = [OsStr::new(runner::ARGUMENT), OsStr::new(&millis)];
     let mut command = Command::new("/proc/self/exe");
     command
+        .arg0("orphand")
         .args(words)
         .args([settings.path.as_os_str(), OsStr::new(&facts.event)])
         .env_clear()

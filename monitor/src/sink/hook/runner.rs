@@ -64,6 +64,8 @@ fn run() -> Result<Report, String> {
         stay.add(number);
     }
     stay.thread_block().map_err(io::Error::from).map_err(failed("block signals"))?;
+    // Otherwise it is called `exe`, by its path.
+    let _ = rustix::thread::set_name(c"orphand-runner");
     // It fails for who leads a session already.
     let _ = setsid();
     set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed("become a subreaper"))?;

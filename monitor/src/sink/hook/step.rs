@@ -5,7 +5,7 @@
 use std::{
     env,
     ffi::OsString,
-    io,
+    fs, io,
     io::Write as _,
     os::unix::process::CommandExt as _,
     process::{Command, Stdio},
@@ -29,7 +29,7 @@ pub fn main() {
     // The hook's own standard output is nowhere; it is put in place as the very last.
     let Ok(report) = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3) else { return };
     let why = execute(env::args_os().skip(2));
-    let _ = std::fs::File::from(report).write_all(why.as_bytes());
+    let _ = fs::File::from(report).write_all(why.as_bytes());
 }
 
 fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
@@ -40,6 +40,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     if let Err(error) = drop_rights() {
         return format!("cannot drop capabilities: {error}");
     }
+    be_no_exception();
     // Should somebody kill the runner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // Whoever started the daemon may have left it descriptors that no program closes by itself.
@@ -48,6 +49,16 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     let _ = SigSet::empty().thread_set_mask();
     let error = Command::new(path).arg(event).stdout(Stdio::null()).exec();
     error.to_string()
+}
+
+/// The daemon may be one of the last that a kernel without memory ends (`OOMScoreAdjust=` of its unit); a hook is one of many.
+fn be_no_exception() {
+    const OWN: &str = "/proc/self/oom_score_adj";
+    let protected = fs::read_to_string(OWN).is_ok_and(|text| text.starts_with('-'));
+    if protected {
+        // More likely to be ended: that takes no right.
+        let _ = fs::write(OWN, "0");
+    }
 }
 
 /// For good, whoever we are: what the execve(2) would keep, and what root would get by it.
