@@ -64,6 +64,13 @@ fn an_ordinary_user_with_three_capabilities_reaps_what_others_left() -> Result<(
         ensure!(status(daemon, &main, "NoNewPrivs")? == "1" && status(daemon, &main, "Seccomp")? == "2");
         let told: Value = serde_json::from_str(&install.run("orphand", &["status", "--json"])?)?;
         ensure!(told["pid"] == daemon.pid, "root asked another: {told}");
+        let told = tests::output(install.command("orphand").args(["doctor", "--json"]))?;
+        let told: Value = serde_json::from_slice(&told.stdout)?;
+        let check = |name: &str| {
+            let all = told["checks"].as_array().into_iter().flatten();
+            all.into_iter().find(|check| check["name"] == name && check["is"] == "ok").is_some()
+        };
+        ensure!(check("state directory") && check("daemon") && check("kernel programs"), "{told}");
         ensure!(!status(daemon, &main, "Uid")?.split_whitespace().any(|uid| uid == "0"), "it is root");
 
         let mut servers = Vec::new();
@@ -176,6 +183,8 @@ fn the_journal_has_each_event_once_with_its_fields() -> Result<()> {
         agent.kill()?;
         install.wait_for("orphan_reaped", server.id)?;
         install.systemctl(&["stop", UNIT])?;
+        let history = install.run("orphand", &["history", "--json"])?;
+        ensure!(history.contains(&server.id.to_string()), "root cannot read the store: {history}");
         let events = install.events()?;
         for (expected, event) in (1u64..).zip(&events) {
             ensure!(event["seq"] == expected, "seq: expected {expected}: {}", event.line);

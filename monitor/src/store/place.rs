@@ -32,16 +32,16 @@ pub(super) fn directory(dir: &Path) -> Result<(), StoreError> {
         }
         _ => {}
     }
-    vet(dir)
+    vet(dir, rustix::process::geteuid().as_raw())
 }
 
-/// Whether the daemon could keep its store in this directory: it is ours alone, and can be made or written. Makes nothing. Gives the
-/// bytes that are free there.
-pub fn usable(dir: &Path) -> Result<u64, StoreError> {
+/// Whether a daemon of this user could keep its store in this directory: it is that user's alone, and can be made or written (as far as
+/// we can tell of another one). Makes nothing. Gives the bytes that are free there.
+pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
     let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
     let there = dir.try_exists().map_err(failed("look at the state directory"))?;
     let nearest = if there {
-        vet(dir)?;
+        vet(dir, user)?;
         dir
     } else {
         dir.ancestors().find(|above| above.exists()).unwrap_or(dir)
@@ -55,16 +55,15 @@ pub fn usable(dir: &Path) -> Result<u64, StoreError> {
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Sees that nobody else can write into it.
-fn vet(dir: &Path) -> Result<(), StoreError> {
+/// Sees that nobody but this user (and root) can write into it.
+fn vet(dir: &Path, user: u32) -> Result<(), StoreError> {
     let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
     let found = fs::metadata(dir).map_err(failed("look at the state directory"))?;
-    let own = rustix::process::geteuid().as_raw();
     let open = |why| Err(StoreError::Open { path: dir.to_owned(), why });
     if !found.is_dir() {
         return Err(failed("use as the state directory")(io::ErrorKind::NotADirectory.into()));
     }
-    if found.uid() != own && found.uid() != 0 {
+    if found.uid() != user && found.uid() != 0 {
         return open("belongs to another user");
     }
     if found.mode() & 0o022 != 0 {

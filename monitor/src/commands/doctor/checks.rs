@@ -1,6 +1,6 @@
 //! What the daemon needs of the host, each looked at by itself: a line of the answer says what is there, or what to do.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 use rustix::{
     process::{Resource, geteuid, getrlimit},
@@ -50,7 +50,7 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
         checks.push(Check::note("daemon", "none runs: `orphand run` starts one"));
         checks.push(programs(config));
     }
-    checks.push(store(&config.state_dir));
+    checks.push(store(&config.state_dir, running));
     checks
 }
 
@@ -168,9 +168,17 @@ fn hooks(hooks: &[String]) -> String {
     format!("{}; {setsid}", hooks.join(", "))
 }
 
-fn store(dir: &Path) -> Check {
+/// `daemon`: the one that runs. Where none does, root asks for whoever has kept a store there: the service, for one, is not root.
+fn store(dir: &Path, daemon: Option<u32>) -> Check {
     let name = "state directory";
-    match store::usable(dir) {
+    let own = geteuid().as_raw();
+    let user = match daemon {
+        Some(pid) => user_of(pid),
+        None if own == 0 => fs::metadata(dir).ok().map(|found| found.uid()),
+        None => None,
+    };
+    let user = user.unwrap_or(own);
+    match store::usable(dir, user) {
         Err(error) => Check::wrong(name, error.to_string()),
         Ok(room) if room < ROOM => Check::note(
             name,
@@ -181,8 +189,17 @@ fn store(dir: &Path) -> Check {
                 ROOM / 1_000_000
             ),
         ),
+        Ok(_) if user != own => Check::ok(
+            name,
+            format!("{} can be used by user {user}, whose daemon keeps its store there", dir.display()),
+        ),
         Ok(_) => Check::ok(name, format!("{} can be used", dir.display())),
     }
+}
+
+fn user_of(pid: u32) -> Option<u32> {
+    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
+    process.status().ok().map(|status| status.euid)
 }
 
 /// What the look through /proc could not see.
@@ -246,17 +263,17 @@ mod tests {
     fn a_directory_that_can_be_used_or_not() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(store(dir.path()).is, Health::Ok);
+        assert_eq!(store(dir.path(), None).is, Health::Ok);
         let below = dir.path().join("a/b");
-        assert_eq!(store(&below).is, Health::Ok, "it would be made");
+        assert_eq!(store(&below, None).is, Health::Ok, "it would be made");
         assert!(!below.exists() && !dir.path().join("a").exists(), "and was not");
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let open = store(dir.path());
+        let open = store(dir.path(), None);
         assert_eq!(open.is, Health::Wrong);
         assert!(open.found.contains("chmod 700"), "{}", open.found);
         fs::write(dir.path().join("file"), "").unwrap();
-        assert_eq!(store(&dir.path().join("file")).is, Health::Wrong);
-        assert_eq!(store(&dir.path().join("file/below")).is, Health::Wrong);
+        assert_eq!(store(&dir.path().join("file"), None).is, Health::Wrong);
+        assert_eq!(store(&dir.path().join("file/below"), None).is, Health::Wrong);
     }
 
     #[test]
