@@ -77,7 +77,7 @@ pub fn group(name: &str) -> Result<Option<u32>, NameError> {
 
 /// The numbers of all groups that a user is a member of, its primary one included.
 pub fn groups(user: &User) -> Result<Vec<u32>, NameError> {
-    let said = answer("id", run("id", &["-G", "--", &user.name])?)?;
+    let said = answer("id", &run("id", &["-G", "--", &user.name])?)?;
     let numbers = said.split_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<_>>>();
     numbers.filter(|numbers| !numbers.is_empty()).ok_or(NameError::Answer { program: "id", said })
 }
@@ -85,7 +85,7 @@ pub fn groups(user: &User) -> Result<Vec<u32>, NameError> {
 /// The line of a database, if it has one for `key`.
 fn entry(database: &str, key: &str) -> Result<Option<String>, NameError> {
     let output = run("getent", &["--", database, key])?;
-    if output.status.code() == Some(NO_SUCH) { Ok(None) } else { answer("getent", output).map(Some) }
+    if output.status.code() == Some(NO_SUCH) { Ok(None) } else { answer("getent", &output).map(Some) }
 }
 
 fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
@@ -99,7 +99,7 @@ fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
         .map_err(|source| NameError::Program { program, source })
 }
 
-fn answer(program: &'static str, output: Output) -> Result<String, NameError> {
+fn answer(program: &'static str, output: &Output) -> Result<String, NameError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
