@@ -1,11 +1,12 @@
 //! The Debian package, by cargo-deb; what is in it says `[package.metadata.deb]` in monitor/Cargo.toml.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::Release;
 use crate::{command, workspace};
@@ -44,19 +45,20 @@ pub fn tool() -> Result<PathBuf> {
     Ok(tool)
 }
 
-/// Packs the tree; gives the package.
+/// Packs the tree; gives the package, which cargo-deb names. No dpkg is needed for it.
 pub fn pack(tool: &Path, release: &Release, fast: bool) -> Result<PathBuf> {
-    let architecture = command::output(Command::new("dpkg").arg("--print-architecture"))?;
-    let version = version(release);
-    let package = release.out.join(format!("orphand_{version}_{}.deb", architecture.trim()));
     command::output(
         Command::new(tool)
-            .args(["--no-build", "--no-strip", "--quiet", "--package", "monitor", "--deb-version", &version])
-            .args(["--maintainer", MAINTAINER, "--compress-system", "--output"])
-            .arg(&package)
+            .args(["--no-build", "--no-strip", "--quiet", "--package", "monitor"])
+            .args(["--deb-version", &version(release), "--maintainer", MAINTAINER])
+            .args(["--compress-system", "--output"])
+            .arg(&release.out)
             .args(fast.then_some("--fast"))
             .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
             .current_dir(workspace::root()),
     )?;
-    Ok(package)
+    let entries =
+        fs::read_dir(&release.out).with_context(|| format!("cannot read {}", release.out.display()))?;
+    let mut files = entries.flatten().map(|entry| entry.path());
+    files.find(|file| file.extension().is_some_and(|e| e == "deb")).context("cargo-deb made no package")
 }
