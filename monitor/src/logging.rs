@@ -54,18 +54,15 @@ pub fn start(level: LogLevel) -> Log {
         .with_writer(std::io::stderr);
     let journal = journal::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
     // Fails where a log was started before: that one goes on.
-    let set: Option<Box<dyn Fn(EnvFilter)>> = match journal {
-        Some(journal) => {
-            let log = log.with_level(false).without_time().with_writer(Entries { journal });
-            let log = log.with_filter_reloading();
-            let handle = log.reload_handle();
-            log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
-        }
-        None => {
-            let log = log.with_filter_reloading();
-            let handle = log.reload_handle();
-            log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
-        }
+    let set: Option<Box<dyn Fn(EnvFilter)>> = if let Some(journal) = journal {
+        let log = log.with_level(false).without_time().with_writer(Entries { journal });
+        let log = log.with_filter_reloading();
+        let handle = log.reload_handle();
+        log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
+    } else {
+        let log = log.with_filter_reloading();
+        let handle = log.reload_handle();
+        log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
     };
     if set.is_some()
         && let Some(why) = odd

@@ -2,8 +2,8 @@
 //!
 //! `kernel`, `files`, `records` are the model kernel and the kernel side of orphand; `programs` and `world` are
 //! the actors on it; `host` runs an engine there like the daemon's loop; `truth` knows what is true without
-//! asking the engine; `laws` compares the two. `scenarios*` are stories written by hand, `histories` makes
-//! stories at random, `properties` and `garbage` check the laws on them, `twins` shows that each check can fail.
+//! asking the engine; `laws` compares the two. `scenarios*` are stories written by hand, `histories` plays lists of
+//! acts, `strategies` makes such at random, `properties` and `garbage` check the laws on them, `twins` shows that each check can fail.
 //!
 //! The random stories are the same in every run; `PROPTEST_CASES=N` searches N new ones for each law.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test says so when it fails")]
@@ -23,6 +23,7 @@ mod replay;
 mod scenarios;
 mod scenarios_lives;
 mod signals;
+mod strategies;
 mod transcript;
 mod truth;
 mod twins;

@@ -2,11 +2,7 @@
 
 use proptest::{prelude::*, test_runner::RngSeed};
 
-use crate::{
-    histories::{self, Story},
-    laws, replay,
-    world::World,
-};
+use crate::{histories::Story, laws, replay, strategies, world::World};
 
 /// The same stories every time, so that a red test is a change and not luck; new ones each time where
 /// `PROPTEST_CASES` asks for a search. A found story becomes a scenario with a name: a file of seeds means
@@ -28,32 +24,32 @@ proptest! {
 
     /// No wrong signal, every true orphan judged once and ended, everything told in order.
     #[test]
-    fn a_story_seen_from_the_beginning_is_judged_rightly(story in histories::story()) {
+    fn a_story_seen_from_the_beginning_is_judged_rightly(story in strategies::story()) {
         lawful(&story.play(|_| ()))?;
     }
 
     /// The same where the first part is found in /proc.
     #[test]
-    fn a_story_found_half_way_is_judged_rightly(story in histories::late_story()) {
+    fn a_story_found_half_way_is_judged_rightly(story in strategies::late_story()) {
         lawful(&story.play(|_| ()))?;
     }
 
     /// The same where records are lost and the graph is repaired.
     #[test]
-    fn a_story_with_losses_is_judged_rightly(story in histories::lossy_story()) {
+    fn a_story_with_losses_is_judged_rightly(story in strategies::lossy_story()) {
         lawful(&story.play(|_| ()))?;
     }
 
     /// The same where the configuration changes: while it says to look only, nothing is signalled, not even what was asked to end
     /// before; once it says to act, all that was left is ended.
     #[test]
-    fn a_story_with_other_configurations_is_judged_rightly(story in histories::configured_story()) {
+    fn a_story_with_other_configurations_is_judged_rightly(story in strategies::configured_story()) {
         lawful(&story.play(|_| ()))?;
     }
 
     /// Who only looks touches nothing, and sees what who acts sees.
     #[test]
-    fn observing_touches_nothing(story in histories::story()) {
+    fn observing_touches_nothing(story in strategies::story()) {
         let world = Story { observe: true, ..story }.play(|_| ());
         prop_assert!(world.host.log.shots.is_empty());
         lawful(&world)?;
@@ -62,7 +58,7 @@ proptest! {
     /// A stream with losses and the repair ends with the same orphans as the stream without, as far as nothing
     /// died unseen. Who only looks does not change the world, so the two worlds are the same.
     #[test]
-    fn losses_and_repair_end_with_the_same_orphans(story in histories::lossy_story()) {
+    fn losses_and_repair_end_with_the_same_orphans(story in strategies::lossy_story()) {
         let lossy = Story { observe: true, ..story };
         let with = lossy.play(|_| ());
         let without = Story { faults: Vec::new(), ..lossy.clone() }.play(|_| ());
@@ -81,7 +77,7 @@ proptest! {
 
     /// The same inputs at the same times give the same effects.
     #[test]
-    fn an_engine_is_deterministic(story in histories::lossy_story()) {
+    fn an_engine_is_deterministic(story in strategies::lossy_story()) {
         let world = story.play(|_| ());
         let again = story.play(|_| ());
         prop_assert_eq!(replay::effects(&world.host.log), replay::effects(&again.host.log));
@@ -91,7 +87,7 @@ proptest! {
 
     /// A record told twice is a record told once.
     #[test]
-    fn applying_twice_is_applying_once(story in histories::story()) {
+    fn applying_twice_is_applying_once(story in strategies::story()) {
         let world = story.play(|_| ());
         let twice = replay::replay(&world.host.log, world.host.settings.clone(), 2);
         let once = replay::effects(&world.host.log);
@@ -102,7 +98,7 @@ proptest! {
 
     /// Whatever happens between the look and the signal: who gets it is who was meant.
     #[test]
-    fn a_number_that_changed_hands_is_not_signalled(story in histories::story()) {
+    fn a_number_that_changed_hands_is_not_signalled(story in strategies::story()) {
         let world = story.play(|w| w.host.manners.treacherous = true);
         let hits: Vec<_> = world.host.log.shots.iter().filter(|s| s.hit.is_some_and(|h| h != s.meant)).collect();
         prop_assert!(hits.is_empty(), "{hits:?}");
@@ -110,7 +106,7 @@ proptest! {
 
     /// Nobody who cannot look judges, and nobody who may not signal says that it did.
     #[test]
-    fn blindness_and_refusal_are_survived(story in histories::story(), blind in any::<bool>()) {
+    fn blindness_and_refusal_are_survived(story in strategies::story(), blind in any::<bool>()) {
         let world = story.play(|w| {
             w.host.manners.blind = blind;
             w.host.manners.refuses = !blind;
