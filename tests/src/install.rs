@@ -31,7 +31,17 @@ pub struct Install {
     pub manager: Identity,
 }
 
+/// What tests want to be quick.
+const QUICK: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\nlisten = \"none\"\n";
+
 impl Install {
+    /// With a configuration that makes it quick, and no metrics.
+    pub fn quick(scene: &Scene) -> Result<Self> {
+        let install = Self::new(scene)?;
+        install.write("/etc/orphand/config.toml", QUICK)?;
+        Ok(install)
+    }
+
     /// Install it and start the service manager; the unit is not started yet.
     pub fn new(scene: &Scene) -> Result<Self> {
         let script = scene.folder().join("install.sh");

@@ -8,7 +8,7 @@
 //! print the same bytes.
 //!
 //! Services are played on real systemd ([`Scene::boot`]): a [`Service`] is a unit, its agent and what that starts; each of their
-//! processes tells the [`Truth`].
+//! processes tells the [`Truth`]. orphand as the service it is shipped as is an [`Install`].
 #![forbid(unsafe_code)]
 
 mod cast;

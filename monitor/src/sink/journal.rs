@@ -51,7 +51,7 @@ impl Format for Entries {
         optional("ORPHAND_SERVER", about.server.map(|server| server.name.clone()));
         optional("ORPHAND_AGENT", about.agent());
         optional("ORPHAND_GENERATION", about.generation().map(|number| number.to_string()));
-        optional("ORPHAND_RSS_BYTES", about.rss_bytes().map(|bytes| bytes.to_string()));
+        optional("ORPHAND_RSS_BYTES", about.rss_bytes.map(|bytes| bytes.to_string()));
         if let Some((name, unit)) = about.unit() {
             field(out, name, unit);
         }
@@ -136,10 +136,6 @@ impl<'a> About<'a> {
             Some(run) => run.generation,
             None => self.owner?.generation,
         }
-    }
-
-    fn rss_bytes(&self) -> Option<u64> {
-        self.rss_bytes
     }
 
     /// The agent's unit, in the field that systemd has for such units. Those of containers have none on this host.
