@@ -1,7 +1,7 @@
 //! orphand as a service: the unit that is shipped, with its sandbox, as an ordinary user, under a real service manager: its rights,
 //! its watchdog, its lock.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -220,5 +220,55 @@ fn the_service_gives_way_to_a_daemon_that_is_there() -> Result<()> {
         by_hand.signal(Signal::TERM)?;
         by_hand.wait_gone()?;
         install.start().map(drop)
+    })
+}
+
+/// `systemctl reload` puts another configuration into effect, a hook among it, which runs in the sandbox as the same user and without
+/// any right; one with a mistake fails the reload, not the service. A stop ends what the hook left.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_unit_reloads_and_its_hook_has_no_rights() -> Result<()> {
+    scene(|s| {
+        let install = Install::quick(s)?;
+        let config = fs::read_to_string(install.path("/etc/orphand/config.toml"))?;
+        install.write(
+            "/etc/orphand/hook",
+            "#!/bin/sh\ngrep -E '^(Uid|Groups|Cap.*|NoNewPrivs|Seccomp):' /proc/self/status > /var/lib/orphand/told.new\n\
+             mv /var/lib/orphand/told.new /var/lib/orphand/told\nsetsid sleep 1000 &\necho $! > /var/lib/orphand/sleeps\n",
+        )?;
+        fs::set_permissions(install.path("/etc/orphand/hook"), fs::Permissions::from_mode(0o755))?;
+        let daemon = install.start()?;
+        let hook = "[hook]\npath = \"/etc/orphand/hook\"\nevents = [\"reconfigured\"]\ntimeout = \"10m\"\n";
+        install.write("/etc/orphand/config.toml", &format!("observe = true\n{config}{hook}"))?;
+        install.systemctl(&["reload", UNIT]).with_context(|| install.account())?;
+        install.wait("the reload", |e| e.kind() == "reconfigured" && e["mode"] == "observe")?;
+        ensure!(
+            install.property("StatusText")?.starts_with("observing: "),
+            "{}",
+            install.property("StatusText")?
+        );
+        let file = |name: &str| fs::read_to_string(install.path(&format!("/var/lib/orphand/{name}"))).ok();
+        let told = within("the hook has run", || file("told")).with_context(|| install.account())?;
+        let uid = status(daemon, &daemon.pid.to_string(), "Uid")?;
+        ensure!(told.contains(&format!("Uid:\t{uid}\n")), "not the daemon's user {uid}: {told}");
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            ensure!(told.contains(&format!("{set}:\t0000000000000000\n")), "{told}");
+        }
+        ensure!(told.contains("NoNewPrivs:\t1\n") && told.contains("Seccomp:\t2\n"), "{told}");
+
+        install.write("/etc/orphand/config.toml", "graec = \"1s\"\n")?;
+        let refused = install.systemctl(&["reload", UNIT]);
+        ensure!(refused.is_err(), "a mistake is no failure: {refused:?}");
+        ensure!(
+            install.property("ActiveState")? == "active" && install.main()? == daemon,
+            "{}",
+            install.account()
+        );
+        ensure!(install.account().contains("did you mean \"grace\"?"), "{}", install.account());
+
+        let sleeps = within("the hook's child", || file("sleeps")?.trim().parse().ok())?;
+        let sleeps = Identity::of(sleeps).context("the hook's child has ended")?;
+        install.systemctl(&["stop", UNIT])?;
+        sleeps.wait_gone()
     })
 }
