@@ -144,6 +144,33 @@ who $! $(setsid sh -c 'sleep 1001 > /dev/null & echo $!') | say pids
     })
 }
 
+/// Nor does it help to be another process all the time: in ten chains, each in sessions of its own.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_hook_that_is_always_another_process() -> Result<()> {
+    scene(|s| {
+        let hook = HookScript::new(s, "hook", "")?;
+        // It ends some time, should it not be ended.
+        let script = format!(
+            "#!/usr/bin/python3\nimport os, sys\nif sys.argv[1] != 'orphan_detected': sys.exit()\nopen('{}', 'w').close()\n\
+             for _ in range(9):\n    if os.fork() == 0: break\n\
+             for _ in range(300000):\n    if os.fork(): os._exit(0)\n    os.setsid()\n",
+            hook.at("on").display()
+        );
+        hook.put(script.as_bytes())?;
+        let lines = "events = [\"orphan_detected\", \"orphan_reaped\"]\ntimeout = \"1s\"";
+        let daemon = s.daemon_with(&with(&hook, lines))?;
+        let server = leak(s, "server")?;
+        daemon.reaped(&[server.id])?;
+        hook.told("on")?;
+        count(&daemon, "timed_out", 1)?;
+        ensure!(!daemon.log().contains("could not be killed"), "{}", daemon.log());
+        count(&daemon, "ok", 1)?;
+        ensure!(daemon.id.children().is_empty(), "left: {:?}", daemon.id.children());
+        Ok(())
+    })
+}
+
 /// Failures are a line of the log each, with a part of what the hook said; endless output is no harm.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
