@@ -71,8 +71,8 @@ pub enum HookError {
     },
     /// We cannot become somebody else.
     #[error(
-        "cannot run the hook as user {user}: orphand must be started as root for that; without hook.user it runs as orphand's own \
-         user"
+        "cannot run the hook as user {user}: orphand must be started as root for that, with hook.user set already: restart it, or \
+         leave hook.user out and the hook runs as orphand's own user"
     )]
     Rights {
         /// The name.
