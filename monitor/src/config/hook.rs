@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use crate::duration;
+use crate::{duration, sink::journal};
 
 /// The longest a run may take.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -12,13 +12,10 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 /// The word for every event.
 pub const ALL: &str = "all";
 
-/// The names of events.
-#[rustfmt::skip]
-const EVENTS: &[&str] = &[
-    ALL, "ready", "agent_started", "agent_exited", "server_started", "server_exited", "server_detached", "orphan_suspected",
-    "orphan_cleared", "orphan_detected", "orphan_spared", "orphan_reaped", "reap_failed", "orphan_exited", "alert",
-    "alert_resolved", "reconfigured", "lost", "resynced", "stopping",
-];
+/// The names of events, and the word for all.
+fn known() -> Vec<&'static str> {
+    [ALL].into_iter().chain(journal::ALL.map(|kind| kind.event)).collect()
+}
 
 /// What a hook hears of, if nothing else is said.
 #[rustfmt::skip]
@@ -57,10 +54,11 @@ impl Default for Hook {
 
 fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error> {
     let names = BTreeSet::<String>::deserialize(d)?;
-    match names.iter().find(|name| !EVENTS.contains(&name.as_str())) {
+    let known = known();
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(names),
         Some(unknown) => {
-            let advice = super::nearest::among(unknown, EVENTS);
+            let advice = super::nearest::among(unknown, &known);
             Err(D::Error::custom(format!("unknown event \"{unknown}\": {advice}")))
         }
     }
@@ -88,8 +86,8 @@ mod tests {
         let names: Vec<_> = error.split('`').skip(1).step_by(2).filter(|name| *name != "?").collect();
         assert!(names.len() > 10, "{error}");
         for name in names {
-            assert!(EVENTS.contains(&name), "{name} is missing");
+            assert!(known().contains(&name), "{name} is missing");
         }
-        assert!(DEFAULT.iter().all(|name| EVENTS.contains(name)));
+        assert!(DEFAULT.iter().all(|name| known().contains(name)));
     }
 }

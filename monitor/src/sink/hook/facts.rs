@@ -3,16 +3,13 @@
 //! Invariant: every variable is always set, empty where nothing is known, and safe to print: names come from processes that may be
 //! anybody's. An event is read by the fields it has, so one that is new needs nothing here.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{self, Write},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::{
     model::{Notice, ServerView},
-    sink::text,
+    sink::{journal::kind, text},
 };
 
 /// A name is cut after so many characters: it is for a line of a message, the whole of it is in the JSON.
@@ -83,36 +80,11 @@ impl Account {
     }
 }
 
-/// The name of an event, from the first bytes of its JSON: no more of it is made.
-pub(super) fn name(notice: &Notice) -> Option<String> {
-    struct Head(Vec<u8>);
-    impl Write for Head {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Longer than any name with what stands before it.
-            if self.0.len() > 64 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            self.0.extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut head = Head(Vec::new());
-    // It ends with an error where the event is longer.
-    let _ = serde_json::to_writer(&mut head, notice);
-    let text = String::from_utf8_lossy(&head.0);
-    let (name, _) = text.strip_prefix(r#"{"event":""#)?.split_once('"')?;
-    Some(name.to_owned())
-}
-
 /// What the variables say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     /// The event's name.
-    pub(super) event: String,
+    pub(super) event: &'static str,
     agent: String,
     generation: String,
     orphans: usize,
@@ -122,7 +94,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// The facts of an event that has been noted in `account`.
-    pub(super) fn of(event: String, notice: &Notice, account: &Account) -> Self {
+    pub(super) fn of(notice: &Notice, account: &Account) -> Self {
         // It cannot fail: the stream writes the same.
         let value = serde_json::to_value(notice).unwrap_or_default();
         let at = |path: &str| value.pointer(path).filter(|found| !found.is_null());
@@ -135,7 +107,7 @@ impl Facts {
         let bytes = ["/rss_bytes", "/freed_bytes", "/server/rss_bytes"];
         let bytes = bytes.into_iter().find_map(|path| at(path)?.as_u64());
         Self {
-            event,
+            event: kind(notice).event,
             agent: agent.unwrap_or_default(),
             generation: generation.and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default(),
             orphans: account.orphans.len(),
@@ -148,7 +120,7 @@ impl Facts {
     /// The variables.
     pub(super) fn environment(&self) -> [(&'static str, String); 6] {
         [
-            ("ORPHAND_EVENT", self.event.clone()),
+            ("ORPHAND_EVENT", self.event.to_owned()),
             ("ORPHAND_AGENT", self.agent.clone()),
             ("ORPHAND_GENERATION", self.generation.clone()),
             ("ORPHAND_ORPHANS", self.orphans.to_string()),
@@ -203,7 +175,7 @@ mod tests {
 
     fn told(account: &mut Account, notice: &Notice) -> Vec<String> {
         account.note(notice);
-        let facts = Facts::of(name(notice).unwrap(), notice, account);
+        let facts = Facts::of(notice, account);
         facts.environment().into_iter().map(|(_, value)| value).collect()
     }
 

@@ -27,7 +27,7 @@ use self::{
     facts::{Account, Facts},
     report::Report,
 };
-use super::{Format as _, stream::Json, wall::Wall};
+use super::{Format as _, journal::kind, stream::Json, wall::Wall};
 use crate::{
     model::{BootTime, Notice},
     trust::{self, Distrust},
@@ -199,14 +199,16 @@ impl Hook {
         let mut state = self.shared.lock();
         state.account.note(notice);
         let Some(settings) = state.settings.as_ref().map(Arc::clone) else { return };
-        let Some(event) = facts::name(notice).filter(|event| settings.events.has(event)) else { return };
+        if !settings.events.has(kind(notice).event) {
+            return;
+        }
         let full = state.queue.len() >= QUEUE;
         let begins = full && !state.dropping;
         state.dropping = full;
         if full {
             state.dropped += 1;
         } else {
-            let facts = Facts::of(event, notice, &state.account);
+            let facts = Facts::of(notice, &state.account);
             state.queue.push_back(Item { at, notice: notice.clone(), facts });
         }
         drop(state);
