@@ -49,6 +49,7 @@ pub fn main(args: &Args) -> Result<()> {
 /// Makes it all; gives the files.
 pub fn make(debug: bool) -> Result<Vec<PathBuf>> {
     let way = setup::bpf()?;
+    setup::dist()?;
     let tool = deb::tool()?;
     // Here and not where cargo builds, which may be elsewhere: the package's description names files below it.
     let target = workspace::root().join("target");

@@ -69,6 +69,11 @@ pub fn vm() -> Result<()> {
     packages::install_for_vm()
 }
 
+/// Makes sure that the programs are there that pack what is handed out.
+pub fn dist() -> Result<()> {
+    packages::install_for_dist()
+}
+
 /// Makes sure that the programs are there that the test of what is handed out calls.
 pub fn package() -> Result<()> {
     packages::install_for_package()

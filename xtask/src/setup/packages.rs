@@ -85,6 +85,9 @@ const VM: [Program; 4] = [
     },
 ];
 
+/// What packs what is handed out; the rest of it comes with every compiler of C.
+const DIST: [Program; 1] = [Program { name: "xz", proof: &["xz", "--version"], packages: &["xz-utils"] }];
+
 /// What the test of what is handed out needs beside those for all: what makes a clean root, and what judges a package.
 const PACKAGE: [Program; 2] = [
     Program { name: "mmdebstrap", proof: &["mmdebstrap", "--version"], packages: &["mmdebstrap"] },
@@ -114,6 +117,11 @@ pub fn install_for_tests() -> Result<()> {
 /// Installs the programs that the test on a machine of its own needs.
 pub fn install_for_vm() -> Result<()> {
     install_programs(&VM)
+}
+
+/// Installs the programs that pack what is handed out.
+pub fn install_for_dist() -> Result<()> {
+    install_programs(&DIST)
 }
 
 /// Installs the programs that the test of what is handed out needs.
