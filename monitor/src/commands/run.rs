@@ -64,7 +64,11 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.listen = flags.listen.unwrap_or(config.listen);
     config.socket = flags.socket.clone().unwrap_or(config.socket);
     config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
-    config.hook.path = flags.hook.clone().or(config.hook.path);
+    if let Some(path) = &flags.hook {
+        let absolute = std::path::absolute(path);
+        config.hook.path =
+            Some(absolute.with_context(|| format!("cannot tell where {} is", path.display()))?);
+    }
     Ok(config)
 }
 

@@ -1,8 +1,14 @@
 //! What the daemon needs of the host, each looked at by itself: a line of the answer says what is there, or what to do.
 
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
+use std::{
+    fs, io,
+    os::unix::{fs::MetadataExt as _, net::UnixStream},
+    path::Path,
+    time::Duration,
+};
 
 use rustix::{
+    fs::fstat,
     process::{Resource, geteuid, getrlimit},
     system::uname,
     thread::{CapabilitySet, capabilities},
@@ -11,6 +17,7 @@ use rustix::{
 use crate::{
     config::Config,
     front::client::Client,
+    host::UnixSockets,
     instance,
     model::{Check, Report},
     source::{
@@ -51,7 +58,30 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
         checks.push(programs(config));
     }
     checks.push(store(&config.state_dir, running));
+    checks.push(socket_pairs(&pair()));
     checks
+}
+
+/// Whether the kernel tells who is at the other end of a socket pair: tried with one of our own.
+fn pair() -> io::Result<bool> {
+    let (one, other) = UnixStream::pair()?;
+    let (one, other) = (fstat(&one)?.st_ino, fstat(&other)?.st_ino);
+    Ok(UnixSockets::here()?.find(one)?.is_some_and(|socket| socket.peer == Some(other)))
+}
+
+fn socket_pairs(tried: &io::Result<bool>) -> Check {
+    const WITHOUT: &str = "servers on socket pairs (node's SDK) are told and spared; `modprobe unix_diag` if the kernel has it as a module";
+    match tried {
+        Ok(true) => Check::ok("socket pairs", "the kernel tells who is at the other end"),
+        Ok(false) => Check::wrong(
+            "socket pairs",
+            format!("the kernel does not tell who is at the other end: {WITHOUT}"),
+        ),
+        Err(error) => Check::wrong(
+            "socket pairs",
+            format!("the kernel cannot be asked who is at the other end ({error}): {WITHOUT}"),
+        ),
+    }
 }
 
 /// Which of the five are not there.
@@ -274,6 +304,15 @@ mod tests {
         fs::write(dir.path().join("file"), "").unwrap();
         assert_eq!(store(&dir.path().join("file"), None).is, Health::Wrong);
         assert_eq!(store(&dir.path().join("file/below"), None).is, Health::Wrong);
+    }
+
+    #[test]
+    fn socket_pairs_can_be_looked_at_here() {
+        assert_eq!(socket_pairs(&pair()).is, Health::Ok);
+        for without in [Ok(false), Err(rustix::io::Errno::NOENT.into())] {
+            let check = socket_pairs(&without);
+            assert!(check.is == Health::Wrong && check.found.contains("modprobe unix_diag"), "{check:?}");
+        }
     }
 
     #[test]
