@@ -49,12 +49,13 @@ impl Alarms {
     /// Nothing has happened yet.
     pub(super) fn new(rules: &[AlertRule]) -> Self {
         let mut alarms = Self::default();
-        alarms.replace(rules);
+        // There are none yet that could be gone.
+        let _ = alarms.replace(rules);
         alarms
     }
 
-    /// Other rules; one that stays as it was goes on as it stands.
-    pub(super) fn replace(&mut self, rules: &[AlertRule]) {
+    /// Other rules; one that stays as it was goes on as it stands. Those that were told and are gone, and when they were told.
+    pub(super) fn replace(&mut self, rules: &[AlertRule]) -> Vec<(AlertRule, BootTime)> {
         let mut before = std::mem::take(&mut self.all);
         let take = |rule: &AlertRule| {
             let same = before.iter().position(|alarm| alarm.rule == *rule);
@@ -63,6 +64,7 @@ impl Alarms {
         };
         self.all = rules.iter().map(take).collect();
         self.stirred = true;
+        before.into_iter().filter_map(|alarm| Some((alarm.rule, alarm.firing?))).collect()
     }
 
     /// When a value has to be looked at again, although nothing happens.
@@ -173,6 +175,16 @@ impl Engine {
             self.emit(now, notice);
         }
         self.alarms.stirred = false;
+    }
+
+    /// Nobody would ever tell the end of an alert whose rule is gone.
+    pub(super) fn change_alerts(&mut self, now: BootTime, rules: &[AlertRule]) {
+        for (rule, told) in self.alarms.replace(rules) {
+            let value = self.value(&rule, now);
+            let AlertRule { name, on, above, agent, .. } = rule;
+            let after_ms = millis(now, told);
+            self.emit(now, Notice::AlertResolved { rule: name, on, agent, value, limit: above, after_ms });
+        }
     }
 
     fn value(&self, rule: &AlertRule, now: BootTime) -> u64 {

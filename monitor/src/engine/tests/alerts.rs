@@ -183,6 +183,7 @@ fn a_rule_that_stays_goes_on_as_it_stands() {
     story.hand_in(Input::Configured { policy: policy(vec![other, rule(Watched::Orphans, 0)]) });
     assert_eq!(alerts(&mut story), [(true, 1)], "the new one alone");
     story.hand_in(Input::Configured { policy: policy(Vec::new()) });
+    assert_eq!(alerts(&mut story), [(false, 1), (false, 1)], "nobody else would tell their end");
     story.end(21);
     story.pass_secs(100);
     assert_eq!(alerts(&mut story), []);
