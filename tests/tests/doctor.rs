@@ -1,6 +1,6 @@
 //! `orphand doctor` on a system that runs: a unit that hosts an agent and leaves its servers behind is named, with what mends it.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -167,7 +167,9 @@ fn where_it_runs_beside_the_managers() -> Result<()> {
             let name = format!("leaky-{}", manager.user().unwrap_or(0));
             begin(s, manager, &Service::new(&name, "process", vec![Child::new(SERVER, name.clone())]))?;
         }
-        let program = orphand()?;
+        // A system of its own sees the scene's folder, and perhaps not where the binary was built.
+        let program = s.folder().join("bin/orphand");
+        fs::copy(orphand()?, &program).with_context(|| format!("copy orphand to {}", program.display()))?;
         let mut as_root = system.command("env");
         let mut as_user = system.command("setpriv");
         as_user.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".into()]);
