@@ -304,3 +304,21 @@ fn foreign_and_truncated_traces() -> Result<()> {
 fn replay(s: &Scene, trace: &str) -> Result<Output> {
     output(Command::new(orphand()?).arg("replay").arg(trace).current_dir(s.folder()))
 }
+
+/// A reader that has seen enough (`orphand man | head -1`) is no failure.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_reader_that_has_seen_enough() -> Result<()> {
+    scene(|_| {
+        for words in [&["man"][..], &["man", "config"], &["completions", "bash"], &["config", "default"]] {
+            let (reader, writer) = std::io::pipe()?;
+            drop(reader);
+            let mut command = Command::new(orphand()?);
+            let said =
+                command.args(words).stdout(writer).stderr(Stdio::piped()).spawn()?.wait_with_output()?;
+            let told = String::from_utf8_lossy(&said.stderr);
+            ensure!(said.status.success() && told.is_empty(), "{words:?}: {}: {told}", said.status);
+        }
+        Ok(())
+    })
+}

@@ -32,11 +32,15 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Replay(flags) => trace::replay(&flags),
         Verb::Config(verb) => config::config(verb),
         Verb::Completions { shell } => {
-            pages::completions(shell, &mut io::stdout()).context("cannot write the completions")?;
+            let mut script = Vec::new();
+            pages::completions(shell, &mut script).context("cannot make the completions")?;
+            print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::Done)
         }
         Verb::Man { dir: None, page } => {
-            pages::man(page, &mut io::stdout()).context("cannot write the manual page")?;
+            let mut text = Vec::new();
+            pages::man(page, &mut text).context("cannot make the manual page")?;
+            print(&String::from_utf8_lossy(&text))?;
             Ok(ExitCode::Done)
         }
         Verb::Man { dir: Some(dir), .. } => {
