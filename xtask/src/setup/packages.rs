@@ -26,7 +26,7 @@ struct Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-const TESTS: [Program; 12] = [
+const TESTS: [Program; 13] = [
     Program {
         name: "Python with venv",
         proof: &["python3", "-c", "import ensurepip, venv"],
@@ -65,6 +65,8 @@ const TESTS: [Program; 12] = [
         ],
         packages: &["libnotify-bin", "python3-dbus", "python3-gi"],
     },
+    // The package's pages are looked for as a person would.
+    Program { name: "man", proof: &["test", "-x", "/usr/bin/man"], packages: &["man-db"] },
     Program { name: "msmtp", proof: &["test", "-x", "/usr/bin/msmtp"], packages: &["msmtp"] },
     Program { name: "shellcheck", proof: &["test", "-x", "/usr/bin/shellcheck"], packages: &["shellcheck"] },
 ];
