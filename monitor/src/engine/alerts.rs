@@ -159,17 +159,17 @@ impl Engine {
             return;
         }
         self.alarms.forget(now);
-        let values: Vec<u64> = self.alarms.all.iter().map(|a| self.value(&a.rule, now)).collect();
+        let mut all = std::mem::take(&mut self.alarms.all);
         let mut told = Vec::new();
         let mut next = Vec::new();
-        for (at, value) in values.into_iter().enumerate() {
-            let Some(alarm) = self.alarms.all.get_mut(at) else { continue };
+        for alarm in &mut all {
+            let value = self.value(&alarm.rule, now);
             let (notice, again) = alarm.judge(now, value);
-            let rule = alarm.rule.clone();
             told.extend(notice);
             next.extend(again);
-            next.extend(self.alarms.fades(&rule, now));
+            next.extend(self.alarms.fades(&alarm.rule, now));
         }
+        self.alarms.all = all;
         self.alarms.next = next.into_iter().min();
         for notice in told {
             self.emit(now, notice);

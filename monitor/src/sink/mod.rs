@@ -3,6 +3,7 @@
 //! A notice becomes a line by a [`Format`] ([`stream::Json`] or [`human::Text`]); an [`outlet::Outlet`] takes it
 //! to its reader without ever holding up the daemon. A [`crate::model::Report`] is the answer of `scan` and `tree`.
 
+mod about;
 pub mod doctor;
 pub mod history;
 pub mod hook;

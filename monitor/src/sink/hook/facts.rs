@@ -1,15 +1,13 @@
 //! What a hook is told of an event beside its JSON, and which events it hears of. Pure.
 //!
 //! Invariant: every variable is always set, empty where nothing is known, and safe to print: names come from processes that may be
-//! anybody's. An event is read by the fields it has, so one that is new needs nothing here.
+//! anybody's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use crate::{
     model::{Notice, ServerView},
-    sink::{journal::kind, text},
+    sink::{about::About, journal::kind, text},
 };
 
 /// A name is cut after so many characters: it is for a line of a message, the whole of it is in the JSON.
@@ -95,25 +93,19 @@ pub(super) struct Facts {
 impl Facts {
     /// The facts of an event that has been noted in `account`.
     pub(super) fn of(notice: &Notice, account: &Account) -> Self {
-        // It cannot fail: the stream writes the same.
-        let value = serde_json::to_value(notice).unwrap_or_default();
-        let at = |path: &str| value.pointer(path).filter(|found| !found.is_null());
-        // The run is the top-most agent's, which answers for what is below it.
-        let whose = ["/server/run", "/owner", "/agent"].into_iter().find(|path| at(path).is_some());
-        let whose = whose.unwrap_or("/none");
-        let generation = at(&format!("{whose}/generation")).or_else(|| at("/generation"));
-        let agent = [format!("{whose}/agent"), format!("{whose}/name"), whose.to_owned()];
-        let agent = agent.iter().find_map(|path| at(path)?.as_str()).map(clean);
-        let bytes = ["/rss_bytes", "/freed_bytes", "/server/rss_bytes"];
-        let bytes = bytes.into_iter().find_map(|path| at(path)?.as_u64());
+        let about = About::of(notice);
+        let own = match notice {
+            // It is about all orphans of whom it names.
+            Notice::Alert { .. } | Notice::AlertResolved { .. } => None,
+            _ => about.rss_bytes,
+        };
         Self {
             event: kind(notice).event,
-            agent: agent.unwrap_or_default(),
-            generation: generation.and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default(),
+            agent: about.agent().map(|name| clean(&name)).unwrap_or_default(),
+            generation: about.generation().map(|n| n.to_string()).unwrap_or_default(),
             orphans: account.orphans.len(),
-            // An alert names whom it is about.
-            rss_bytes: bytes.unwrap_or_else(|| account.bytes(at("/agent").and_then(Value::as_str))),
-            server: at("/server/name").and_then(Value::as_str).map(clean).unwrap_or_default(),
+            rss_bytes: own.unwrap_or_else(|| account.bytes(about.named)),
+            server: about.server.map(|server| clean(&server.name)).unwrap_or_default(),
         }
     }
 
@@ -137,7 +129,7 @@ fn clean(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::model::Losses;

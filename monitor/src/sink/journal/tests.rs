@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
-use crate::{journal::Priority, sink::human::tests::all};
+use crate::{journal::Priority, model::RunView, sink::human::tests::all};
 
 /// The fields of an entry, by name.
 fn fields(entry: &str) -> Vec<(&str, &str)> {

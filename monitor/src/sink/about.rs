@@ -1,0 +1,97 @@
+//! Whom a notice is about, for sinks that tell it apart from the whole: the journal's fields, a hook's variables. Pure.
+
+use crate::model::{AgentView, Notice, RunView, ServerView, Watched};
+
+/// Whom a notice is about.
+#[derive(Default)]
+pub(super) struct About<'a> {
+    /// The head of the server's launch chain, as in its id; the agent; the process that could not be ended.
+    pub(super) pid: Option<u32>,
+    pub(super) server: Option<&'a ServerView>,
+    owner: Option<&'a AgentView>,
+    /// The memory that it tells of, in bytes.
+    pub(super) rss_bytes: Option<u64>,
+    /// The agent, or the unit, that a threshold is about.
+    pub(super) named: Option<&'a str>,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn of(notice: &'a Notice) -> Self {
+        let about = |server: &'a ServerView, owner: &'a Option<AgentView>| Self {
+            pid: server.processes.first().map(|process| process.pid),
+            server: Some(server),
+            owner: owner.as_ref(),
+            rss_bytes: server.rss_bytes,
+            named: None,
+        };
+        let agent = |agent: &'a AgentView, rss_bytes| Self {
+            pid: Some(agent.pid),
+            server: None,
+            owner: Some(agent),
+            rss_bytes,
+            named: None,
+        };
+        match notice {
+            Notice::Ready { .. }
+            | Notice::Lost { .. }
+            | Notice::Resynced { .. }
+            | Notice::Reconfigured { .. }
+            | Notice::Stopping { .. } => Self::default(),
+            Notice::Alert { agent, on, value, .. } | Notice::AlertResolved { agent, on, value, .. } => Self {
+                named: agent.as_deref(),
+                rss_bytes: (*on == Watched::Rss).then_some(*value),
+                ..Self::default()
+            },
+            Notice::AgentStarted { agent: one, .. } => agent(one, None),
+            Notice::AgentExited { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
+            Notice::ServerStarted { server, owner }
+            | Notice::ServerExited { server, owner }
+            | Notice::OrphanSuspected { server, owner, .. }
+            | Notice::OrphanCleared { server, owner, .. }
+            | Notice::OrphanSpared { server, owner, .. }
+            | Notice::OrphanExited { server, owner, .. } => about(server, owner),
+            Notice::ServerDetached { server, pid, .. } | Notice::ReapFailed { server, pid, .. } => {
+                Self { pid: Some(*pid), ..about(server, &None) }
+            }
+            Notice::OrphanDetected { server, owner, rss_bytes, .. } => {
+                Self { rss_bytes: Some(*rss_bytes), ..about(server, owner) }
+            }
+            Notice::OrphanReaped { server, owner, freed_bytes, .. } => {
+                Self { rss_bytes: Some(*freed_bytes), ..about(server, owner) }
+            }
+        }
+    }
+
+    fn run(&self) -> Option<&'a RunView> {
+        self.server?.run.as_ref()
+    }
+
+    /// The top-most one, to which a server is accounted.
+    pub(super) fn agent(&self) -> Option<String> {
+        let run = self.run().map(|run| &run.agent);
+        let known = run.or(self.owner.map(|owner| &owner.name)).cloned();
+        known.or_else(|| self.named.map(str::to_owned))
+    }
+
+    pub(super) fn generation(&self) -> Option<u64> {
+        match self.run() {
+            Some(run) => run.generation,
+            None => self.owner?.generation,
+        }
+    }
+
+    /// The agent's unit, in the field that systemd has for such units. Those of containers have none on this host.
+    pub(super) fn unit(&self) -> Option<(&'static str, &'a str)> {
+        let (unit, manager) = match self.run() {
+            Some(run) => (run.unit.as_deref()?, run.manager.as_deref()),
+            None => (self.owner?.unit.as_deref()?, None),
+        };
+        match manager {
+            None => Some(("UNIT", unit)),
+            Some(path) if path.rsplit('/').next().is_some_and(|last| last.starts_with("user@")) => {
+                Some(("USER_UNIT", unit))
+            }
+            Some(_) => None,
+        }
+    }
+}
