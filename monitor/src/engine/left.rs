@@ -10,7 +10,7 @@ use crate::{
     lineage::AgentKey,
     model::{
         About, BootTime, Class, Effect, End, Evidence, Fact, Guard, Mode, Notice, ProcessId, ServerFacts,
-        Signal, Stdio, Tracked,
+        Signal, Subject, Tracked,
     },
     verdict::{Account, Left, LeftStage, agent_as_server, agent_view},
 };
@@ -100,7 +100,7 @@ impl Engine {
     /// The time has come to look at an agent.
     pub(super) fn look_at_left(&mut self, key: AgentKey) {
         let Some(agent) = self.agents.get(key) else { return };
-        let about = About::Server { processes: vec![agent.main], wire: Stdio::Closed };
+        let about = About::Server(Subject { processes: vec![agent.main], ..Subject::default() });
         self.ask(about, Purpose::Left { agent: key });
     }
 
@@ -197,7 +197,7 @@ impl Engine {
         let protected = |p: &ProcessId| self.graph.get(*p).is_some_and(|n| n.protected);
         add(below.iter().chain([&agent.main]).any(protected), Guard::ExemptRule);
         add(facts.opted_out, Guard::OptedOut);
-        add(facts.serves_clients, Guard::Listening);
+        add(facts.processes.iter().any(|p| p.sockets.clients), Guard::Listening);
         let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
         add(foreign && !self.settings.other_uids, Guard::OtherUid);
         // Without a rule that says so the agent itself is the live agent that nobody ends.

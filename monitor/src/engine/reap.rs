@@ -13,7 +13,7 @@ use crate::{
     lineage::ServerKey,
     model::{
         About, BootTime, Class, Effect, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal,
-        SignalError,
+        SignalError, Subject,
     },
     verdict::{Case, Finding, Looks, Stage, State, agent_view, examine, server_view},
 };
@@ -46,7 +46,7 @@ impl Engine {
     pub(super) fn look(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.servers.get(key) else { return };
         let processes: Vec<ProcessId> = server.processes.iter().chain(&server.wrappers).copied().collect();
-        let about = About::Server { processes, wire: server.wire };
+        let about = About::Server(Subject { processes, stdin: server.wire, ..Subject::default() });
         self.servers.set_timer(key, Some(now + LOOK_AGAIN));
         self.ask(about, Purpose::Look { server: key });
     }

@@ -212,8 +212,8 @@ impl Engine {
     pub(super) fn found_looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.servers.get(key) else { return };
         let outside = |h: &&Holder| !server.contains(h.process);
-        let host = match &facts.wire {
-            WireState::Held(holders) => {
+        let host = match &facts.stdin {
+            WireState::Held { holders, .. } => {
                 // Another server may have inherited a descriptor; it is nobody's host.
                 let hosts = |h: &&Holder| {
                     !matches!(self.settings.rules.role(&h.image), Role::Launcher)
@@ -237,8 +237,8 @@ impl Engine {
             }
             _ => None,
         };
-        let proven = matches!(&facts.wire, WireState::HungUp)
-            || matches!(&facts.wire, WireState::Held(holders) if !holders.is_empty())
+        let proven = matches!(&facts.stdin, WireState::HungUp)
+            || matches!(&facts.stdin, WireState::Held { holders, .. } if !holders.is_empty())
             || facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
         let (first, sought) = (server.last_view.is_none(), server.sought);
         let account = facts.unit.as_ref().map(|unit| self.runs.left_behind(unit));

@@ -7,6 +7,7 @@
 //! For `source`, `probe`, `sink::reaper` and `instance`; the pure core never comes here.
 
 mod cgroup;
+mod ends;
 mod fd;
 mod look;
 mod mounts;
@@ -24,6 +25,7 @@ use rustix::{
 };
 
 pub use cgroup::Lodging;
+pub use ends::{OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 pub use look::{Seen, as_parent, look};
 pub use moved_wire::mend_moved_wires;

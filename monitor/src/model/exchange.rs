@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, Fact, Image, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, Snapshot,
-    SnapshotProcess, Stdio, UnitFacts,
+    BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
+    Snapshot, SnapshotProcess, Stdio,
 };
 
 /// All that can happen to the engine. A trace is a list of these with their times.
@@ -158,12 +158,29 @@ pub enum About {
     /// What this process is: [`Answer::Process`].
     Process(ProcessId),
     /// All that a verdict on a server needs: [`Answer::Server`].
-    Server {
-        /// The processes of the server.
-        processes: Vec<ProcessId>,
-        /// Its standard input when it was born: the wire.
-        wire: Stdio,
+    Server(Subject),
+    /// What forked copies of an agent do: [`Answer::Copies`].
+    Copies {
+        /// The copies.
+        copies: Vec<ProcessId>,
+        /// Who a connection of theirs may lead to without being one of their own: the agent's servers.
+        among: Vec<ProcessId>,
     },
+}
+
+/// The server that a look is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// Its launch chain, the server proper and what descends from it.
+    pub processes: Vec<ProcessId>,
+    /// Its standard input when it was born: the wire on which it is talked to.
+    pub stdin: Stdio,
+    /// Its standard output when it was born: the wire on which it answers.
+    pub stdout: Stdio,
+    /// Forked copies of its dead owner, which may hold the wires by accident.
+    pub copies: Vec<ProcessId>,
+    /// Other servers' processes of that owner.
+    pub siblings: Vec<ProcessId>,
 }
 
 /// An answer of the host.
@@ -185,6 +202,11 @@ pub enum Answer {
         /// What was found.
         facts: ServerFacts,
     },
+    /// What copies of an agent do: those that are still there.
+    Copies {
+        /// What was found.
+        copies: Vec<CopyFacts>,
+    },
 }
 
 /// Memory of one process.
@@ -194,73 +216,6 @@ pub struct Memory {
     pub process: ProcessId,
     /// Resident set size in bytes (`/proc/PID/statm`, field 2).
     pub rss_bytes: u64,
-}
-
-/// What the host says about a server at the moment of a verdict. A look that failed is told as such in
-/// `blind`: no verdict rests on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerFacts {
-    /// Those of the server's processes that live, their identity compared.
-    pub processes: Vec<ProcessFacts>,
-    /// The state of the wire.
-    pub wire: WireState,
-    /// Whether a process of the server has a listening socket with a client from outside the server.
-    pub serves_clients: bool,
-    /// Whether a process of the server listens on a socket at all, with clients or without.
-    #[serde(default)]
-    pub listens: bool,
-    /// Whether the environment of a process of the server asks to be left alone (`ORPHAND_OPT_OUT=1`).
-    pub opted_out: bool,
-    /// The unit of the server proper, or of another of its processes where that has ended; absent outside of units.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unit: Option<UnitFacts>,
-    /// Why the look is not complete, if it is not.
-    pub blind: Option<String>,
-}
-
-/// One process of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessFacts {
-    /// Its identity.
-    pub process: ProcessId,
-    /// Its real user id.
-    pub uid: u32,
-    /// Its session id.
-    pub sid: u32,
-    /// Resident set size in bytes (`/proc/PID/statm`).
-    pub rss_bytes: u64,
-    /// Proportional set size in bytes (`/proc/PID/smaps_rollup`), where it could be read.
-    pub pss_bytes: Option<u64>,
-}
-
-/// The wire of a server, seen from outside and without side effects.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WireState {
-    /// It could not be found out.
-    #[default]
-    Unknown,
-    /// No write end (pipe) or no peer (socket) is open anywhere.
-    HungUp,
-    /// The other end is open in these processes, those of the server itself included. May be empty: then the
-    /// holder could not be found.
-    Held(Vec<Holder>),
-}
-
-/// A process that holds the other end of a wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// The process.
-    pub process: ProcessId,
-    /// Its real user id.
-    pub uid: u32,
-    /// Its session id.
-    pub sid: u32,
-    /// What it runs.
-    pub image: Image,
-    /// The unit it lives in; asked for those outside of the server only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unit: Option<UnitFacts>,
 }
 
 /// The two signals orphand sends.

@@ -12,6 +12,7 @@ mod history;
 mod id;
 mod image;
 mod kernel_side;
+mod look;
 mod notice;
 mod policy;
 pub mod redact;
@@ -25,10 +26,7 @@ pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Reloaded, Status};
 pub use event::{ExitStatus, ProcessEvent};
-pub use exchange::{
-    About, Answer, Effect, Holder, Input, Losses, Memory, ProcessFacts, ServerFacts, Signal, SignalError,
-    Tracking, WireState,
-};
+pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };
@@ -36,6 +34,7 @@ pub use history::{Account, DaemonLife, History, HistoryQuery, Outcome, PastLoss,
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
 pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
+pub use look::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use notice::{AgentView, Class, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
 pub use policy::Policy;
 pub use report::{AgentReport, Report, ServerReport};

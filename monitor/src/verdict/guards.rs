@@ -45,8 +45,8 @@ pub struct Finding {
 
 /// Examines a server whose owner is gone.
 pub fn examine(looks: &Looks<'_>) -> Finding {
-    let holders = match &looks.facts.wire {
-        WireState::Held(holders) => holders.as_slice(),
+    let holders = match &looks.facts.stdin {
+        WireState::Held { holders, .. } => holders.as_slice(),
         _ => &[],
     };
     let outside: Vec<&Holder> = holders.iter().filter(|h| !looks.server.contains(h.process)).collect();
@@ -62,7 +62,7 @@ pub fn examine(looks: &Looks<'_>) -> Finding {
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
     }
-    if looks.facts.wire == WireState::HungUp {
+    if looks.facts.stdin == WireState::HungUp {
         evidence.push(Evidence::StdinHangup);
     }
     if let Some(unit) = &looks.facts.unit {
@@ -126,7 +126,7 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
     if facts.opted_out {
         guards.insert(Guard::OptedOut);
     }
-    if facts.serves_clients {
+    if facts.processes.iter().any(|p| p.sockets.clients) {
         guards.insert(Guard::Listening);
     }
     let in_progress = server.strongest_signal().is_some();
@@ -177,15 +177,18 @@ fn guards(looks: &Looks<'_>) -> Vec<Guard> {
 fn nobody_can_talk(looks: &Looks<'_>) -> bool {
     let stdout_is_wire =
         looks.server.recognised.iter().filter_map(|p| looks.graph.get(*p)).all(|n| n.stdout.is_wire());
-    looks.facts.wire == WireState::HungUp && looks.server.adopted && stdout_is_wire && !looks.facts.listens
+    looks.facts.stdin == WireState::HungUp
+        && looks.server.adopted
+        && stdout_is_wire
+        && !looks.facts.processes.iter().any(|p| p.sockets.listens)
 }
 
 /// Whether somebody holds the other end whose history is not known: it may be the owner, gone into the
 /// background before anybody followed it. Where the server's unit has gone on without it, those that it has gone on without, too,
 /// are no such: but whoever is of the present may have been handed what was left.
 fn held_by_stranger(looks: &Looks<'_>, left_behind: bool) -> bool {
-    match &looks.facts.wire {
-        WireState::Held(holders) => holders.iter().any(|h| {
+    match &looks.facts.stdin {
+        WireState::Held { holders, .. } => holders.iter().any(|h| {
             if looks.server.contains(h.process) || is_below(looks, h) {
                 return false;
             }
@@ -202,9 +205,9 @@ fn held_by_stranger(looks: &Looks<'_>, left_behind: bool) -> bool {
 /// with it, and what is left belongs to nobody else.
 fn wire_is_known(looks: &Looks<'_>) -> bool {
     let proper_lives = looks.facts.processes.iter().any(|p| looks.server.recognised.contains(&p.process));
-    match &looks.facts.wire {
+    match &looks.facts.stdin {
         WireState::HungUp => true,
-        WireState::Held(holders) => !holders.is_empty(),
+        WireState::Held { holders, .. } => !holders.is_empty(),
         WireState::Unknown => !proper_lives,
     }
 }
