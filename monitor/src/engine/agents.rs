@@ -51,15 +51,15 @@ impl Engine {
                 node.agent = Some(key);
             }
         }
-        self.leave_server(id);
+        self.leave_server(at, id);
         self.claim_made(at, key, id);
         self.confirm(id);
         self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Agent });
         self.tell_agent_started(at, key, None);
     }
 
-    /// An agent is no part of the server that it was started by, nor is what it starts.
-    fn leave_server(&mut self, id: ProcessId) {
+    /// A process is no part any more of the server that it was started by, nor is what it started.
+    pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
         let Some(key) = self.graph.get(id).and_then(|n| n.server) else { return };
         for process in [id].into_iter().chain(self.graph.descendants(id)) {
             let Some(node) = self.graph.get_mut(process).filter(|n| n.server == Some(key)) else { continue };
@@ -69,6 +69,7 @@ impl Engine {
                 server.recognised.remove(&process);
             }
         }
+        self.end_if_done(at, key);
     }
 
     fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
@@ -91,7 +92,7 @@ impl Engine {
     ) {
         let node = self.graph.get(id);
         let origin = node.map(|n| n.origin);
-        let has_wire = node.is_some_and(|n| n.stdin.is_wire());
+        let has_wire = node.is_some_and(|n| n.stdin.is_wire() && n.stdout.is_wire());
         let program = node.and_then(|n| n.image.as_deref()).map(|i| program_name(&self.settings.rules, i));
         let Some(agent) = self.agents.get_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
@@ -138,7 +139,7 @@ impl Engine {
             let purpose = Purpose::AgentExit { agent: key, at, status, servers };
             self.ask(About::Memory(processes), purpose);
         }
-        self.look_again_at_spared(now);
+        self.look_again_at_what_stays(now);
     }
 
     /// What a process started that turns out to be an agent is its own, and no longer that of the agent whose

@@ -1,11 +1,9 @@
 //! Fork, exec, setsid: processes enter the graph and become what they are.
 
-use std::sync::Arc;
-
 use super::Engine;
 use crate::{
-    lineage::{Node, Origin, ServerKey},
-    model::{BootTime, Effect, Notice, ProcessId, SnapshotProcess, Tracking},
+    lineage::{Node, ServerKey},
+    model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Tracking},
     recognise::Role,
     verdict::server_view,
 };
@@ -43,8 +41,32 @@ impl Engine {
         if self.graph.get(seen.id).is_none() {
             self.enter(at, seen);
         }
-        self.run(seen);
+        let before = self.graph.get(seen.id).and_then(|node| node.image.clone());
+        self.run(seen, true);
+        if let Some(before) = before {
+            self.server_ran(at, seen.id, &before);
+        }
         self.become_what_it_is(now, at, seen.id);
+    }
+
+    /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes what it was to
+    /// launch is the launch chain going on; a server that becomes another program is that server no longer.
+    fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
+        let Some(node) = self.graph.get(id) else { return };
+        let Some((key, image)) = node.server.zip(node.image.as_ref()) else { return };
+        let Some(server) = self.servers.get(key).filter(|s| s.recognised.contains(&id)) else { return };
+        let rules = &self.settings.rules;
+        let same_wires = (node.stdin, node.stdout) == (server.stdin, server.stdout);
+        let goes_on = match rules.role_but_for_exemption(image) {
+            Role::Server { .. } => true,
+            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward => false,
+            Role::Launcher | Role::Shell | Role::Other { .. } => {
+                same_wires && (rules.only_launches(before) || base(&before.exe) == base(&image.exe))
+            }
+        };
+        if !goes_on {
+            self.leave_server(at, id);
+        }
     }
 
     /// A candidate that was not tracked: it and its parent enter the graph until it is known what it is.
@@ -71,12 +93,10 @@ impl Engine {
     }
 
     /// The image changes.
-    pub(super) fn run(&mut self, seen: &SnapshotProcess) {
+    pub(super) fn run(&mut self, seen: &SnapshotProcess, witnessed: bool) {
         if let Some(node) = self.graph.get_mut(seen.id) {
-            node.origin = Origin { process: seen.id, execs: node.origin.execs.saturating_add(1) };
-            node.image = Some(Arc::new(seen.image.clone()));
-            let [stdin, stdout, _] = seen.stdio;
-            (node.stdin, node.stdout, node.uid, node.sid) = (stdin, stdout, seen.uid, seen.sid);
+            node.run(seen.image.clone(), seen.stdio, witnessed);
+            (node.uid, node.sid) = (seen.uid, seen.sid);
         }
     }
 
@@ -86,7 +106,9 @@ impl Engine {
         let Some(image) = node.image.clone() else { return };
         let role = self.settings.rules.role(&image);
         let has_wire = node.stdin.is_wire();
-        if let (Role::Exempt { .. }, true) = (&role, has_wire)
+        // What answers into a file or a terminal is no stdio server, whatever feeds it.
+        let has_wires = has_wire && node.stdout.is_wire();
+        if let (Role::Exempt { .. }, true) = (&role, has_wires)
             && let Role::Server { name, rule } = self.settings.rules.role_but_for_exemption(&image)
         {
             self.server_recognised(now, at, id, name, rule);
@@ -110,16 +132,16 @@ impl Engine {
             return;
         }
         match role {
-            Role::Multiplexer | Role::Exempt { .. } => self.protect(id),
+            Role::Multiplexer | Role::Exempt { .. } => self.protect(at, id),
             Role::Agent { name, .. } => self.agent_recognised(at, id, name, false),
-            Role::Server { name, rule } if has_wire => self.server_recognised(now, at, id, name, rule),
+            Role::Server { name, rule } if has_wires => self.server_recognised(now, at, id, name, rule),
             Role::Launcher | Role::Shell if has_wire => {}
             _ => self.dismiss_if_pending(id),
         }
     }
 
     /// What multiplexers and exempt programs start is nobody's: they leave whatever they were part of.
-    fn protect(&mut self, id: ProcessId) {
+    fn protect(&mut self, at: BootTime, id: ProcessId) {
         let Some(node) = self.graph.get_mut(id) else { return };
         if node.pending {
             self.dismiss_if_pending(id);
@@ -135,6 +157,9 @@ impl Engine {
         if self.finding.is_some() {
             // Its exec was lost: what it started since seemed to be part of the server.
             self.release_below(id, server);
+        }
+        if let Some(key) = server {
+            self.end_if_done(at, key);
         }
     }
 
@@ -205,4 +230,8 @@ impl Engine {
         server.last_view = Some(view.clone());
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
     }
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

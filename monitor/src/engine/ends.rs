@@ -1,25 +1,30 @@
 //! Exits: of processes, and with the last one of servers.
 
+use std::time::Duration;
+
 use super::Engine;
 use crate::{
     lineage::ServerKey,
-    model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId},
+    model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId, Stdio},
     verdict::{Stage, State, agent_view},
 };
+
+/// After the end of a server proper, until what it left is looked at: most of that ends with it.
+const AFTER_ITS_END: Duration = Duration::from_millis(300);
 
 impl Engine {
     /// A process ended. `status` is absent where nobody witnessed it.
     pub(super) fn exit(&mut self, now: BootTime, at: BootTime, id: ProcessId, status: Option<ExitStatus>) {
         self.managers.remove(&id);
         let Some(node) = self.graph.get(id) else { return };
-        let (server, wraps, protected) = (node.server, node.wraps, node.protected);
+        let (server, wraps, protected, stdin) = (node.server, node.wraps, node.protected, node.stdin);
         let up = self.graph.up(id).map(|n| n.id);
         if let Some(agent) = self.agents.of(id) {
             self.agent_ended(now, at, agent, status);
         }
         self.graph.remove(id);
         if let Some(key) = server {
-            self.server_lost(at, key, id);
+            self.server_lost(at, key, id, stdin);
         }
         if let Some(key) = wraps {
             self.wrapper_lost(at, key, id);
@@ -28,18 +33,34 @@ impl Engine {
             self.dismiss_if_idle(up);
         }
         if protected {
-            self.look_again_at_spared(now);
+            self.look_again_at_what_stays(now);
         }
     }
 
-    fn server_lost(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
+    fn server_lost(&mut self, at: BootTime, key: ServerKey, id: ProcessId, stdin: Stdio) {
         let Some(server) = self.servers.get_mut(key) else { return };
         server.processes.remove(&id);
-        server.recognised.remove(&id);
-        if server.proper == id
-            && let Some(next) = server.recognised.iter().max_by_key(|p| self.graph.get(**p).map(|n| n.order))
-        {
-            server.proper = *next;
+        let has_wire = server.stdin.is_wire() && server.stdin == stdin;
+        let was_core = server.recognised.remove(&id) || has_wire;
+        if was_core {
+            server.ended.insert(id);
+        }
+        // A wrapper may have been all that a rule knew: what has the wire is the server proper still.
+        let order = |p: &&ProcessId| self.graph.get(**p).map(|n| n.order);
+        let on_wire = |p: &&ProcessId| {
+            self.graph.get(**p).is_some_and(|n| server.stdin.is_wire() && n.stdin == server.stdin)
+        };
+        let next = server.recognised.iter().max_by_key(order).copied();
+        let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
+        match next {
+            Some(next) if server.proper == id => server.proper = next,
+            Some(_) => {}
+            None => server.proper_ended |= server.strongest_signal().is_none(),
+        }
+        let left = was_core && server.proper_ended && !server.processes.is_empty();
+        if left {
+            // What it started may have been let go: seen at a look, unless it ends with it.
+            self.servers.set_timer(key, Some(at + AFTER_ITS_END));
         }
         self.end_if_done(at, key);
     }
@@ -73,11 +94,13 @@ impl Engine {
         if let Some(agent) = server.owner.and_then(|a| self.agents.get_mut(a)) {
             agent.servers.remove(&key);
         }
+        let let_go = server.let_go.clone();
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
         let end = match &server.state {
             State::Live | State::Suspect { .. } => End::Exited,
-            State::Orphan(case) => strongest.map_or(End::OrphanExited, |signal| End::Reaped {
+            State::Unproven(case) if case.signalled.is_empty() => End::Exited,
+            State::Unproven(case) | State::Orphan(case) => strongest.map_or(End::OrphanExited, |signal| End::Reaped {
                 signal: Some(signal),
                 took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
                 freed_bytes: case.rss_bytes,
@@ -91,9 +114,17 @@ impl Engine {
                 after_ms: millis(at, since),
                 reason: "exited".to_owned(),
                 owner: None,
+                let_go,
             },
-            State::Live | State::Suspect { .. } => Notice::ServerExited { server: view, owner },
-            State::Orphan(case) => match strongest {
+            State::Live | State::Suspect { .. } => Notice::ServerExited { server: view, owner, let_go },
+            State::Unproven(case) if case.signalled.is_empty() => Notice::OrphanCleared {
+                server: view,
+                after_ms: millis(at, case.since),
+                reason: "exited".to_owned(),
+                owner: None,
+                let_go,
+            },
+            State::Unproven(case) | State::Orphan(case) => match strongest {
                 Some(signal) => Notice::OrphanReaped {
                     class: Class::Server,
                     recovered: false,
@@ -104,8 +135,9 @@ impl Engine {
                     took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
                     freed_bytes: case.rss_bytes,
                     freed_pss_bytes: case.pss_bytes,
+                    let_go,
                 },
-                None => Notice::OrphanExited { class: Class::Server, server: view, owner },
+                None => Notice::OrphanExited { class: Class::Server, server: view, owner, let_go },
             },
         };
         self.emit(at, notice);

@@ -17,7 +17,9 @@ impl Engine {
                 owner.is_some_and(|o| o.name == *name || o.unit.as_ref() == Some(name))
                     || run.is_some_and(|r| r.agent == *name || r.unit.as_ref() == Some(name))
             };
-            (request.include_active || server.is_orphan())
+            let asked_by_name = request.pid.is_some() && server.is_unproven();
+            let unproven = server.is_unproven() && (request.include_unproven || asked_by_name);
+            (request.include_active || server.is_orphan() || unproven)
                 && request.agent.as_ref().is_none_or(named)
                 && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
                 && request.pid.is_none_or(|pid| server.server.processes.iter().any(|p| p.pid == pid))
@@ -34,7 +36,7 @@ impl Engine {
 
 /// A person who asks may overrule what orphand does not know or was told not to do by itself, and nothing else.
 fn forbids_anybody(guard: Guard) -> bool {
-    !matches!(guard, Guard::Observe | Guard::WeakEvidence)
+    guard != Guard::Observe
 }
 
 impl Engine {
@@ -54,6 +56,7 @@ impl Engine {
             match &mut server.state {
                 State::Live => server.state = State::Suspect { since: now, deadline: now },
                 State::Suspect { deadline, .. } => *deadline = now,
+                State::Unproven(case) => case.refused.clear(),
                 State::Orphan(case) => {
                     case.stage = Stage::Spared;
                     case.refused.clear();
@@ -72,8 +75,8 @@ impl Engine {
         server.asked = false;
         let owner = server.owner.and_then(|a| self.agents.get(a));
         let (owner_exited, view) = (owner.and_then(|a| a.exited), owner.map(agent_view));
-        if server.case().is_some() {
-            // It goes on as the orphan it was, and tells what is new about its guards.
+        if server.judged().is_some() {
+            // It goes on as what it was, and tells what is new about its guards.
             self.servers.set_timer(key, Some(now));
             return true;
         }

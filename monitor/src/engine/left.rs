@@ -197,11 +197,12 @@ impl Engine {
         let protected = |p: &ProcessId| self.graph.get(*p).is_some_and(|n| n.protected);
         add(below.iter().chain([&agent.main]).any(protected), Guard::ExemptRule);
         add(facts.opted_out, Guard::OptedOut);
-        add(facts.processes.iter().any(|p| p.sockets.clients), Guard::Listening);
         let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
         add(foreign && !self.settings.other_uids, Guard::OtherUid);
         // Without a rule that says so the agent itself is the live agent that nobody ends.
-        let lives = below.iter().any(|p| self.agents.of(*p).is_some());
+        // One with clients is in use: alive, as far as anybody can tell.
+        let used = facts.processes.iter().any(|p| p.sockets.clients || p.traced);
+        let lives = used || below.iter().any(|p| self.agents.of(*p).is_some());
         add(lives || !self.settings.rules.reap_agent(&agent.name), Guard::LiveAgentBelow);
         add(self.settings.mode == Mode::Observe, Guard::Observe);
         guards

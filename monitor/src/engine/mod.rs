@@ -10,6 +10,7 @@ mod alerts;
 mod births;
 mod ends;
 mod explicit;
+mod judge;
 mod left;
 mod reap;
 mod recall;

@@ -42,191 +42,8 @@ impl Engine {
         }
     }
 
-    /// Asks what the host says about a server.
-    pub(super) fn look(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get(key) else { return };
-        let processes: Vec<ProcessId> = server.processes.iter().chain(&server.wrappers).copied().collect();
-        let about = About::Server(Subject { processes, stdin: server.wire, ..Subject::default() });
-        self.servers.set_timer(key, Some(now + LOOK_AGAIN));
-        self.ask(about, Purpose::Look { server: key });
-    }
-
-    /// The host answered.
-    pub(super) fn looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
-        let Some(server) = self.servers.get(key) else { return };
-        let blind = facts.blind.is_some() && server.strongest_signal().is_none();
-        if self.doubtful || blind {
-            let delay = if server.blind_looks < BLIND_LOOKS { LOOK_AGAIN } else { SPARED_FIRST };
-            self.servers.set_timer(key, Some(now + delay));
-            if let Some(server) = self.servers.get_mut(key) {
-                server.blind_looks += u32::from(blind);
-            }
-            return;
-        }
-        if server.asked && self.asked_and_refused(now, key, facts) {
-            return;
-        }
-        let Some(server) = self.servers.get(key) else { return };
-        let is_suspect = match &server.state {
-            State::Live => {
-                if server.found {
-                    self.found_looked(now, key, facts);
-                }
-                return;
-            }
-            State::Suspect { .. } => true,
-            State::Orphan(_) => false,
-        };
-        let Some(finding) = self.examine(key, facts) else { return };
-        if let Some(host) = finding.host {
-            self.owner_found(now, key, &host);
-            return;
-        }
-        self.take_left_behind(key, &finding.left_behind);
-        self.weigh(key, facts);
-        if is_suspect {
-            self.declare(now, key, facts, finding);
-        } else {
-            self.go_on(now, key, finding.guards);
-        }
-    }
-
-    /// What the facts mean for a server.
-    pub(super) fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
-        let server = self.servers.get(key)?;
-        Some(examine(&Looks {
-            graph: &self.graph,
-            rules: &self.settings.rules,
-            agents: &self.agents,
-            server,
-            facts,
-            other_uids: self.settings.other_uids,
-            observe: self.settings.mode == Mode::Observe,
-        }))
-    }
-
-    /// What an orphan that stays holds now.
-    fn weigh(&mut self, key: ServerKey, facts: &ServerFacts) {
-        if let Some(server) = self.servers.get_mut(key).filter(|s| s.case().is_some()) {
-            server.rss_bytes = Some(facts.processes.iter().map(|p| p.rss_bytes).sum());
-            self.alarms.stir();
-        }
-    }
-
-    /// Forked copies of the dead owner that hold the wire open belong to what is left.
-    fn take_left_behind(&mut self, key: ServerKey, copies: &[ProcessId]) {
-        for copy in copies {
-            let Some(node) = self.graph.get_mut(*copy).filter(|n| n.server.is_none()) else { continue };
-            node.server = Some(key);
-            if let Some(server) = self.servers.get_mut(key) {
-                server.processes.insert(*copy);
-            }
-        }
-    }
-
-    /// A suspect is an orphan.
-    fn declare(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, finding: Finding) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let State::Suspect { since, deadline } = server.state else { return };
-        let rss_bytes = facts.processes.iter().map(|p| p.rss_bytes).sum();
-        let known_pss: Vec<u64> = facts.processes.iter().filter_map(|p| p.pss_bytes).collect();
-        let pss_bytes = (!known_pss.is_empty()).then(|| known_pss.iter().sum());
-        server.rss_bytes = Some(rss_bytes);
-        let view = server_view(server, &self.graph);
-        server.last_view = Some(view.clone());
-        let Finding { evidence, guards, .. } = finding;
-        server.state = State::Orphan(Box::new(Case {
-            since,
-            evidence: evidence.clone(),
-            guards: guards.clone(),
-            stage: Stage::Spared,
-            looks: 0,
-            rss_bytes,
-            pss_bytes,
-            first_signal: None,
-            signalled: BTreeMap::new(),
-            refused: BTreeSet::new(),
-        }));
-        let (id, recovered, asked) = (server.id, server.recovered, server.asked);
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let latency_ms = now.since(deadline).as_secs_f64() * 1e3;
-        self.remember_server(now, key);
-        if asked && owner.as_ref().is_none_or(|o| o.alive) {
-            // Ended because a person wants it, not because it is an orphan.
-            self.begin(now, key);
-            return;
-        }
-        let fact = Fact::Orphan {
-            server: id,
-            evidence: evidence.clone(),
-            guards: guards.clone(),
-            rss_bytes,
-            pss_bytes,
-        };
-        self.persist(now, fact);
-        let notice = Notice::OrphanDetected {
-            class: Class::Server,
-            recovered,
-            server: view,
-            owner,
-            evidence,
-            guards: guards.clone(),
-            rss_bytes,
-            pss_bytes,
-            after_ms: millis(now, since),
-            latency_ms,
-        };
-        self.emit(now, notice);
-        if guards.is_empty() {
-            self.begin(now, key);
-        } else {
-            self.spare(now, key, guards, true);
-        }
-    }
-
-    /// Another look at an orphan.
-    fn go_on(&mut self, now: BootTime, key: ServerKey, guards: Vec<Guard>) {
-        let Some(case) = self.servers.get(key).and_then(|s| s.case()) else { return };
-        if !guards.is_empty() {
-            let changed = case.guards != guards;
-            self.spare(now, key, guards, changed);
-            return;
-        }
-        match case.stage {
-            Stage::Spared => self.begin(now, key),
-            Stage::Leaf => self.terminate_rest(now, key),
-            Stage::Rest => self.begin_kill(now, key),
-            Stage::Kill | Stage::Failed => {}
-        }
-    }
-
-    fn spare(&mut self, now: BootTime, key: ServerKey, guards: Vec<Guard>, tell: bool) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let view = server_view(server, &self.graph);
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let Some(case) = server.case_mut() else { return };
-        case.guards.clone_from(&guards);
-        case.stage = Stage::Spared;
-        case.looks = if tell { 0 } else { case.looks.saturating_add(1) };
-        let delay = SPARED_FIRST.saturating_mul(1 << case.looks.min(10)).min(SPARED_MOST);
-        self.servers.set_timer(key, Some(now + delay));
-        if tell {
-            self.emit(now, Notice::OrphanSpared { class: Class::Server, server: view, owner, guards });
-        }
-    }
-
-    /// A guard may have gone with the process that ended: spared orphans are looked at again at once. Observation goes with nobody.
-    pub(super) fn look_again_at_spared(&mut self, now: BootTime) {
-        for key in self.servers.keys() {
-            let spared = |c: &Case| c.stage == Stage::Spared && c.guards.iter().any(|g| *g != Guard::Observe);
-            if self.servers.get(key).and_then(|s| s.case()).is_some_and(spared) {
-                self.servers.set_timer(key, Some(now));
-            }
-        }
-    }
-
     /// The server proper first: it closes its browser and unlinks its pid file.
-    pub(super) fn begin(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn begin_to_end(&mut self, now: BootTime, key: ServerKey) {
         let leaf = self.leaf(key);
         let moment = self.moment();
         let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
@@ -253,7 +70,7 @@ impl Engine {
         Duration::from_secs(1).min(self.settings.term_timeout / 5)
     }
 
-    fn terminate_rest(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn terminate_rest(&mut self, now: BootTime, key: ServerKey) {
         for process in self.living(key) {
             if !self.was_sent(key, process, Signal::Term) {
                 self.send(key, process, Signal::Term);
@@ -266,7 +83,7 @@ impl Engine {
         self.servers.set_timer(key, Some(now + patience));
     }
 
-    fn begin_kill(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn begin_kill(&mut self, now: BootTime, key: ServerKey) {
         if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
             case.stage = Stage::Kill;
             case.looks = 0;
@@ -372,29 +189,5 @@ impl Engine {
         let fact = Fact::ReapFailed { server: id, pid: process.pid, error: error.clone() };
         self.persist(now, fact);
         self.emit(now, Notice::ReapFailed { server: view, pid: process.pid, error, errno });
-    }
-
-    /// A living host was found for a suspect, a spared orphan or a server that was there before us.
-    fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &crate::model::Holder) {
-        let since = match self.servers.get(key).map(|s| &s.state) {
-            Some(State::Suspect { since, .. }) => *since,
-            Some(State::Orphan(case)) => case.since,
-            _ => now,
-        };
-        self.adopt_host(now, key, host);
-        let Some(server) = self.servers.get_mut(key) else { return };
-        server.state = State::Live;
-        let id = server.id;
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let view = server_view(server, &self.graph);
-        self.servers.set_timer(key, None);
-        self.persist(now, Fact::Cleared { server: id });
-        let notice = Notice::OrphanCleared {
-            server: view,
-            after_ms: millis(now, since),
-            reason: "owner_found".to_owned(),
-            owner,
-        };
-        self.emit(now, notice);
     }
 }

@@ -96,7 +96,7 @@ impl Engine {
         // A title written over argv is no exec; another program is, and so is one that matters now.
         if !same || (matters && !was) {
             let id = seen.id;
-            self.run(seen);
+            self.run(seen, false);
             self.become_found(now, id, Found::default());
         }
     }
@@ -129,7 +129,7 @@ impl Engine {
                 self.place(seen, None);
                 self.become_found(now, seen.id, Found::default());
             }
-            Role::Server { .. } if seen.stdio.first().is_some_and(|s| s.is_wire()) => {
+            Role::Server { .. } if seen.stdio[0].is_wire() && seen.stdio[1].is_wire() => {
                 let chain = self.launch_chain(seen, others);
                 let adopted = self.is_adopted(chain.last().map_or(seen, |top| top), others);
                 for link in chain.iter().rev() {
@@ -192,7 +192,7 @@ impl Engine {
         let server = node.server;
         let confirmed = !node.pending;
         self.graph.insert(node, up);
-        self.run(seen);
+        self.run(seen, false);
         if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
             server.processes.insert(seen.id);
         }

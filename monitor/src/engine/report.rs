@@ -53,6 +53,7 @@ impl Engine {
         Some(ServerReport {
             server: agent_as_server(agent, &self.graph),
             evidence: left.evidence.clone(),
+            doubts: Vec::new(),
             guards: left.guards.clone(),
             pss_bytes: left.pss_bytes,
             state: state.to_owned(),
@@ -64,16 +65,18 @@ impl Engine {
         let state = match &server.state {
             State::Live => "live",
             State::Suspect { .. } => "suspect",
+            State::Unproven(_) => "unproven",
             State::Orphan(case) => match case.stage {
                 Stage::Spared => "spared",
                 Stage::Leaf | Stage::Rest | Stage::Kill => "terminating",
                 Stage::Failed => "orphan",
             },
         };
-        let case = server.case();
+        let case = server.judged();
         Some(ServerReport {
             server: server_view(server, &self.graph),
             evidence: case.map(|c| c.evidence.clone()).unwrap_or_default(),
+            doubts: case.map(|c| c.doubts.clone()).unwrap_or_default(),
             guards: case.map(|c| c.guards.clone()).unwrap_or_default(),
             pss_bytes: case.and_then(|c| c.pss_bytes),
             state: state.to_owned(),

@@ -4,10 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Engine, Purpose};
 use crate::{
-    lineage::{AgentKey, Node, ServerKey, UnitSight},
+    lineage::{AgentKey, Maker, Node, ServerKey, UnitSight},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
-    verdict::{Agent, Claim, Ownership, Server, State, agent_view, program_name, server_view, trace},
+    verdict::{
+        Account, Agent, Claim, Newcomer, Ownership, Server, State, agent_view, program_name, server_view, trace,
+    },
 };
 
 impl Engine {
@@ -50,7 +52,17 @@ impl Engine {
                 self.join(at, key, id);
                 return;
             }
+            // A shell's job that starts a server is a program of its own, whatever its name is.
+            Claim::Inside(key, maker) if self.is_job(key) => {
+                self.make_implied(at, maker);
+                self.agents.of(maker)
+            }
+            Claim::Inside(key, _) => {
+                self.join(at, key, id);
+                return;
+            }
             Claim::Agent(agent) => Some(agent),
+            Claim::Gone(maker) => self.agent_gone(at, id, &maker),
             Claim::Implied(_) | Claim::Nobody | Claim::Adopted if self.finding.is_some() => {
                 // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
                 // an agent further up the owner of what a host below it started.
@@ -68,11 +80,7 @@ impl Engine {
                 return;
             }
             Claim::Implied(maker) => {
-                let image = self.graph.get(maker).and_then(|n| n.image.clone()).unwrap_or_default();
-                let name = program_name(&self.settings.rules, &image);
-                // A rule may know it all the same: its exec was not reported.
-                let implied = !matches!(self.settings.rules.role(&image), Role::Agent { .. });
-                self.agent_recognised(at, maker, name, implied);
+                self.make_implied(at, maker);
                 self.agents.of(maker)
             }
             // Its parent may be an adopter: who talks to it made its wire.
@@ -91,6 +99,43 @@ impl Engine {
         self.confirm_server(key);
         self.tell_server_started(at, key);
         self.after_birth(now, key);
+    }
+
+    /// A process is an agent because it made the wire of a server.
+    fn make_implied(&mut self, at: BootTime, maker: ProcessId) {
+        let image = self.graph.get(maker).and_then(|n| n.image.clone()).unwrap_or_default();
+        let name = program_name(&self.settings.rules, &image);
+        // A rule may know it all the same: its exec was not reported.
+        let implied = !matches!(self.settings.rules.role(&image), Role::Agent { .. });
+        self.agent_recognised(at, maker, name, implied);
+    }
+
+    /// Whether this is nobody's server: what a shell feeds, for instance.
+    fn is_job(&self, key: ServerKey) -> bool {
+        self.servers.get(key).is_some_and(|server| server.owner.is_none() && !server.found)
+    }
+
+    /// Whoever made the wire has exited before it was known as an agent.
+    fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
+        let same = self.agents.all().into_iter().find(|(_, a)| !a.is_alive() && a.main == maker.process);
+        if let Some((key, _)) = same {
+            return Some(key);
+        }
+        let node = self.graph.get(id)?;
+        let (uid, sid, above) = (node.uid, node.sid, node.agent);
+        let name = program_name(&self.settings.rules, &maker.image);
+        let implied = !matches!(self.settings.rules.role(&maker.image), Role::Agent { .. });
+        let account = above.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
+        let unsettled = account.is_none();
+        let account = account.unwrap_or_else(|| Account::unknown(&name, uid));
+        let (main, origin) = (maker.process, maker.origin);
+        let new = Newcomer { name, implied, main, origin, uid, sid, above, unit: None, account };
+        let key = self.agents.start(new);
+        if let Some(agent) = self.agents.get_mut(key) {
+            agent.unsettled = unsettled;
+        }
+        self.agents.end(key, at, false);
+        Some(key)
     }
 
     /// A server that was there before us and whose owner is not known: the wire has to tell.
@@ -138,8 +183,8 @@ impl Engine {
             && node.image.is_none()
         {
             node.image = Some(Arc::new(seen.image));
-            let [stdin, stdout, _] = seen.stdio;
-            (node.stdin, node.stdout, node.uid, node.sid) = (stdin, stdout, seen.uid, seen.sid);
+            [node.stdin, node.stdout, node.stderr] = seen.stdio;
+            (node.uid, node.sid) = (seen.uid, seen.sid);
         }
         self.become_what_it_is(now, now, server);
     }
@@ -148,7 +193,7 @@ impl Engine {
         let Some(wire) = self.graph.get(id).map(|n| n.stdin) else { return };
         if let Some(server) = self.servers.get_mut(key) {
             server.recognised.insert(id);
-            if server.wire == wire {
+            if server.stdin == wire {
                 server.proper = id;
             }
         }
@@ -202,18 +247,27 @@ impl Engine {
         owner: Option<AgentKey>,
         wrappers: Vec<ProcessId>,
     ) -> ServerKey {
-        let wire = self.graph.get(id).map(|n| n.stdin).unwrap_or_default();
+        let node = self.graph.get(id);
+        let [stdin, stdout, _] = node.map(Node::streams).unwrap_or_default();
+        let [talks, answers, _] = node.map(|n| n.makers.clone()).unwrap_or_default();
+        let made_apart = talks.as_ref().zip(answers).is_some_and(|(a, b)| a.origin != b.origin);
+        let maker = talks.map(|maker| maker.process);
         let key = self.servers.start(Server {
             id: wrappers.last().copied().unwrap_or(id),
             proper: id,
             name,
             rule,
-            wire,
+            stdin,
+            stdout,
+            maker,
+            made_apart,
             owner: None,
             account: None,
             processes: BTreeSet::new(),
             recognised: BTreeSet::from([id]),
             wrappers: wrappers.clone(),
+            ended: BTreeSet::new(),
+            let_go: Vec::new(),
             rss_bytes: None,
             last_view: None,
             found: false,
@@ -222,6 +276,7 @@ impl Engine {
             recovered: false,
             asked: false,
             disowned: false,
+            proper_ended: false,
             blind_looks: 0,
             state: State::Live,
             timer: None,

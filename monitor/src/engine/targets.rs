@@ -15,7 +15,7 @@ impl Engine {
         let launches = || {
             node.image.as_ref().is_some_and(|i| {
                 matches!(self.settings.rules.role(i), Role::Launcher | Role::Shell)
-                    && node.stdin == server.wire
+                    && node.stdin == server.stdin
             }) && below.iter().all(|p| server.contains(*p))
         };
         process.pid > 1
@@ -35,7 +35,7 @@ impl Engine {
             let mut next = self
                 .graph
                 .children(at.id)
-                .filter(|n| n.server == Some(key) && n.stdin == server.wire && n.origin.process == n.id);
+                .filter(|n| n.server == Some(key) && n.stdin == server.stdin && n.origin.process == n.id);
             match (next.next(), next.next()) {
                 (Some(only), None) => at = only,
                 _ => return Some(at.id),

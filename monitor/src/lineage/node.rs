@@ -44,6 +44,18 @@ impl UnitSight {
     }
 }
 
+/// Who made a standard stream of a process: it ran this program when the stream became another one than its creator's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Maker {
+    /// The process that called fork(2), or the process itself where it redirected its own stream before an exec. It may have
+    /// ended since.
+    pub process: ProcessId,
+    /// Whose exec brought the program that it ran.
+    pub origin: Origin,
+    /// That program.
+    pub image: Arc<Image>,
+}
+
 /// A living process.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -68,6 +80,10 @@ pub struct Node {
     pub stdin: Stdio,
     /// Standard output, likewise.
     pub stdout: Stdio,
+    /// Standard error, likewise.
+    pub stderr: Stdio,
+    /// Who made these streams; absent where nobody witnessed it.
+    pub makers: [Option<Arc<Maker>>; 3],
     /// The unit it lives in; asked when it turns out to be an agent.
     pub unit: UnitSight,
     /// The nearest agent among itself and its creators, copied at birth.
@@ -100,6 +116,8 @@ impl Node {
             origin: Origin { process: id, execs: 0 },
             stdin: Stdio::Closed,
             stdout: Stdio::Closed,
+            stderr: Stdio::Closed,
+            makers: [None, None, None],
             unit: UnitSight::Unasked,
             agent: None,
             server: None,
@@ -124,11 +142,42 @@ impl Node {
             origin: self.origin,
             stdin: self.stdin,
             stdout: self.stdout,
+            stderr: self.stderr,
+            makers: self.makers.clone(),
             agent: self.agent,
             server: self.server,
             protected: self.protected,
             pending: self.pending,
             ..Self::bare(child)
         }
+    }
+
+    /// Its standard streams.
+    pub const fn streams(&self) -> [Stdio; 3] {
+        [self.stdin, self.stdout, self.stderr]
+    }
+
+    /// It runs another program now, on these streams. `witnessed`: the kernel's record says so. Where a stream is another one than
+    /// before, the program that ran until now made it: a fork copies its creator's streams, and what it does to them before its
+    /// exec is its creator's plan.
+    pub fn run(&mut self, image: Image, streams: [Stdio; 3], witnessed: bool) {
+        if witnessed {
+            let before = self.streams();
+            let maker = self.image.as_ref().map(|image| {
+                let copy = self.origin.process != self.id;
+                let process = self.creator.filter(|_| copy).unwrap_or(self.id);
+                Arc::new(Maker { process, origin: self.origin, image: Arc::clone(image) })
+            });
+            for ((slot, old), new) in self.makers.iter_mut().zip(before).zip(streams) {
+                if old != new {
+                    slot.clone_from(&maker);
+                }
+            }
+        } else {
+            self.makers = [None, None, None];
+        }
+        self.origin = Origin { process: self.id, execs: self.origin.execs.saturating_add(1) };
+        self.image = Some(Arc::new(image));
+        [self.stdin, self.stdout, self.stderr] = streams;
     }
 }

@@ -68,6 +68,8 @@ pub struct ReapRequest {
     pub servers: Option<Vec<String>>,
     /// Also servers whose owner lives.
     pub include_active: bool,
+    /// Also servers whose owner is gone and that somebody may still use.
+    pub include_unproven: bool,
 }
 
 /// One server that a [`ReapRequest`] means.
@@ -75,7 +77,7 @@ pub struct ReapRequest {
 pub struct Planned {
     /// The server.
     pub server: ServerView,
-    /// The verdict on it now: `live`, `suspect`, `orphan`, `spared`, `terminating`.
+    /// The verdict on it now: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
     pub state: String,
     /// What forbids to end it, whoever asks. Empty: it will be ended.
     pub guards: Vec<Guard>,

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
+use super::{Doubt, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
 
 /// Something to be remembered. Every fact may be told twice and counts once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,17 @@ pub enum Fact {
         rss_bytes: u64,
         /// Proportional memory in bytes, where it could be read.
         pss_bytes: Option<u64>,
+    },
+    /// It was judged: its owner is gone, and it is not proven that nobody uses it.
+    Unproven {
+        /// The server.
+        server: ProcessId,
+        /// What speaks for an orphan.
+        evidence: Vec<Evidence>,
+        /// What keeps it from being one.
+        doubts: Vec<Doubt>,
+        /// Resident memory in bytes.
+        rss_bytes: u64,
     },
     /// The first signal to it is about to be sent.
     Reaping {

@@ -35,7 +35,7 @@ pub use id::ProcessId;
 pub use image::{Image, Stdio};
 pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
 pub use look::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
-pub use notice::{AgentView, Class, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
+pub use notice::{AgentView, Class, Doubt, Evidence, Guard, Mode, Notice, ProcessView, ServerView};
 pub use policy::Policy;
 pub use report::{AgentReport, Report, ServerReport};
 pub use run::{Run, RunKey, RunReport, RunView};

@@ -62,6 +62,9 @@ pub enum Notice {
         server: ServerView,
         /// Who owned it.
         owner: Option<AgentView>,
+        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        let_go: Vec<ProcessView>,
     },
     /// A process of a server left its owner's session with setsid(2).
     ServerDetached {
@@ -96,6 +99,9 @@ pub enum Notice {
         /// The owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         owner: Option<AgentView>,
+        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        let_go: Vec<ProcessView>,
     },
     /// It is an orphan.
     OrphanDetected {
@@ -122,6 +128,21 @@ pub enum Notice {
         after_ms: u64,
         /// Milliseconds from the owner's exit to this line, less the grace.
         latency_ms: f64,
+    },
+    /// The owner is gone and the grace has passed, but somebody may still use it: it is no orphan and is not ended.
+    OrphanUnproven {
+        /// The server.
+        server: ServerView,
+        /// Who owned it.
+        owner: Option<AgentView>,
+        /// What speaks for an orphan.
+        evidence: Vec<Evidence>,
+        /// What keeps it from being one.
+        doubts: Vec<Doubt>,
+        /// Resident memory in bytes.
+        rss_bytes: u64,
+        /// Milliseconds since the owner's exit; since it was found, of one without a known owner.
+        after_ms: u64,
     },
     /// An orphan stays because of these guards.
     OrphanSpared {
@@ -158,6 +179,9 @@ pub enum Notice {
         freed_bytes: u64,
         /// Proportional memory before, in bytes, where it could be read: what the host regained.
         freed_pss_bytes: Option<u64>,
+        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        let_go: Vec<ProcessView>,
     },
     /// A process of an orphan could not be ended.
     ReapFailed {
@@ -179,6 +203,9 @@ pub enum Notice {
         server: ServerView,
         /// Who owned it.
         owner: Option<AgentView>,
+        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        let_go: Vec<ProcessView>,
     },
     /// A threshold was crossed.
     Alert {
@@ -339,6 +366,24 @@ pub enum Evidence {
     NoOwner,
 }
 
+/// What keeps a server from being an orphan: somebody may use it still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// An outside process holds the other end of its standard input.
+    WireHeld,
+    /// An outside process holds the other end of its standard output.
+    StdoutRead,
+    /// Who holds a wire could not be found out.
+    WireUnknown,
+    /// Who made its wires is not known.
+    OwnerUnknown,
+    /// A client is connected to it, or was a moment ago.
+    Clients,
+    /// A process outside of it traces one of its processes.
+    Traced,
+}
+
 /// A fact that forbids a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -349,18 +394,12 @@ pub enum Guard {
     OptedOut,
     /// A terminal multiplexer lives in it.
     Multiplexer,
-    /// It listens and has clients.
-    Listening,
     /// It belongs to another user than its owner.
     OtherUid,
     /// An agent lives below it.
     LiveAgentBelow,
     /// systemd manages it as a unit of its own.
     OwnUnit,
-    /// Its owner went into the background on purpose.
-    Detached,
-    /// The evidence is too weak.
-    WeakEvidence,
     /// orphand was told to look only.
     Observe,
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Evidence, Guard, RunReport, ServerView};
+use super::{AgentView, Doubt, Evidence, Guard, RunReport, ServerView};
 
 /// Agents, their servers, and servers without an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,12 +39,15 @@ pub struct ServerReport {
     pub server: ServerView,
     /// What speaks for an orphan.
     pub evidence: Vec<Evidence>,
+    /// What keeps it from being one.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
     /// What forbids to end it.
     pub guards: Vec<Guard>,
     /// Proportional memory in bytes, where it was asked for or the server is an orphan.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
-    /// The verdict: `live`, `suspect`, `orphan`, `spared`, `terminating`.
+    /// The verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
     pub state: String,
 }
 
@@ -52,6 +55,11 @@ impl ServerReport {
     /// Whether it is an orphan, one that stays because of a guard included.
     pub fn is_orphan(&self) -> bool {
         matches!(self.state.as_str(), "orphan" | "spared" | "terminating")
+    }
+
+    /// Whether its owner is gone and it is not proven that nobody uses it.
+    pub fn is_unproven(&self) -> bool {
+        self.state == "unproven"
     }
 
     /// Its resident memory in bytes; 0 where it was not measured.

@@ -122,6 +122,13 @@ impl Rules {
         if matches!(behind, Role::Other { .. }) { role } else { behind }
     }
 
+    /// Whether `image` is a shell, or what a shell interprets, or a launcher: it is there to run another program on its own
+    /// standard streams.
+    pub fn only_launches(&self, image: &Image) -> bool {
+        let interpreter = text::base(text::without_deleted(&image.exe));
+        trades::lists(trades::SHELLS, interpreter) || matches!(self.role(image), Role::Launcher | Role::Shell)
+    }
+
     /// The agent that a rule says is the main process of this unit.
     pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
         self.book.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)

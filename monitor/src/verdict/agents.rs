@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::{Account, left::Left};
 use crate::{
     lineage::{AgentKey, Origin, ServerKey},
-    model::{BootTime, ProcessId, RunKey, UnitFacts},
+    model::{BootTime, CopyFacts, ProcessId, RunKey, UnitFacts},
 };
 
 /// An agent, alive or remembered because servers of it are alive.
@@ -45,6 +45,8 @@ pub struct Agent {
     pub exited: Option<BootTime>,
     /// Whether a signal ended it: then copies of it that are left are workers, not heirs.
     pub killed: bool,
+    /// Forked copies of it that were there when it ended, and what they had done until then.
+    pub copies: Vec<CopyFacts>,
     /// Whether a configuration that was read later exempts it: nothing that it leaves is ended.
     pub exempt: bool,
     /// Its servers that are alive.
@@ -111,6 +113,7 @@ impl Agents {
             left: Left::default(),
             exited: None,
             killed: false,
+            copies: Vec::new(),
             exempt: false,
             servers: BTreeSet::new(),
         };

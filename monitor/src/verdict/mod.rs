@@ -5,15 +5,21 @@
 mod agents;
 mod guards;
 mod left;
+mod look;
+mod membership;
 mod owner;
+mod proof;
 mod runs;
 mod servers;
 mod view;
+mod wires;
 
 pub use agents::{Agent, Agents, Newcomer};
-pub use guards::{Finding, Looks, examine};
 pub use left::{Left, LeftStage};
+pub use look::{Look, Makers};
+pub use membership::{Members, members};
 pub use owner::{Claim, Ownership, program_name, trace};
+pub use proof::{Finding, examine};
 pub use runs::{Account, Runs, TopMost};
 pub use servers::{Case, Server, Servers, Stage, State};
 pub use view::{agent_as_server, agent_view, process_view, server_view};

@@ -1,29 +1,37 @@
 //! Who owns a server: found once, at its birth, from history and the wire.
 //!
-//! The processes that share the server's standard input are its launch chain. The first creator with
-//! another standard input made the wire: it talks to the server, it is the owner.
+//! Whoever made the wire talks to the server and is its owner. The records tell who that was ([`Maker`]), dead or alive; where
+//! they do not, the processes that share the server's standard input are its launch chain, and the first creator with another
+//! standard input made the wire. A shell that made the wire is its maker, whoever is above the shell: a shell's job is nobody's
+//! server. An agent that is dead made nothing since.
+
+use std::sync::Arc;
 
 use super::Agents;
 use crate::{
-    lineage::{AgentKey, Graph, Node, ServerKey},
+    lineage::{AgentKey, Graph, Maker, Node, ServerKey},
     model::{Image, ProcessId},
     recognise::{Role, Rules},
 };
 
 /// Whose a server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It is part of a server that was there before: a bridge, or a deeper link of a launch chain.
+    /// It is part of a server that was there before: a deeper link of its launch chain.
     Joins(ServerKey),
-    /// This agent's.
+    /// A process of that server made the wire: a bridge, and what it talks to is part of it.
+    Inside(ServerKey, ProcessId),
+    /// This agent's, which may have exited since it made the wire.
     Agent(AgentKey),
     /// This process made the wire, and no rule knows it: it becomes an agent.
     Implied(ProcessId),
+    /// Such a process that has exited already.
+    Gone(Arc<Maker>),
     /// It cannot be told before it is known what this process runs.
     Ask(ProcessId),
     /// Not known: it was adopted by init or by a service manager before it became what it is, or that started it.
     Adopted,
-    /// Nobody's: started on a terminal, by a service manager, inside a multiplexer.
+    /// Nobody's: a shell's job, started on a terminal, by a service manager, inside a multiplexer.
     Nobody,
 }
 
@@ -36,59 +44,128 @@ pub struct Ownership {
     pub wrappers: Vec<ProcessId>,
 }
 
+/// All that the search looks at.
+#[derive(Clone, Copy, Debug)]
+struct Search<'a> {
+    graph: &'a Graph,
+    rules: &'a Rules,
+    agents: &'a Agents,
+    /// The process that was recognised.
+    server: &'a Node,
+}
+
 /// Finds the owner of the server that `process` is.
 pub fn trace(graph: &Graph, rules: &Rules, agents: &Agents, process: &Node) -> Ownership {
-    let mut wrappers = Vec::new();
-    let claim = climb(graph, rules, agents, process, &mut wrappers);
+    let search = Search { graph, rules, agents, server: process };
+    let (wrappers, joined) = search.chain();
+    let claim = match (joined, &process.makers[0]) {
+        (Some(key), _) => Claim::Joins(key),
+        (None, Some(maker)) => search.made_by(maker),
+        (None, None) => search.climb(&wrappers),
+    };
     Ownership { claim, wrappers }
 }
 
-fn climb(
-    graph: &Graph,
-    rules: &Rules,
-    agents: &Agents,
-    process: &Node,
-    wrappers: &mut Vec<ProcessId>,
-) -> Claim {
-    let mut chain = true;
-    for node in graph.ancestors(process.id) {
+impl Search<'_> {
+    /// The launchers and shells around the server that share its wire, nearest first; and the server whose launch chain that is.
+    fn chain(&self) -> (Vec<ProcessId>, Option<ServerKey>) {
+        let mut wrappers = Vec::new();
+        for node in self.graph.ancestors(self.server.id) {
+            let launches = node
+                .image
+                .as_ref()
+                .is_some_and(|image| matches!(self.rules.role(image), Role::Launcher | Role::Shell));
+            if !launches || node.protected || node.stdin != self.server.stdin {
+                break;
+            }
+            // One launch chain on one wire is one server.
+            if let Some(key) = node.wraps.or(node.server) {
+                return (wrappers, Some(key));
+            }
+            wrappers.push(node.id);
+        }
+        (wrappers, None)
+    }
+
+    /// The records tell who made the wire.
+    fn made_by(&self, maker: &Arc<Maker>) -> Claim {
+        if let Some(node) = self.graph.get(maker.process) {
+            return self.belongs_to(node, &maker.image);
+        }
+        // It has ended. A dead agent owns what it made itself, not what is started below it later.
+        if let Some(key) = self.agent_of(maker) {
+            return Claim::Agent(key);
+        }
+        match self.rules.role(&maker.image) {
+            Role::Steward => Claim::Adopted,
+            Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => Claim::Nobody,
+            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } if self.server.protected => Claim::Nobody,
+            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } => {
+                if self.server.stdout.is_wire() { Claim::Gone(Arc::clone(maker)) } else { Claim::Nobody }
+            }
+        }
+    }
+
+    /// The agent that ran as `maker`, or as what `maker` is a copy of.
+    fn agent_of(&self, maker: &Maker) -> Option<AgentKey> {
+        let key = self.server.agent?;
+        let agent = self.agents.get(key)?;
+        (agent.origin == maker.origin || agent.main == maker.process).then_some(key)
+    }
+
+    /// The wire was made by this living process, which ran `image` then.
+    fn belongs_to(&self, node: &Node, image: &Image) -> Claim {
         if node.protected {
             return Claim::Nobody;
         }
         if node.id.pid == 1 {
             return Claim::Adopted;
         }
-        if let Some(server) = node.server {
-            return Claim::Joins(server);
-        }
-        if let Some(agent) = runs_agent(node, agents) {
+        if let Some(agent) = runs_agent(node, self.agents) {
             return Claim::Agent(agent);
         }
-        let Some(image) = &node.image else { return Claim::Ask(node.id) };
-        let shares = node.stdin == process.stdin;
-        match rules.role(image) {
+        match self.rules.role(image) {
             Role::Steward => return Claim::Adopted,
-            Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
-            Role::Launcher | Role::Shell => {
-                chain &= shares;
-                if let (true, Some(server)) = (chain, node.wraps) {
-                    // One launch chain on one wire is one server.
-                    return Claim::Joins(server);
-                }
-                if chain {
-                    wrappers.push(node.id);
-                }
-            }
-            // Some unknown wrapper: it hands its own standard input down, so it is not who talks.
-            Role::Other { .. } | Role::Server { .. } | Role::Agent { .. } if shares => chain = false,
-            Role::Other { .. } | Role::Server { .. } | Role::Agent { .. } => {
-                return if process.stdout.is_wire() { Claim::Implied(node.id) } else { Claim::Nobody };
-            }
+            Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
+            Role::Server { .. } | Role::Agent { .. } | Role::Other { .. } => {}
+        }
+        match node.server {
+            Some(server) => Claim::Inside(server, node.id),
+            None if self.server.stdout.is_wire() => Claim::Implied(node.id),
+            None => Claim::Nobody,
         }
     }
-    // The creators that are left are not tracked, or dead: an agent that was killed while this process was on
-    // its way to its exec is the owner still.
-    process.agent.filter(|a| agents.get(*a).is_some()).map_or(Claim::Nobody, Claim::Agent)
+
+    /// No record tells who made the wire: the nearest creator with another standard input did.
+    fn climb(&self, wrappers: &[ProcessId]) -> Claim {
+        for node in self.graph.ancestors(self.server.id) {
+            if node.protected {
+                return Claim::Nobody;
+            }
+            if node.id.pid == 1 {
+                return Claim::Adopted;
+            }
+            if let Some(agent) = runs_agent(node, self.agents) {
+                return Claim::Agent(agent);
+            }
+            let Some(image) = &node.image else { return Claim::Ask(node.id) };
+            if node.stdin == self.server.stdin && !matches!(self.rules.role(image), Role::Steward) {
+                // It hands its own standard input down, so it is not who talks.
+                if let Some(server) = node.server {
+                    return Claim::Joins(server);
+                }
+                continue;
+            }
+            return self.belongs_to(node, image);
+        }
+        // The creators that are left are not tracked, or dead: an agent that was killed while this process was on
+        // its way to its exec is the owner still.
+        let made = |key: &AgentKey| {
+            let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
+            self.agents.get(*key).is_some_and(|a| a.is_alive() || (top.witnessed && top.creator == Some(a.main)))
+        };
+        self.server.agent.filter(made).map_or(Claim::Nobody, Claim::Agent)
+    }
 }
 
 /// The living agent that this process is, or is a copy of.

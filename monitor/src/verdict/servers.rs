@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Account;
 use crate::{
     lineage::{AgentKey, ServerKey},
-    model::{BootTime, Evidence, Guard, ProcessId, ServerView, Signal, Stdio},
+    model::{BootTime, Doubt, Evidence, Guard, ProcessId, ProcessView, ServerView, Signal, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server proper and its descendants.
@@ -22,8 +22,14 @@ pub struct Server {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its standard input when it was born.
-    pub wire: Stdio,
+    /// Its standard input when it was born: the wire on which it is talked to.
+    pub stdin: Stdio,
+    /// Its standard output when it was born: the wire on which it answers.
+    pub stdout: Stdio,
+    /// The process that made the first; absent where nobody witnessed it.
+    pub maker: Option<ProcessId>,
+    /// Whether another program made the second.
+    pub made_apart: bool,
     /// Who owns it.
     pub owner: Option<AgentKey>,
     /// The run it is accounted to.
@@ -34,6 +40,10 @@ pub struct Server {
     pub recognised: BTreeSet<ProcessId>,
     /// Shells and launchers around it, nearest first.
     pub wrappers: Vec<ProcessId>,
+    /// Processes that were the server proper or of its launch chain, and have ended: what they made is tied to it still.
+    pub ended: BTreeSet<ProcessId>,
+    /// What it started and let go, bounded: told when it has ended.
+    pub let_go: Vec<ProcessView>,
     /// Resident memory when last measured, in bytes.
     pub rss_bytes: Option<u64>,
     /// It as last shown with all its processes: what is told when it has ended.
@@ -50,6 +60,8 @@ pub struct Server {
     pub asked: bool,
     /// Whether a configuration that was read later does not take it for a server any more: it is not ended.
     pub disowned: bool,
+    /// Whether the server proper and its launch chain have ended by themselves: what is left of it was only started by it.
+    pub proper_ended: bool,
     /// Looks in a row that could not see everything.
     pub blind_looks: u32,
     /// How far its case has come.
@@ -70,6 +82,8 @@ pub enum State {
         /// When the grace ends.
         deadline: BootTime,
     },
+    /// Its owner is gone, and it is not proven that nobody can use it. The case of an orphan in the making: nothing is done.
+    Unproven(Box<Case>),
     /// It is an orphan.
     Orphan(Box<Case>),
 }
@@ -81,8 +95,12 @@ pub struct Case {
     pub since: BootTime,
     /// What speaks for it.
     pub evidence: Vec<Evidence>,
+    /// What keeps it from being proven.
+    pub doubts: Vec<Doubt>,
     /// What forbids to end it.
     pub guards: Vec<Guard>,
+    /// The sessions of the server proper and its launch chain when its end began.
+    pub sessions: BTreeSet<u32>,
     /// How far ending it has come.
     pub stage: Stage,
     /// How often it was looked at in vain, for the next look's delay.
@@ -131,9 +149,31 @@ impl Server {
         }
     }
 
+    /// What was found out about it, if it was judged: an orphan, or unproven.
+    pub fn judged(&self) -> Option<&Case> {
+        match &self.state {
+            State::Orphan(case) | State::Unproven(case) => Some(case),
+            State::Live | State::Suspect { .. } => None,
+        }
+    }
+
+    /// Whether it is unproven.
+    pub const fn is_unproven(&self) -> bool {
+        matches!(self.state, State::Unproven(_))
+    }
+
+    /// Since when its owner is gone.
+    pub fn suspected_since(&self) -> Option<BootTime> {
+        match &self.state {
+            State::Live => None,
+            State::Suspect { since, .. } => Some(*since),
+            State::Orphan(case) | State::Unproven(case) => Some(case.since),
+        }
+    }
+
     /// The signal that was needed, if any was sent.
     pub fn strongest_signal(&self) -> Option<Signal> {
-        self.case().and_then(|c| c.signalled.values().max().copied())
+        self.judged().and_then(|c| c.signalled.values().max().copied())
     }
 
     /// Whether the process is the server's or one of its wrappers.

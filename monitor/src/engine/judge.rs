@@ -1,0 +1,386 @@
+//! Judging: a look at the host, and what follows from it for a server whose owner is gone.
+//!
+//! Suspect -> (grace) -> look -> orphan, unproven, or cleared. An unproven one is looked at again and becomes an orphan when its
+//! last doubt has gone; a doubt or a guard at any later look stops what was begun.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{Engine, Purpose, ends::millis};
+use crate::{
+    lineage::ServerKey,
+    model::{
+        About, BootTime, Class, Doubt, Fact, Guard, Holder, Mode, Notice, ProcessId, ServerFacts, Subject,
+    },
+    verdict::{
+        Case, Finding, Look, Makers, Members, Server, Stage, State, agent_view, examine, members, process_view,
+        server_view,
+    },
+};
+
+/// How long after a look that failed, or that was not answered, the next one is due.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// After so many looks that could not see everything the next ones are further apart.
+const BLIND_LOOKS: u32 = 5;
+/// The first delay of looks at a spared orphan; it doubles up to [`STAYS_MOST`].
+const SPARED_FIRST: Duration = Duration::from_secs(30);
+/// The same for what is unproven: a doubt may go at any moment.
+const UNPROVEN_FIRST: Duration = Duration::from_secs(5);
+const STAYS_MOST: Duration = Duration::from_secs(600);
+/// Until the files of an owner that has just ended are closed.
+const CLOSING: Duration = Duration::from_millis(100);
+/// Processes that a server let go of which it keeps a view.
+const LET_GO_MAX: usize = 16;
+
+impl Engine {
+    /// Asks what the host says about a server.
+    pub(super) fn look(&mut self, now: BootTime, key: ServerKey) {
+        let Some(server) = self.servers.get(key) else { return };
+        let owner = server.owner.and_then(|owner| self.agents.get(owner));
+        let siblings = owner.iter().flat_map(|owner| &owner.servers).filter(|other| **other != key);
+        let siblings = siblings.filter_map(|other| self.servers.get(*other));
+        let subject = Subject {
+            processes: server.processes.iter().chain(&server.wrappers).copied().collect(),
+            stdin: server.stdin,
+            stdout: server.stdout,
+            copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
+            siblings: siblings.flat_map(|other| &other.processes).copied().collect(),
+        };
+        self.servers.set_timer(key, Some(now + LOOK_AGAIN));
+        self.ask(About::Server(subject), Purpose::Look { server: key });
+    }
+
+    /// The wires of all servers whose owner is gone: one pass over the descriptors of the host serves them all.
+    pub fn judged_wires(&self) -> Vec<crate::model::Stdio> {
+        let judged = |server: &&Server| !matches!(server.state, State::Live) || server.found;
+        let keys = self.servers.keys();
+        let servers = keys.iter().filter_map(|key| self.servers.get(*key)).filter(judged);
+        servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
+    }
+
+    /// The host answered.
+    pub(super) fn looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
+        let Some(server) = self.servers.get(key) else { return };
+        if self.doubtful || facts.blind.is_some() {
+            self.look_later(now, key, facts.blind.is_some());
+            return;
+        }
+        if server.asked && self.asked_and_refused(now, key, facts) {
+            return;
+        }
+        let Some(finding) = self.examine(key, facts) else { return };
+        if self.let_go_of(now, key, &finding.members) {
+            return;
+        }
+        let Some(server) = self.servers.get(key) else { return };
+        let is_suspect = match server.state {
+            State::Live if server.found => return self.found_looked(now, key, facts),
+            State::Live => return,
+            // The server proper ended early: the look was about what it left.
+            State::Suspect { deadline, .. } if now < deadline && !server.asked => {
+                self.servers.set_timer(key, Some(deadline));
+                return;
+            }
+            State::Suspect { .. } => true,
+            State::Unproven(_) | State::Orphan(_) => false,
+        };
+        let asked = server.asked;
+        if let Some(host) = finding.host.filter(|_| !asked) {
+            self.owner_found(now, key, &host);
+            return;
+        }
+        if finding.too_early && !asked {
+            self.servers.set_timer(key, Some(now + CLOSING));
+            return;
+        }
+        self.weigh(key, facts);
+        let Some(finding) = self.examine(key, facts) else { return };
+        if !finding.doubts.is_empty() && !asked {
+            self.unproven(now, key, facts, finding);
+        } else if is_suspect || self.servers.get(key).is_some_and(Server::is_unproven) {
+            self.declare(now, key, facts, finding);
+        } else {
+            self.go_on(now, key, finding);
+        }
+    }
+
+    /// A look that could not see everything says nothing.
+    fn look_later(&mut self, now: BootTime, key: ServerKey, blind: bool) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let delay = if server.blind_looks < BLIND_LOOKS { LOOK_AGAIN } else { SPARED_FIRST };
+        server.blind_looks += u32::from(blind);
+        self.servers.set_timer(key, Some(now + delay));
+    }
+
+    /// What the facts mean for a server.
+    pub(super) fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
+        Some(examine(&self.all_of(key, facts)?))
+    }
+
+    fn all_of<'a>(&'a self, key: ServerKey, facts: &'a ServerFacts) -> Option<Look<'a>> {
+        Some(Look {
+            graph: &self.graph,
+            rules: &self.settings.rules,
+            agents: &self.agents,
+            makers: self,
+            server: self.servers.get(key)?,
+            facts,
+            other_uids: self.settings.other_uids,
+            observe: self.settings.mode == Mode::Observe,
+        })
+    }
+
+    /// What a server whose proper ended by itself had only started is not part of it. Whether that was all that was left.
+    fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
+        if self.servers.get(key).is_some_and(|server| server.proper_ended) {
+            self.release(key, &members.let_go);
+            self.end_if_done(now, key);
+        }
+        self.servers.get(key).is_none()
+    }
+
+    /// These processes are no part of the server any more; what they create from now on is not either.
+    fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
+        for process in let_go {
+            let Some(node) = self.graph.get_mut(*process).filter(|node| node.server == Some(key)) else { continue };
+            node.server = None;
+            let view = process_view(node);
+            let Some(server) = self.servers.get_mut(key) else { return };
+            server.processes.remove(process);
+            server.recognised.remove(process);
+            if server.let_go.len() < LET_GO_MAX {
+                server.let_go.push(view);
+            }
+        }
+    }
+
+    /// What a judged server that stays holds now.
+    fn weigh(&mut self, key: ServerKey, facts: &ServerFacts) {
+        if let Some(server) = self.servers.get_mut(key).filter(|s| s.judged().is_some()) {
+            server.rss_bytes = Some(facts.processes.iter().map(|p| p.rss_bytes).sum());
+            self.alarms.stir();
+        }
+    }
+
+    /// The owner is gone, and somebody may use the server all the same.
+    fn unproven(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, finding: Finding) {
+        let Finding { evidence, doubts, .. } = finding;
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(since) = server.suspected_since() else { return };
+        let rss_bytes = facts.processes.iter().map(|p| p.rss_bytes).sum();
+        let before = std::mem::replace(&mut server.state, State::Live);
+        let (mut case, was_unproven) = match before {
+            State::Unproven(case) => (case, true),
+            State::Orphan(case) => (case, false),
+            State::Live | State::Suspect { .. } => (Box::new(Case::since(since)), false),
+        };
+        let news = !was_unproven || case.doubts != doubts;
+        (case.evidence, case.doubts, case.rss_bytes) = (evidence.clone(), doubts.clone(), rss_bytes);
+        case.guards.clear();
+        case.stage = Stage::Spared;
+        case.looks = if news { 0 } else { case.looks.saturating_add(1) };
+        let delay = UNPROVEN_FIRST.saturating_mul(1 << case.looks.min(10)).min(STAYS_MOST);
+        server.state = State::Unproven(case);
+        server.rss_bytes = Some(rss_bytes);
+        let view = server_view(server, &self.graph);
+        server.last_view = Some(view.clone());
+        let id = server.id;
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        self.servers.set_timer(key, Some(now + delay));
+        if !news {
+            return;
+        }
+        self.remember_server(now, key);
+        let fact = Fact::Unproven { server: id, evidence: evidence.clone(), doubts: doubts.clone(), rss_bytes };
+        self.persist(now, fact);
+        let after_ms = millis(now, since);
+        self.emit(now, Notice::OrphanUnproven { server: view, owner, evidence, doubts, rss_bytes, after_ms });
+    }
+
+    /// A suspect, or one that was unproven, is an orphan.
+    fn declare(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, finding: Finding) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(since) = server.suspected_since() else { return };
+        let due = match server.state {
+            State::Suspect { deadline, .. } => deadline,
+            // From here on it was known: the last doubt has just gone.
+            _ => now,
+        };
+        let rss_bytes = facts.processes.iter().map(|p| p.rss_bytes).sum();
+        let known_pss: Vec<u64> = facts.processes.iter().filter_map(|p| p.pss_bytes).collect();
+        let pss_bytes = (!known_pss.is_empty()).then(|| known_pss.iter().sum());
+        server.rss_bytes = Some(rss_bytes);
+        let view = server_view(server, &self.graph);
+        server.last_view = Some(view.clone());
+        let Finding { evidence, guards, members, .. } = finding;
+        let before = std::mem::replace(&mut server.state, State::Live);
+        let mut case = match before {
+            State::Unproven(case) | State::Orphan(case) => case,
+            State::Live | State::Suspect { .. } => Box::new(Case::since(since)),
+        };
+        (case.evidence, case.guards) = (evidence.clone(), guards.clone());
+        (case.rss_bytes, case.pss_bytes) = (rss_bytes, pss_bytes);
+        case.doubts.clear();
+        case.looks = 0;
+        server.state = State::Orphan(case);
+        let (id, recovered, asked) = (server.id, server.recovered, server.asked);
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        self.remember_server(now, key);
+        if asked && owner.as_ref().is_none_or(|o| o.alive) {
+            // Ended because a person wants it, not because it is an orphan.
+            self.begin(now, key, &members);
+            return;
+        }
+        let fact = Fact::Orphan {
+            server: id,
+            evidence: evidence.clone(),
+            guards: guards.clone(),
+            rss_bytes,
+            pss_bytes,
+        };
+        self.persist(now, fact);
+        let notice = Notice::OrphanDetected {
+            class: Class::Server,
+            recovered,
+            server: view,
+            owner,
+            evidence,
+            guards: guards.clone(),
+            rss_bytes,
+            pss_bytes,
+            after_ms: millis(now, since),
+            latency_ms: now.since(due).as_secs_f64() * 1e3,
+        };
+        self.emit(now, notice);
+        if guards.is_empty() {
+            self.begin(now, key, &members);
+        } else {
+            self.spare(now, key, guards, true);
+        }
+    }
+
+    /// Another look at an orphan.
+    fn go_on(&mut self, now: BootTime, key: ServerKey, finding: Finding) {
+        let Some(case) = self.servers.get(key).and_then(|s| s.case()) else { return };
+        let Finding { guards, members, .. } = finding;
+        if !guards.is_empty() {
+            let changed = case.guards != guards;
+            self.spare(now, key, guards, changed);
+            return;
+        }
+        match case.stage {
+            Stage::Spared => self.begin(now, key, &members),
+            Stage::Leaf => {
+                self.release(key, &members.let_go);
+                self.terminate_rest(now, key);
+            }
+            Stage::Rest => {
+                self.release(key, &members.let_go);
+                self.begin_kill(now, key);
+            }
+            Stage::Kill | Stage::Failed => {}
+        }
+        self.end_if_done(now, key);
+    }
+
+    fn spare(&mut self, now: BootTime, key: ServerKey, guards: Vec<Guard>, tell: bool) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let view = server_view(server, &self.graph);
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let Some(case) = server.case_mut() else { return };
+        case.guards.clone_from(&guards);
+        case.stage = Stage::Spared;
+        case.looks = if tell { 0 } else { case.looks.saturating_add(1) };
+        let delay = SPARED_FIRST.saturating_mul(1 << case.looks.min(10)).min(STAYS_MOST);
+        self.servers.set_timer(key, Some(now + delay));
+        if tell {
+            self.emit(now, Notice::OrphanSpared { class: Class::Server, server: view, owner, guards });
+        }
+    }
+
+    /// A guard or a doubt may have gone with the process that ended: what stays because of one is looked at again at once.
+    /// Observation goes with nobody.
+    pub(super) fn look_again_at_what_stays(&mut self, now: BootTime) {
+        for key in self.servers.keys() {
+            let Some(server) = self.servers.get(key) else { continue };
+            let may_change = match &server.state {
+                State::Unproven(_) => true,
+                State::Orphan(case) => {
+                    case.stage == Stage::Spared && case.guards.iter().any(|g| *g != Guard::Observe)
+                }
+                State::Live | State::Suspect { .. } => false,
+            };
+            if may_change {
+                self.servers.set_timer(key, Some(now));
+            }
+        }
+    }
+
+    /// The server proper first: what is not part of the server stays.
+    fn begin(&mut self, now: BootTime, key: ServerKey, members: &Members) {
+        self.release(key, &members.let_go);
+        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+            case.sessions.clone_from(&members.sessions);
+        }
+        self.begin_to_end(now, key);
+    }
+
+    /// A living host was found for a suspect, a judged server or one that was there before us.
+    fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
+        let since = self.servers.get(key).and_then(Server::suspected_since).unwrap_or(now);
+        self.adopt_host(now, key, host);
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.state = State::Live;
+        let id = server.id;
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let view = server_view(server, &self.graph);
+        self.servers.set_timer(key, None);
+        self.persist(now, Fact::Cleared { server: id });
+        let notice = Notice::OrphanCleared {
+            server: view,
+            after_ms: millis(now, since),
+            reason: "owner_found".to_owned(),
+            owner,
+            let_go: Vec::new(),
+        };
+        self.emit(now, notice);
+    }
+}
+
+impl Makers for Engine {
+    fn made_a_server(&self, process: ProcessId) -> bool {
+        let made = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.maker == Some(process));
+        self.servers.keys().iter().any(made)
+    }
+
+    fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool {
+        let Some(node) = self.graph.get(process) else { return false };
+        let Some(other) = node.server.and_then(|key| self.servers.get(key)) else { return false };
+        other.id != server.id
+            && other.owner.is_some()
+            && other.owner == server.owner
+            && (other.recognised.contains(&process) || node.stdin == other.stdin)
+    }
+}
+
+impl Case {
+    /// Of a server whose owner is gone since then.
+    const fn since(since: BootTime) -> Self {
+        Self {
+            since,
+            evidence: Vec::new(),
+            doubts: Vec::new(),
+            guards: Vec::new(),
+            sessions: BTreeSet::new(),
+            stage: Stage::Spared,
+            looks: 0,
+            rss_bytes: 0,
+            pss_bytes: None,
+            first_signal: None,
+            signalled: BTreeMap::new(),
+            refused: BTreeSet::new(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The proof standard: what may be ended without a person's word.
+//!
+//! The one place where "orphan" is concluded. Each condition is a function of its own; whatever keeps one from being proven is a
+//! doubt, and with a doubt nothing is ended. An orphan that is proven may stay all the same, because of a guard.
+
+use super::{
+    Agent,
+    guards::guards,
+    look::Look,
+    membership::{Members, members},
+    wires::{host, hung_up, owner_is_leaving, somebody_listens, somebody_talks},
+};
+use crate::model::{Doubt, Evidence, Guard, Holder, UnitFacts};
+
+/// What an examination found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// What belongs to the server.
+    pub members: Members,
+    /// A living process that the server works for: it is no orphan.
+    pub host: Option<Holder>,
+    /// The dead owner's files are still being closed: look again in a moment.
+    pub too_early: bool,
+    /// What speaks for "orphan".
+    pub evidence: Vec<Evidence>,
+    /// What keeps that from being proven.
+    pub doubts: Vec<Doubt>,
+    /// What forbids to end it.
+    pub guards: Vec<Guard>,
+}
+
+/// Examines a server whose owner is gone.
+pub fn examine(look: &Look<'_>) -> Finding {
+    let members = members(look);
+    let host = host(look, &members).cloned();
+    let mut doubts: Vec<Doubt> = [
+        owner_is_unknown(look, &members),
+        somebody_talks(look, &members),
+        somebody_listens(look, &members),
+        somebody_is_connected(look, &members),
+        somebody_traces(look, &members),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    doubts.sort_unstable();
+    doubts.dedup();
+    Finding {
+        host,
+        too_early: owner_is_leaving(look),
+        evidence: evidence(look, &members),
+        doubts,
+        guards: guards(look, &members),
+        members,
+    }
+}
+
+/// Conditions 1 and 3, a server with an owner that is gone: whether it is not known who made its wires, or that those are gone.
+/// Without a known owner, a unit that has gone on without the server tells, or both wires hung up below a service manager: nobody
+/// can use such a one, whoever made it.
+fn owner_is_unknown(look: &Look<'_>, members: &Members) -> Option<Doubt> {
+    let left_behind = look.facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
+    let nobody_can_use_it = hung_up(look, members);
+    let known = match look.owner() {
+        // Ended before anybody could ask what it was: neither program nor user is known.
+        Some(owner) if owner.name.is_empty() => left_behind || nobody_can_use_it,
+        // A wire that another program made is another program's.
+        Some(_) if look.server.made_apart => nobody_can_use_it,
+        Some(_) => true,
+        None => left_behind || (nobody_can_use_it && look.server.adopted && !listens(look, members)),
+    };
+    (!known).then_some(Doubt::OwnerUnknown)
+}
+
+/// Condition 5: a client is connected to a socket of the server, or was a moment ago.
+fn somebody_is_connected(look: &Look<'_>, members: &Members) -> Option<Doubt> {
+    let served = members.all().filter_map(|process| look.process(process)).any(|facts| {
+        facts.sockets.clients || facts.sockets.inside.iter().any(|client| !members.contains(*client))
+    });
+    served.then_some(Doubt::Clients)
+}
+
+/// Condition 5: somebody looks at the server with a debugger.
+fn somebody_traces(look: &Look<'_>, members: &Members) -> Option<Doubt> {
+    let traced = members.all().filter_map(|process| look.process(process)).any(|facts| facts.traced);
+    traced.then_some(Doubt::Traced)
+}
+
+fn listens(look: &Look<'_>, members: &Members) -> bool {
+    members.all().filter_map(|process| look.process(process)).any(|facts| facts.sockets.listens)
+}
+
+fn evidence(look: &Look<'_>, members: &Members) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    match look.server.owner.map(|_| look.owner()) {
+        // The owner of a server that a person asks to end may live.
+        Some(owner) if owner.is_some_and(Agent::is_alive) => {}
+        Some(_) => evidence.push(Evidence::OwnerExited),
+        None => evidence.push(Evidence::NoOwner),
+    }
+    if somebody_holds_nothing(look, members) {
+        evidence.push(Evidence::StdinHangup);
+    }
+    if let Some(unit) = &look.facts.unit {
+        if unit.is_stale() {
+            evidence.push(Evidence::StaleInvocation);
+        }
+        if unit.is_stopped() {
+            evidence.push(Evidence::UnitStopped);
+        }
+    }
+    evidence
+}
+
+/// Whether the other end of standard input is open nowhere outside of the server.
+fn somebody_holds_nothing(look: &Look<'_>, members: &Members) -> bool {
+    use crate::model::WireState;
+    match &look.facts.stdin {
+        WireState::HungUp => true,
+        WireState::Unknown => false,
+        WireState::Held { holders, unseen } => {
+            !unseen && holders.iter().all(|holder| members.contains(holder.process))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Who holds the other ends of a server's wires: whether anybody can talk to it, and whether anybody listens to it.
+//!
+//! Every holder outside of the server may be who uses it, whatever its age. Only two are accidents, each proven: another server
+//! of the same dead owner, which inherited a descriptor, and a forked copy of the killed owner that does nothing.
+
+use super::{Agent, look::Look, membership::Members};
+use crate::{
+    lineage::Node,
+    model::{Doubt, Holder, WireState},
+    recognise::Role,
+};
+
+/// Whether nobody can talk to the server: what keeps that from being proven.
+pub fn somebody_talks(look: &Look<'_>, members: &Members) -> Option<Doubt> {
+    doubt(look, members, &look.facts.stdin, Doubt::WireHeld)
+}
+
+/// Whether nobody listens to the server, likewise.
+pub fn somebody_listens(look: &Look<'_>, members: &Members) -> Option<Doubt> {
+    doubt(look, members, &look.facts.stdout, Doubt::StdoutRead)
+}
+
+fn doubt(look: &Look<'_>, members: &Members, wire: &WireState, held: Doubt) -> Option<Doubt> {
+    match wire {
+        WireState::HungUp => None,
+        WireState::Unknown => Some(Doubt::WireUnknown),
+        WireState::Held { holders, unseen } => {
+            let used = holders.iter().any(|holder| !is_harmless(look, members, holder));
+            (used || *unseen).then_some(held)
+        }
+    }
+}
+
+/// Whether nobody at all holds the other end of either wire, but the server itself.
+pub fn hung_up(look: &Look<'_>, members: &Members) -> bool {
+    [&look.facts.stdin, &look.facts.stdout].into_iter().all(|wire| match wire {
+        WireState::HungUp => true,
+        WireState::Unknown => false,
+        WireState::Held { holders, unseen } => {
+            !unseen && holders.iter().all(|holder| members.contains(holder.process))
+        }
+    })
+}
+
+/// Whether the owner, which has exited, was about to let go of a wire at the moment of the look.
+pub fn owner_is_leaving(look: &Look<'_>) -> bool {
+    let dead = look.owner().filter(|owner| !owner.is_alive()).map(|owner| owner.main);
+    let wires = [&look.facts.stdin, &look.facts.stdout];
+    dead.is_some_and(|dead| {
+        wires.iter().flat_map(|wire| super::look::holders(wire)).any(|holder| holder.process == dead)
+    })
+}
+
+/// The process that the server works for from now on, though its owner has exited: it can talk to the server, it was there before
+/// the server or is an agent in its own right, and it is none of those that only hand a wire on.
+pub fn host<'a>(look: &Look<'a>, members: &Members) -> Option<&'a Holder> {
+    let talkers = super::look::holders(&look.facts.stdin);
+    talkers.iter().find(|holder| !is_harmless(look, members, holder) && is_host(look, holder))
+}
+
+fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
+    let node = look.node(holder.process);
+    if node.is_some_and(|n| n.server.or(n.wraps).is_some() || n.protected) {
+        return false;
+    }
+    let role = look.rules.role(&holder.image);
+    if matches!(
+        role,
+        Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. }
+    ) {
+        return false;
+    }
+    let heir = look.owner().zip(node).is_some_and(|(owner, node)| is_copy(owner, node));
+    let knows_what_it_does = look.agents.of(holder.process).is_some() || matches!(role, Role::Agent { .. });
+    heir || knows_what_it_does || (look.server.owner.is_some() && holder.process.start < look.server.id.start)
+}
+
+/// Whether this holder cannot be who uses the server: it is the server itself, or holds the wire by accident.
+fn is_harmless(look: &Look<'_>, members: &Members, holder: &Holder) -> bool {
+    members.contains(holder.process)
+        || is_sibling(look, holder)
+        || is_idle_copy(look, holder)
+}
+
+/// Another server of the same dead owner inherited a descriptor.
+fn is_sibling(look: &Look<'_>, holder: &Holder) -> bool {
+    if look.makers.is_of_sibling(holder.process, look.server) {
+        return true;
+    }
+    // Of servers that were there before us the owners are not known; those of one start of a unit that is over had one.
+    let ended = |unit: &Option<crate::model::UnitFacts>| unit.as_ref().is_some_and(|unit| unit.left_behind());
+    look.server.owner.is_none()
+        && ended(&look.facts.unit)
+        && ended(&holder.unit)
+        && holder.unit.as_ref().map(|u| (&u.unit, &u.invocation_id))
+            == look.facts.unit.as_ref().map(|u| (&u.unit, &u.invocation_id))
+        && look.node(holder.process).is_some_and(|node| node.server.is_some())
+}
+
+/// A forked copy of the killed owner that has no server, session, listener or connection of its own, and did nothing since the
+/// owner's end: a worker of a pool that nobody gives work to any more.
+fn is_idle_copy(look: &Look<'_>, holder: &Holder) -> bool {
+    let (Some(owner), Some(node), Some(now)) =
+        (look.owner(), look.node(holder.process), look.copy(holder.process))
+    else {
+        return false;
+    };
+    let Some(then) = owner.copies.iter().find(|copy| copy.process == holder.process) else { return false };
+    owner.killed
+        && is_copy(owner, node)
+        && now.sid == owner.sid
+        && !now.connected
+        && !then.connected
+        && now.activity.is_some()
+        && now.activity == then.activity
+        && !look.makers.made_a_server(holder.process)
+        && look.graph.children(holder.process).next().is_none()
+}
+
+/// A fork of the dead owner that never ran another program.
+fn is_copy(owner: &Agent, node: &Node) -> bool {
+    !owner.is_alive() && node.origin == owner.origin
+}
