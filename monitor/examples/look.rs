@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use monitor::{
     host::Proc,
-    model::{About, BootTime, ProcessId, Stdio},
+    model::{About, BootTime, ProcessId, Subject},
     probe::Probe,
     source::procfs::Procfs,
 };
@@ -47,7 +47,12 @@ fn main() -> anyhow::Result<()> {
         .iter()
         .map(|server| {
             let dir = proc.process(server.0.id())?;
-            Ok(About::Server { processes: vec![dir.id()], wire: dir.stdio()[0] })
+            Ok(About::Server(Subject {
+                processes: vec![dir.id()],
+                stdin: dir.stdio()[0],
+                stdout: dir.stdio()[1],
+                ..Subject::default()
+            }))
         })
         .collect::<anyhow::Result<_>>()?;
     let fds: usize =
@@ -67,7 +72,8 @@ fn main() -> anyhow::Result<()> {
         drop(server.0.stdin.take());
     }
     print("14 servers, wires hung up", || ask.iter().for_each(|about| _ = black_box(probe.answer(about))));
-    let no_wire = About::Server { processes: ids.iter().take(1).copied().collect(), wire: Stdio::Null };
+    let no_wire =
+        About::Server(Subject { processes: ids.iter().take(1).copied().collect(), ..Subject::default() });
     print("1 server without a wire", || _ = black_box(probe.answer(&no_wire)));
     Ok(())
 }

@@ -84,8 +84,8 @@ pub(super) fn facts(server: &[ProcessId], wire: Stdio) -> ServerFacts {
 
 /// Who holds the wire, or nothing if it is hung up.
 pub(super) fn holders(server: &Started, wire: Stdio) -> Option<Vec<ProcessId>> {
-    match facts(&[server.id()], wire).wire {
-        WireState::Held(holders) => Some(holders.into_iter().map(|holder| holder.process).collect()),
+    match facts(&[server.id()], wire).stdin {
+        WireState::Held { holders, .. } => Some(holders.into_iter().map(|holder| holder.process).collect()),
         WireState::HungUp => None,
         WireState::Unknown => panic!("unknown"),
     }

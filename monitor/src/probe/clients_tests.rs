@@ -25,7 +25,7 @@ fn tcp_server(address: &str) -> (Started, u16) {
 }
 
 fn serves(server: &Started) -> bool {
-    facts(&[server.id()], Stdio::Null).serves_clients
+    facts(&[server.id()], Stdio::Null).processes.iter().any(|p| p.sockets.clients)
 }
 
 /// A client that was accepted.
@@ -39,7 +39,7 @@ fn client(ip: impl Into<IpAddr>, port: u16) -> TcpStream {
 fn a_tcp_server_is_in_use_while_it_has_a_client() {
     let (server, port) = tcp_server("127.0.0.1");
     assert!(!serves(&server));
-    assert!(facts(&[server.id()], Stdio::Null).listens);
+    assert!(facts(&[server.id()], Stdio::Null).processes[0].sockets.listens);
     let client = client(Ipv4Addr::LOCALHOST, port);
     assert!(serves(&server));
     drop(client);
@@ -78,7 +78,7 @@ fn a_connection_to_elsewhere_is_no_client() {
     assert!(!serves(&server));
     assert!(serves(&other));
     // Both are of one server: a browser and its driver.
-    assert!(!facts(&[server.id(), other.id()], Stdio::Null).serves_clients);
+    assert!(!facts(&[server.id(), other.id()], Stdio::Null).processes.iter().any(|p| p.sockets.clients));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     let (server, _) =
         Started::line_of(Command::new("python3").args(["-c", UNIX]).arg(&path).stdin(Std::null()));
     assert!(!serves(&server));
-    assert!(facts(&[server.id()], Stdio::Null).listens);
+    assert!(facts(&[server.id()], Stdio::Null).processes[0].sockets.listens);
     let mut client = UnixStream::connect(&path).unwrap();
     io::Read::read_exact(&mut client, &mut [0]).unwrap();
     assert!(serves(&server));
@@ -159,7 +159,7 @@ print(pid, flush=True); time.sleep(600)",
         );
         let client = id(line.parse().unwrap());
         assert_eq!(serves(&server), with_client, "{kind}");
-        assert!(!facts(&[server.id(), client], Stdio::Null).serves_clients);
+        assert!(!facts(&[server.id(), client], Stdio::Null).processes.iter().any(|p| p.sockets.clients));
         let client = rustix::process::Pid::from_raw(client.pid.cast_signed()).unwrap();
         rustix::process::kill_process(client, rustix::process::Signal::KILL).unwrap();
     }

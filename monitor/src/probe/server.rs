@@ -40,8 +40,8 @@ impl Probe {
             return facts;
         }
         let sight = self.wire(wire, &open);
-        facts.wire = sight.state;
-        if let WireState::Held(holders) = &mut facts.wire {
+        facts.stdin = sight.state;
+        if let WireState::Held { holders, .. } = &mut facts.stdin {
             for holder in holders {
                 if !processes.contains(&holder.process) {
                     holder.unit = self.unit(holder.process);
@@ -50,7 +50,11 @@ impl Probe {
         }
         facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
         match clients::any(&self.proc, &open) {
-            Ok(found) => (facts.listens, facts.serves_clients) = (found.listens, found.served),
+            Ok(found) => {
+                for process in &mut facts.processes {
+                    (process.sockets.listens, process.sockets.clients) = (found.listens, found.served);
+                }
+            }
             Err(why) => _ = facts.blind.get_or_insert(why),
         }
         facts.blind = facts.blind.or(sight.blind);
@@ -73,6 +77,8 @@ fn look(dir: &ProcessDir) -> Result<Seen, Errno> {
             rss_bytes: memory::resident_bytes(dir).ok_or(Errno::SRCH)?,
             // Memory is news, not evidence: without it the look is complete.
             pss_bytes: dir.proportional_bytes().ok(),
+            stdio: dir.stdio(),
+            ..ProcessFacts::default()
         },
         opted_out: dir.has_environment(OPT_OUT)?,
         table: dir.fd_table()?,

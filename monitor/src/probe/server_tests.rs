@@ -2,7 +2,7 @@ use std::process::{Command, Stdio as Std};
 
 use super::*;
 use crate::{
-    model::{About, Answer, WireState},
+    model::{About, Answer, Subject, WireState},
     probe::actors::{Started, facts, our_session, ourselves},
 };
 
@@ -10,14 +10,14 @@ use crate::{
 fn the_facts_about_a_living_server() {
     let server = Started::sleeper(Std::piped());
     let found = facts(&[server.id()], server.wire());
-    let [process] = found.processes[..] else { panic!("{found:?}") };
+    let [process] = &found.processes[..] else { panic!("{found:?}") };
     assert_eq!(process.process, server.id());
     assert_eq!(process.uid, rustix::process::getuid().as_raw());
     assert_eq!(process.sid, our_session());
     assert!(process.rss_bytes > 0);
     assert!(process.pss_bytes.is_some_and(|pss| pss <= process.rss_bytes));
-    assert!(matches!(found.wire, WireState::Held(_)));
-    assert!(!found.opted_out && !found.serves_clients && !found.listens);
+    assert!(matches!(found.stdin, WireState::Held { .. }));
+    assert!(!found.opted_out && !process.sockets.clients && !process.sockets.listens);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn every_question_has_its_answer() {
         Answer::Process { process } => assert_eq!(process.unwrap().id, us),
         other => panic!("{other:?}"),
     }
-    match probe.answer(&About::Server { processes: vec![us], wire: Stdio::Null }) {
+    match probe.answer(&About::Server(Subject { processes: vec![us], ..Subject::default() })) {
         Answer::Server { facts } => assert_eq!(facts.processes.len(), 1),
         other => panic!("{other:?}"),
     }

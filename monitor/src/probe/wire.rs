@@ -19,7 +19,7 @@ use rustix::{
 use super::{Probe, holders};
 use crate::{
     host::{Fd, FdTable, ProcessDir, Target, UnixSocket, UnixSockets},
-    model::{ProcessId, Stdio, WireState},
+    model::{Holder, ProcessId, Stdio, WireState},
 };
 
 /// What was seen of a wire.
@@ -38,6 +38,11 @@ impl Sight {
     fn blind(why: impl Into<String>) -> Self {
         Self { state: WireState::Unknown, blind: Some(why.into()) }
     }
+}
+
+/// Whether these are all, nobody can tell from /proc.
+fn held(holders: Vec<Holder>) -> WireState {
+    WireState::Held { holders, unseen: true }
 }
 
 /// What one descriptor of the wire says.
@@ -68,7 +73,7 @@ impl Probe {
                     Ok(Some(Said::Held(None))) => return self.held(Stdio::Pipe(inode)),
                     Ok(Some(Said::Held(Some(path)))) => {
                         return match holders::fifo_holders(&self.proc, inode, &path) {
-                            Ok(holders) => Sight::clear(WireState::Held(holders)),
+                            Ok(holders) => Sight::clear(held(holders)),
                             Err(error) => Sight::blind(error.to_string()),
                         };
                     }
@@ -91,13 +96,13 @@ impl Probe {
         let ask = |index: &holders::Index| {
             let holders = index.holders(&self.proc, wire);
             if !holders.is_empty() {
-                return Sight::clear(WireState::Held(holders));
+                return Sight::clear(held(holders));
             }
             if let Stdio::Pipe(inode) = wire {
                 for (pid, number) in index.on(wire) {
                     match self.proc.process(pid).and_then(|dir| ask_pipe(&dir, number, inode)) {
                         Ok(Some(Said::HungUp)) => return Sight::clear(WireState::HungUp),
-                        Ok(Some(Said::Held(_))) => return Sight::clear(WireState::Held(Vec::new())),
+                        Ok(Some(Said::Held(_))) => return Sight::clear(held(Vec::new())),
                         Ok(None) | Err(_) => {}
                     }
                 }
@@ -116,7 +121,7 @@ impl Probe {
             Ok(None) if !server.iter().any(|(_, table)| table.sockets().any(|s| s == inode)) => {
                 // The server has closed it. Who else has it may have passed it on; the peer cannot be told.
                 match self.abandoned(Stdio::Socket(inode)) {
-                    Sight { state: WireState::Held(_), .. } => Sight::clear(WireState::Unknown),
+                    Sight { state: WireState::Held { .. }, .. } => Sight::clear(WireState::Unknown),
                     sight => sight,
                 }
             }
@@ -156,16 +161,16 @@ impl Probe {
     fn held(&self, end: Stdio) -> Sight {
         for age in [Age::Fresh, Age::New] {
             match self.with_index(age, |index| (index.holders(&self.proc, end), index.blind.clone())) {
-                Ok((holders, _)) if !holders.is_empty() => return Sight::clear(WireState::Held(holders)),
+                Ok((holders, _)) if !holders.is_empty() => return Sight::clear(held(holders)),
                 Err(why) => return Sight::blind(why),
                 // Nobody found: look anew; then it may be with one that could not be read.
                 Ok((_, blind)) if age == Age::New => {
-                    return Sight { state: WireState::Held(Vec::new()), blind };
+                    return Sight { state: held(Vec::new()), blind };
                 }
                 Ok(_) => {}
             }
         }
-        Sight::clear(WireState::Held(Vec::new()))
+        Sight::clear(held(Vec::new()))
     }
 
     /// Asks the index of all holders.

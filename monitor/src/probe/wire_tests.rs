@@ -41,7 +41,7 @@ fn the_oldest_holder_comes_first_and_its_image_is_told() {
     let mut server = Started::sleeper(Std::piped());
     let writer = OwnedFd::from(server.0.stdin.take().unwrap());
     let sibling = Started::new(Command::new("sleep").arg("601").stdout(writer.try_clone().unwrap()));
-    let WireState::Held(found) = facts(&[server.id()], server.wire()).wire else { panic!() };
+    let WireState::Held { holders: found, .. } = facts(&[server.id()], server.wire()).stdin else { panic!() };
     let (us, it) = (&found[0], &found[1]);
     assert_eq!((us.process, it.process), (ourselves(), sibling.id()));
     assert_eq!(it.image.argv, ["sleep", "601"]);
@@ -74,10 +74,10 @@ fn a_node_host_holds_its_servers_and_its_death_hangs_them_up() {
     let (mut host, line) = Started::line_of(Command::new("node").args(["-e", script]).stdin(Std::null()));
     let server = id(line.parse().unwrap());
     let wire = Probe::new().unwrap().proc.process(server.pid).unwrap().stdio()[0];
-    let WireState::Held(found) = facts(&[server], wire).wire else { panic!() };
+    let WireState::Held { holders: found, .. } = facts(&[server], wire).stdin else { panic!() };
     assert_eq!(found.iter().map(|h| h.process).collect::<Vec<_>>(), [host.id()]);
     host.end();
-    assert_eq!(facts(&[server], wire).wire, WireState::HungUp);
+    assert_eq!(facts(&[server], wire).stdin, WireState::HungUp);
     let sleeper = Pid::from_raw(server.pid.cast_signed()).unwrap();
     rustix::process::kill_process(sleeper, rustix::process::Signal::KILL).unwrap();
 }
@@ -137,7 +137,7 @@ fn a_fifo_with_a_name_is_asked_through_a_duplicate() {
 #[test]
 fn a_stdin_that_is_no_wire_is_unknown() {
     let server = Started::sleeper(Std::null());
-    assert_eq!(facts(&[server.id()], server.wire()).wire, WireState::Unknown);
+    assert_eq!(facts(&[server.id()], server.wire()).stdin, WireState::Unknown);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn asking_a_thousand_times_disturbs_nobody() {
     let table = [(server.id(), probe.proc.fd_table(server.0.id()).unwrap())];
     let (mut to, mut from) = (server.0.stdin.take().unwrap(), server.0.stdout.take().unwrap());
     for round in 0..1000_u32 {
-        assert!(matches!(probe.wire(wire, &table).state, WireState::Held(_)));
+        assert!(matches!(probe.wire(wire, &table).state, WireState::Held { .. }));
         to.write_all(&round.to_le_bytes()).unwrap();
         let mut back = [0; 4];
         from.read_exact(&mut back).unwrap();
@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_no_proof() {
     assert_eq!(probe.wire(Stdio::Pipe(u64::MAX), &[]), Sight::clear(WireState::Unknown));
     // It has one, and who is at its other end cannot be told.
     let why = Some("the open files of process 7 cannot be read".into());
-    assert_eq!(probe.held(Stdio::Pipe(u64::MAX)), Sight { state: WireState::Held(vec![]), blind: why });
+    assert_eq!(probe.held(Stdio::Pipe(u64::MAX)), Sight { state: held(vec![]), blind: why });
 }
 
 #[test]
@@ -180,10 +180,10 @@ print(c.pid, flush=True); time.sleep(600)";
     let (mut host, line) = Started::line_of(Command::new("unshare").args(["--net", "python3", "-c", script]));
     let server = id(line.parse().unwrap());
     let wire = Probe::new().unwrap().proc.process(server.pid).unwrap().stdio()[0];
-    let WireState::Held(found) = facts(&[server], wire).wire else { panic!() };
+    let WireState::Held { holders: found, .. } = facts(&[server], wire).stdin else { panic!() };
     assert_eq!(found.iter().map(|h| h.process).collect::<Vec<_>>(), [host.id()]);
     host.end();
-    assert_eq!(facts(&[server], wire).wire, WireState::HungUp);
+    assert_eq!(facts(&[server], wire).stdin, WireState::HungUp);
     let sleeper = Pid::from_raw(server.pid.cast_signed()).unwrap();
     rustix::process::kill_process(sleeper, rustix::process::Signal::KILL).unwrap();
 }

@@ -7,8 +7,8 @@ use monitor::{
     engine::{Engine, Settings},
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Holder, Input, Losses, Memory, ProcessEvent,
-        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, Unit,
-        UnitFacts, UnitState, WireState,
+        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse,
+        Stdio, Unit, UnitFacts, UnitState, WireState,
     },
 };
 use proptest::prelude::*;
@@ -104,26 +104,27 @@ fn event() -> impl Strategy<Value = ProcessEvent> {
 
 fn answer() -> impl Strategy<Value = Answer> {
     let memory = (id(), any::<u64>()).prop_map(|(process, rss_bytes)| Memory { process, rss_bytes });
-    let fact =
-        (id(), 0u32..2).prop_map(|(process, uid)| ProcessFacts { process, uid, ..ProcessFacts::default() });
+    let fact = (id(), 0u32..2, any::<bool>()).prop_map(|(process, uid, clients)| {
+        let sockets = SocketUse { listens: clients, clients, ..SocketUse::default() };
+        ProcessFacts { process, uid, sockets, ..ProcessFacts::default() }
+    });
     let holder =
         seen().prop_map(|s| Holder { process: s.id, uid: s.uid, sid: s.sid, image: s.image, unit: s.unit });
     let wire = prop_oneof![
         Just(WireState::Unknown),
         Just(WireState::HungUp),
-        prop::collection::vec(holder, 0..4).prop_map(WireState::Held),
+        prop::collection::vec(holder, 0..4).prop_map(|holders| WireState::Held { holders, unseen: false }),
     ];
-    let facts =
-        (prop::collection::vec(fact, 0..4), wire, any::<bool>(), any::<bool>(), any::<bool>(), unit())
-            .prop_map(|(processes, wire, serves_clients, opted_out, blind, unit)| ServerFacts {
-                processes,
-                wire,
-                serves_clients,
-                listens: serves_clients,
-                opted_out,
-                unit,
-                blind: blind.then(|| "blind".to_owned()),
-            });
+    let facts = (prop::collection::vec(fact, 0..4), wire, any::<bool>(), any::<bool>(), unit()).prop_map(
+        |(processes, stdin, opted_out, blind, unit)| ServerFacts {
+            processes,
+            stdin,
+            opted_out,
+            unit,
+            blind: blind.then(|| "blind".to_owned()),
+            ..ServerFacts::default()
+        },
+    );
     prop_oneof![
         prop::collection::vec(memory, 0..4).prop_map(|processes| Answer::Memory { processes }),
         prop::option::of(seen()).prop_map(|process| Answer::Process { process }),
@@ -168,7 +169,7 @@ fn named(input: &Input, known: &mut BTreeSet<ProcessId>) {
         }
         Input::Answered { answer: Answer::Server { facts }, .. } => {
             known.extend(facts.processes.iter().map(|p| p.process));
-            if let WireState::Held(holders) = &facts.wire {
+            if let WireState::Held { holders, .. } = &facts.stdin {
                 known.extend(holders.iter().map(|h| h.process));
             }
         }

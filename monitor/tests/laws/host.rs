@@ -9,8 +9,8 @@ use monitor::{
     engine::{Engine, Settings},
     model::{
         About, Answer, BootTime, Effect, Holder, Input, Losses, Memory, Mode, Policy, ProcessFacts,
-        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Unit, UnitFacts, UnitState,
-        WireState,
+        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse, Subject, Unit,
+        UnitFacts, UnitState, WireState,
     },
 };
 
@@ -325,11 +325,12 @@ impl Host {
                     .collect(),
             },
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
-            About::Server { processes, wire } => Answer::Server {
+            About::Copies { .. } => Answer::Copies { copies: Vec::new() },
+            About::Server(Subject { processes, stdin, .. }) => Answer::Server {
                 facts: if self.manners.blind {
                     ServerFacts { blind: Some("cannot read /proc".to_owned()), ..ServerFacts::default() }
                 } else {
-                    self.facts(&processes, wire)
+                    self.facts(&processes, stdin)
                 },
             },
         }
@@ -340,12 +341,11 @@ impl Host {
         let end = living.iter().filter_map(|p| p.files.wire()).find(|end| end.stdio() == wire);
         ServerFacts {
             processes: living.iter().map(|p| facts(p)).collect(),
-            wire: end.map_or(WireState::Unknown, |end| self.wire(end)),
-            serves_clients: living.iter().any(|p| p.conduct.serves_clients),
-            listens: living.iter().any(|p| p.conduct.serves_clients),
+            stdin: end.map_or(WireState::Unknown, |end| self.wire(end)),
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,
+            ..ServerFacts::default()
         }
     }
 
@@ -357,7 +357,7 @@ impl Host {
             .flat_map(|other| self.kernel.holders(other))
             .map(|p| Holder { process: p.id, uid: p.uid, sid: p.sid, image: p.image.clone(), unit: None })
             .collect();
-        if holders.is_empty() { WireState::HungUp } else { WireState::Held(holders) }
+        if holders.is_empty() { WireState::HungUp } else { WireState::Held { holders, unseen: false } }
     }
 }
 
@@ -387,11 +387,14 @@ fn describe(p: &Process) -> SnapshotProcess {
 }
 
 fn facts(p: &Process) -> ProcessFacts {
+    let serves = p.conduct.serves_clients;
     ProcessFacts {
         process: p.id,
         uid: p.uid,
         sid: p.sid,
         rss_bytes: rss(p.id),
         pss_bytes: Some(rss(p.id) / 2),
+        sockets: SocketUse { listens: serves, clients: serves, ..SocketUse::default() },
+        ..ProcessFacts::default()
     }
 }

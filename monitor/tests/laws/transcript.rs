@@ -1,6 +1,6 @@
 //! A log as lines to read: what was handed in and what came out, one below the other.
 
-use monitor::model::{About, Answer, Effect, Input, Notice, ProcessEvent, ProcessId, WireState};
+use monitor::model::{About, Answer, Effect, Input, Notice, ProcessEvent, ProcessId, Subject, WireState};
 
 use crate::{
     laws::{name, server_of},
@@ -39,8 +39,10 @@ fn input(given: &Given) -> String {
         }
         Input::Answered { answer: Answer::Server { facts }, .. } => {
             let ids: Vec<u32> = facts.processes.iter().map(|p| p.process.pid).collect();
-            let wire = match &facts.wire {
-                WireState::Held(holders) => format!("held by {:?}", pids(holders.iter().map(|h| h.process))),
+            let wire = match &facts.stdin {
+                WireState::Held { holders, .. } => {
+                    format!("held by {:?}", pids(holders.iter().map(|h| h.process)))
+                }
                 other => format!("{other:?}"),
             };
             format!("-> answered {ids:?} wire {wire}")
@@ -69,11 +71,14 @@ fn effect(effect: &Effect) -> String {
                 _ => format!("<- {}", name(notice)),
             },
         },
-        Effect::Ask { about: About::Server { processes, wire }, .. } => {
-            format!("<- ask server {:?} {wire:?}", pids(processes.iter().copied()))
+        Effect::Ask { about: About::Server(Subject { processes, stdin, .. }), .. } => {
+            format!("<- ask server {:?} {stdin:?}", pids(processes.iter().copied()))
         }
         Effect::Ask { about: About::Memory(processes), .. } => {
             format!("<- ask memory {:?}", pids(processes.iter().copied()))
+        }
+        Effect::Ask { about: About::Copies { copies, .. }, .. } => {
+            format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
         Effect::Ask { about: About::Process(process), .. } => format!("<- ask what {process} is"),
         Effect::Signal { process, signal } => format!("<- signal {signal:?} to {process}"),

@@ -140,7 +140,7 @@ fn who_shoots_at_a_server_in_use_is_caught() {
     // It takes every wire for hung up: the broker's server is ended under its hands.
     let hears = |input| match input {
         Input::Answered { token, answer: Answer::Server { mut facts } } => {
-            facts.wire = WireState::HungUp;
+            facts.stdin = WireState::HungUp;
             Some(Input::Answered { token, answer: Answer::Server { facts } })
         }
         other => Some(other),

@@ -90,13 +90,13 @@ fn a_bridge_below_an_agent_owns_what_it_talks_to() {
 fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
     let mut story = Story::new(Settings::default());
     let bridge = Holder { process: id(20), image: image(BRIDGE), ..Holder::default() };
-    story.facts.wire = WireState::Held(vec![bridge]);
+    story.facts.stdin = WireState::Held { holders: vec![bridge], unseen: false };
     story.snapshot(vec![seen(20, 1, BRIDGE, NOTHING), seen(30, 20, SERVER, WIRE)]);
     story.pass_secs(100);
     assert_eq!(owner(&story).map(|o| o.pid), Some(20));
     assert_eq!(story.told(), ["agent_started", "server_started"]);
     story.end(20);
-    story.facts.wire = WireState::HungUp;
+    story.facts.stdin = WireState::HungUp;
     story.pass_secs(10);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
 }
@@ -106,14 +106,14 @@ fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
     let mut story = Story::agent_with_server(Settings::default());
     // Launched by the agent for a host that was there before: the host talks to it.
     let host = Holder { process: id(5), image: image(HOST), ..Holder::default() };
-    story.facts.wire = WireState::Held(vec![host]);
+    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
     story.end(20);
     story.pass_secs(100);
     let told = ["agent_exited", "orphan_suspected", "agent_started", "orphan_cleared owner_found"];
     assert_eq!(story.told(), told);
     assert_eq!(story.sent(), []);
     story.end(5);
-    story.facts.wire = WireState::HungUp;
+    story.facts.stdin = WireState::HungUp;
     story.pass_secs(10);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
 }

@@ -18,7 +18,7 @@ fn active() -> ReapRequest {
 fn in_use(settings: Settings) -> Story {
     let mut story = Story::agent_with_server(settings);
     let host = Holder { process: id(20), image: image(&["claude"]), ..Holder::default() };
-    story.facts.wire = WireState::Held(vec![host]);
+    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
     story.polite.insert(30);
     story
 }
@@ -65,7 +65,7 @@ fn who_asks_overrules_weak_evidence_and_nothing_else() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     let mut story = weak();
     story.told();
-    story.facts.serves_clients = true;
+    story.sockets.clients = true;
     ask(&mut story, ReapRequest::default());
     story.pass_secs(1);
     assert_eq!(story.sent(), []);
@@ -84,7 +84,7 @@ fn a_refused_server_in_use_is_in_use_as_before() {
     assert_eq!(story.engine.plan(&active())[0].state, "live");
     // Its owner's end is judged as ever.
     story.facts.opted_out = false;
-    story.facts.wire = WireState::HungUp;
+    story.facts.stdin = WireState::HungUp;
     story.end(20);
     story.pass_secs(10);
     assert_eq!(story.sent(), [(30, Signal::Term)]);

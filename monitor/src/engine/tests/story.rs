@@ -9,7 +9,8 @@ use crate::{
     engine::{Engine, Settings},
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent, ProcessFacts,
-        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, UnitFacts, WireState,
+        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse, Stdio, Subject,
+        UnitFacts, WireState,
     },
 };
 
@@ -44,6 +45,8 @@ pub struct Story {
     pub now: BootTime,
     /// What a look at a server finds; its processes are filled in.
     pub facts: ServerFacts,
+    /// What each of their processes does with sockets.
+    pub sockets: SocketUse,
     /// Whom the servers run as.
     pub uid: u32,
     /// What each of their processes holds.
@@ -74,7 +77,8 @@ impl Story {
         Self {
             engine: Engine::new(settings),
             now: BootTime::default() + Duration::from_secs(1000),
-            facts: ServerFacts { wire: WireState::HungUp, ..ServerFacts::default() },
+            facts: ServerFacts { stdin: WireState::HungUp, ..ServerFacts::default() },
+            sockets: SocketUse::default(),
             uid: 0,
             rss_bytes: 0,
             creator: None,
@@ -144,10 +148,18 @@ impl Story {
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
             }
-            About::Server { processes, .. } => {
+            About::Copies { .. } => Answer::Copies { copies: Vec::new() },
+            About::Server(Subject { processes, .. }) => {
                 self.looks.push(self.now);
                 let (uid, rss_bytes) = (self.uid, self.rss_bytes);
-                let facts = |process| ProcessFacts { process, uid, rss_bytes, ..ProcessFacts::default() };
+                let sockets = self.sockets.clone();
+                let facts = |process| ProcessFacts {
+                    process,
+                    uid,
+                    rss_bytes,
+                    sockets: sockets.clone(),
+                    ..ProcessFacts::default()
+                };
                 let processes = processes.into_iter().map(facts).collect();
                 Answer::Server { facts: ServerFacts { processes, ..self.facts.clone() } }
             }

@@ -102,7 +102,7 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
         // A sibling, left behind as well, holds the wire.
         let unit = Some(unit.clone());
         let sibling = crate::model::Holder { process: id(40), unit, ..crate::model::Holder::default() };
-        story.facts.wire = WireState::Held(vec![sibling]);
+        story.facts.stdin = WireState::Held { holders: vec![sibling], unseen: false };
         story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
         story.pass_secs(10);
         let found = story.notices.iter().find_map(|n| match n {
@@ -130,7 +130,7 @@ fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
         story.facts.unit = Some(facts("a", "b"));
         let holder =
             crate::model::Holder { process: id(40), unit: holder, ..crate::model::Holder::default() };
-        story.facts.wire = WireState::Held(vec![holder]);
+        story.facts.stdin = WireState::Held { holders: vec![holder], unseen: false };
         story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
         story.pass_secs(10);
         let term = [(30, Signal::Term)];
@@ -141,7 +141,7 @@ fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
 #[test]
 fn who_listens_may_serve_somebody_tomorrow() {
     let mut story = Story::new(Settings::default());
-    story.facts.listens = true;
+    story.sockets.listens = true;
     story.snapshot(vec![seen(1, 0, &["/sbin/init"], NOTHING), seen(30, 1, SERVER, WIRE)]);
     story.pass_secs(60);
     assert_eq!(story.sent(), []);
@@ -158,7 +158,7 @@ fn adopted_at_once(
     story.facts.unit = own;
     let image = super::story::image(argv);
     let host = crate::model::Holder { process: id(20), unit: host, image, ..crate::model::Holder::default() };
-    story.facts.wire = WireState::Held(vec![host]);
+    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
     story.creator = Some(seen(1, 0, &["/sbin/init"], NOTHING));
     story.exec(30, 1, SERVER, stdio);
     story

@@ -24,7 +24,7 @@ fn spared(mut story: Story, guard: &str) -> Story {
 #[test]
 fn a_wire_that_could_not_be_seen_is_weak_evidence() {
     let mut story = Story::agent_with_server(Settings::default());
-    story.facts.wire = WireState::Unknown;
+    story.facts.stdin = WireState::Unknown;
     let mut story = spared(story, "weak_evidence");
     // It is looked at again in growing intervals, silently.
     story.looks.clear();
@@ -33,7 +33,7 @@ fn a_wire_that_could_not_be_seen_is_weak_evidence() {
     assert!(gaps.is_sorted() && gaps.last() == Some(&600), "{gaps:?}");
     assert_eq!((story.told().len(), story.sent().len()), (0, 0));
     // Once it is seen, it is ended.
-    story.facts.wire = WireState::HungUp;
+    story.facts.stdin = WireState::HungUp;
     story.pass_secs(600);
     assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
 }

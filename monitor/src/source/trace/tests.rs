@@ -56,11 +56,11 @@ fn inputs() -> Vec<Input> {
     let seen = SnapshotProcess { id, parent: Some(id), image: image(), ..SnapshotProcess::default() };
     let holder = Holder { process: id, image: image(), ..Holder::default() };
     let facts = ServerFacts {
-        wire: WireState::Held(vec![holder]),
+        stdin: WireState::Held { holders: vec![holder], unseen: false },
         blind: Some("x".to_owned()),
         ..ServerFacts::default()
     };
-    let hung_up = ServerFacts { wire: WireState::HungUp, ..ServerFacts::default() };
+    let hung_up = ServerFacts { stdin: WireState::HungUp, ..ServerFacts::default() };
     vec![
         event(ProcessEvent::Fork { at, creator: id, child: id, uid: 0, sid: 1 }),
         event(ProcessEvent::Exec {
