@@ -262,6 +262,9 @@ pub struct Reap {
     /// Also servers whose owner lives
     #[arg(long)]
     pub include_active: bool,
+    /// Also servers whose owner is gone and that somebody may still use (unproven).
+    #[arg(long)]
+    pub include_unproven: bool,
     /// Show what would be ended, and end nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -43,6 +43,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         pid: flags.pid,
         servers: None,
         include_active: flags.include_active,
+        include_unproven: flags.include_unproven,
     };
     let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
     match client.plan(request.clone()) {

@@ -100,12 +100,14 @@ impl Engine {
         let end = match &server.state {
             State::Live | State::Suspect { .. } => End::Exited,
             State::Unproven(case) if case.signalled.is_empty() => End::Exited,
-            State::Unproven(case) | State::Orphan(case) => strongest.map_or(End::OrphanExited, |signal| End::Reaped {
-                signal: Some(signal),
-                took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
-                freed_bytes: case.rss_bytes,
-                freed_pss_bytes: case.pss_bytes,
-            }),
+            State::Unproven(case) | State::Orphan(case) => {
+                strongest.map_or(End::OrphanExited, |signal| End::Reaped {
+                    signal: Some(signal),
+                    took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
+                    freed_bytes: case.rss_bytes,
+                    freed_pss_bytes: case.pss_bytes,
+                })
+            }
         };
         self.persist(at, Fact::Ended { server: server.id, end });
         let notice = match server.state {

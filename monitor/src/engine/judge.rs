@@ -11,11 +11,9 @@ use std::{
 use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
-    model::{
-        About, BootTime, Class, Doubt, Fact, Guard, Holder, Mode, Notice, ProcessId, ServerFacts, Subject,
-    },
+    model::{About, BootTime, Class, Fact, Guard, Holder, Mode, Notice, ProcessId, ServerFacts, Subject},
     verdict::{
-        Case, Finding, Look, Makers, Members, Server, Stage, State, agent_view, examine, members, process_view,
+        Case, Finding, Look, Makers, Members, Server, Stage, State, agent_view, examine, process_view,
         server_view,
     },
 };
@@ -87,8 +85,8 @@ impl Engine {
             State::Unproven(_) | State::Orphan(_) => false,
         };
         let asked = server.asked;
-        if let Some(host) = finding.host.filter(|_| !asked) {
-            self.owner_found(now, key, &host);
+        if let Some(host) = finding.host.as_ref().filter(|_| !asked) {
+            self.owner_found(now, key, host);
             return;
         }
         if finding.too_early && !asked {
@@ -96,7 +94,6 @@ impl Engine {
             return;
         }
         self.weigh(key, facts);
-        let Some(finding) = self.examine(key, facts) else { return };
         if !finding.doubts.is_empty() && !asked {
             self.unproven(now, key, facts, finding);
         } else if is_suspect || self.servers.get(key).is_some_and(Server::is_unproven) {
@@ -144,7 +141,9 @@ impl Engine {
     /// These processes are no part of the server any more; what they create from now on is not either.
     fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
         for process in let_go {
-            let Some(node) = self.graph.get_mut(*process).filter(|node| node.server == Some(key)) else { continue };
+            let Some(node) = self.graph.get_mut(*process).filter(|node| node.server == Some(key)) else {
+                continue;
+            };
             node.server = None;
             let view = process_view(node);
             let Some(server) = self.servers.get_mut(key) else { return };
@@ -193,7 +192,8 @@ impl Engine {
             return;
         }
         self.remember_server(now, key);
-        let fact = Fact::Unproven { server: id, evidence: evidence.clone(), doubts: doubts.clone(), rss_bytes };
+        let fact =
+            Fact::Unproven { server: id, evidence: evidence.clone(), doubts: doubts.clone(), rss_bytes };
         self.persist(now, fact);
         let after_ms = millis(now, since);
         self.emit(now, Notice::OrphanUnproven { server: view, owner, evidence, doubts, rss_bytes, after_ms });

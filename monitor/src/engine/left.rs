@@ -76,7 +76,7 @@ impl Engine {
         let class = Class::Agent;
         let LeftStage::Signalled { signal, first } = left.stage else {
             self.persist(at, Fact::Ended { server: id, end: End::OrphanExited });
-            self.emit(at, Notice::OrphanExited { class, server, owner });
+            self.emit(at, Notice::OrphanExited { class, server, owner, let_go: Vec::new() });
             return;
         };
         let took_ms = Some(millis(at, first));
@@ -93,6 +93,7 @@ impl Engine {
             took_ms,
             freed_bytes,
             freed_pss_bytes,
+            let_go: Vec::new(),
         };
         self.emit(at, notice);
     }

@@ -1,30 +1,17 @@
-//! Judging and ending: the only place that signals.
+//! Ending an orphan: the only place that signals.
 //!
-//! A case goes suspect -> (grace) -> look at the host -> orphan -> TERM to the server proper -> look ->
-//! TERM to the rest -> look -> KILL, leaves first. A guard found at any look stops it.
+//! TERM to the server proper -> look -> TERM to the rest -> look -> KILL, leaves first. A doubt or a guard found at any look stops
+//! it (`engine::judge`).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
 
-use super::{Engine, Purpose, ends::millis};
+use super::Engine;
 use crate::{
     lineage::ServerKey,
-    model::{
-        About, BootTime, Class, Effect, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal,
-        SignalError, Subject,
-    },
-    verdict::{Case, Finding, Looks, Stage, State, agent_view, examine, server_view},
+    model::{BootTime, Effect, Fact, Notice, ProcessId, Signal, SignalError},
+    verdict::{Stage, server_view},
 };
 
-/// How long after a look that failed, or that was not answered, the next one is due.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// After so many looks that could not see everything the next ones are further apart.
-const BLIND_LOOKS: u32 = 5;
-/// The first delay of looks at a spared orphan; it doubles up to [`SPARED_MOST`].
-const SPARED_FIRST: Duration = Duration::from_secs(30);
-const SPARED_MOST: Duration = Duration::from_secs(600);
 /// Between two rounds of SIGKILL: what was forked meanwhile is in the next one.
 const SWEEP: Duration = Duration::from_millis(50);
 /// Rounds after which what is left counts as unkillable.

@@ -139,6 +139,7 @@ impl Engine {
                         took_ms: None,
                         freed_bytes: orphan.rss_bytes,
                         freed_pss_bytes: orphan.pss_bytes,
+                        let_go: Vec::new(),
                     },
                 );
             }

@@ -8,7 +8,8 @@ use crate::{
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
     verdict::{
-        Account, Agent, Claim, Newcomer, Ownership, Server, State, agent_view, program_name, server_view, trace,
+        Account, Agent, Claim, Newcomer, Ownership, Server, State, agent_view, program_name, server_view,
+        trace,
     },
 };
 

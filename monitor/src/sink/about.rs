@@ -45,7 +45,7 @@ impl<'a> About<'a> {
             Notice::AgentStarted { agent: one, .. } => agent(one, None),
             Notice::AgentExited { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
             Notice::ServerStarted { server, owner }
-            | Notice::ServerExited { server, owner }
+            | Notice::ServerExited { server, owner, .. }
             | Notice::OrphanSuspected { server, owner, .. }
             | Notice::OrphanCleared { server, owner, .. }
             | Notice::OrphanSpared { server, owner, .. }
@@ -53,7 +53,8 @@ impl<'a> About<'a> {
             Notice::ServerDetached { server, pid, .. } | Notice::ReapFailed { server, pid, .. } => {
                 Self { pid: Some(*pid), ..about(server, &None) }
             }
-            Notice::OrphanDetected { server, owner, rss_bytes, .. } => {
+            Notice::OrphanDetected { server, owner, rss_bytes, .. }
+            | Notice::OrphanUnproven { server, owner, rss_bytes, .. } => {
                 Self { rss_bytes: Some(*rss_bytes), ..about(server, owner) }
             }
             Notice::OrphanReaped { server, owner, freed_bytes, .. } => {

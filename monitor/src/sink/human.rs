@@ -93,7 +93,7 @@ impl Text {
                     format!("{}{} started ({})", named(server), of(owner.as_ref()), words::born(server));
                 Sentence::new(paint::PLAIN, "server", line)
             }
-            Notice::ServerExited { server, owner } => Sentence::new(
+            Notice::ServerExited { server, owner, .. } => Sentence::new(
                 paint::PLAIN,
                 "server",
                 format!("{}{} ended", named(server), of(owner.as_ref())),
@@ -111,7 +111,7 @@ impl Text {
                 );
                 Sentence::new(paint::WARNING, "suspect", line)
             }
-            Notice::OrphanCleared { server, after_ms, reason, owner } => {
+            Notice::OrphanCleared { server, after_ms, reason, owner, .. } => {
                 let after = text::duration(Duration::from_millis(*after_ms));
                 let line = match (owner, reason.as_str()) {
                     (Some(owner), _) => format!("{} belongs to {}, found", named(server), agent_name(owner)),

@@ -36,6 +36,8 @@ impl Scribe<'_> {
                     params![now, json(evidence)?, json(guards)?, int(*rss_bytes), pss_bytes.map(int)],
                 )
             }
+            // Told by the schema's next step.
+            Fact::Unproven { server, .. } => self.meet(now, *server),
             Fact::Reaping { server } => {
                 self.meet(now, *server)?;
                 self.change(

@@ -99,9 +99,15 @@ impl Search<'_> {
         match self.rules.role(&maker.image) {
             Role::Steward => Claim::Adopted,
             Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => Claim::Nobody,
-            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } if self.server.protected => Claim::Nobody,
+            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } if self.server.protected => {
+                Claim::Nobody
+            }
             Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } => {
-                if self.server.stdout.is_wire() { Claim::Gone(Arc::clone(maker)) } else { Claim::Nobody }
+                if self.server.stdout.is_wire() {
+                    Claim::Gone(Arc::clone(maker))
+                } else {
+                    Claim::Nobody
+                }
             }
         }
     }
@@ -162,7 +168,9 @@ impl Search<'_> {
         // its way to its exec is the owner still.
         let made = |key: &AgentKey| {
             let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
-            self.agents.get(*key).is_some_and(|a| a.is_alive() || (top.witnessed && top.creator == Some(a.main)))
+            self.agents
+                .get(*key)
+                .is_some_and(|a| a.is_alive() || (top.witnessed && top.creator == Some(a.main)))
         };
         self.server.agent.filter(made).map_or(Claim::Nobody, Claim::Agent)
     }

@@ -64,10 +64,8 @@ fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
         return false;
     }
     let role = look.rules.role(&holder.image);
-    if matches!(
-        role,
-        Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. }
-    ) {
+    if matches!(role, Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. })
+    {
         return false;
     }
     let heir = look.owner().zip(node).is_some_and(|(owner, node)| is_copy(owner, node));
@@ -77,9 +75,7 @@ fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
 
 /// Whether this holder cannot be who uses the server: it is the server itself, or holds the wire by accident.
 fn is_harmless(look: &Look<'_>, members: &Members, holder: &Holder) -> bool {
-    members.contains(holder.process)
-        || is_sibling(look, holder)
-        || is_idle_copy(look, holder)
+    members.contains(holder.process) || is_sibling(look, holder) || is_idle_copy(look, holder)
 }
 
 /// Another server of the same dead owner inherited a descriptor.

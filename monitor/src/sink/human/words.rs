@@ -1,7 +1,7 @@
 //! Words and short phrases for the parts of a notice.
 
 use crate::{
-    model::{AgentView, Evidence, Guard, ProcessView, ServerView, Signal, Watched},
+    model::{AgentView, Doubt, Evidence, Guard, ProcessView, ServerView, Signal, Watched},
     sink::text,
 };
 
@@ -132,18 +132,27 @@ pub(in crate::sink) const fn evidence(evidence: Evidence) -> &'static str {
     }
 }
 
+/// What keeps it from being proven.
+pub(in crate::sink) const fn doubt(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::WireHeld => "somebody holds its stdin",
+        Doubt::StdoutRead => "somebody reads its stdout",
+        Doubt::WireUnknown => "who holds its wires is not known",
+        Doubt::OwnerUnknown => "its owner is not known",
+        Doubt::Clients => "it has clients, or had a moment ago",
+        Doubt::Traced => "a debugger is attached",
+    }
+}
+
 /// What forbids to end it.
 pub(in crate::sink) const fn guard(guard: Guard) -> &'static str {
     match guard {
         Guard::ExemptRule => "a rule exempts it",
         Guard::OptedOut => "it asks to be left alone",
         Guard::Multiplexer => "a terminal multiplexer lives in it",
-        Guard::Listening => "it listens and has clients",
         Guard::OtherUid => "it is another user's",
         Guard::LiveAgentBelow => "an agent works below it",
         Guard::OwnUnit => "it is a unit of systemd",
-        Guard::Detached => "its owner went into the background",
-        Guard::WeakEvidence => "the evidence is weak",
         Guard::Observe => "orphand only looks",
     }
 }

@@ -36,6 +36,8 @@ const ORPHAN_SPARED: Kind = Kind::new("orphan_spared", "0becea1e3cb04956b2c0563d
 const ORPHAN_REAPED: Kind = Kind::new("orphan_reaped", "e19ba7cedd314746b2e95d6f1d09f21d", Priority::Notice);
 const REAP_FAILED: Kind = Kind::new("reap_failed", "64fd4ee9ee7d409faf4be7deea2b7a1b", Priority::Error);
 const ORPHAN_EXITED: Kind = Kind::new("orphan_exited", "604df02b8a22482c97f1f599a57f7690", Priority::Info);
+const ORPHAN_UNPROVEN: Kind =
+    Kind::new("orphan_unproven", "8b074c44edf1459883da523a22a54c31", Priority::Notice);
 const LOST: Kind = Kind::new("lost", "6ad92e74444945119a9404186af287f7", Priority::Warning);
 const RESYNCED: Kind = Kind::new("resynced", "4caefd620bc44b28a4501c4910c24443", Priority::Notice);
 const ALERT: Kind = Kind::new("alert", "8f3e693acc304807845eb66b51678431", Priority::Warning);
@@ -45,7 +47,7 @@ const RECONFIGURED: Kind = Kind::new("reconfigured", "2f13ec9f8e93427789edf8bf79
 const STOPPING: Kind = Kind::new("stopping", "ae6d031d4c784a3c943a1773bb941bd2", Priority::Info);
 
 /// All of them.
-pub const ALL: [Kind; 19] = [
+pub const ALL: [Kind; 20] = [
     READY,
     AGENT_STARTED,
     AGENT_EXITED,
@@ -59,6 +61,7 @@ pub const ALL: [Kind; 19] = [
     ORPHAN_REAPED,
     REAP_FAILED,
     ORPHAN_EXITED,
+    ORPHAN_UNPROVEN,
     LOST,
     RESYNCED,
     ALERT,
@@ -79,6 +82,7 @@ pub const fn kind(notice: &Notice) -> Kind {
         Notice::OrphanSuspected { .. } => ORPHAN_SUSPECTED,
         Notice::OrphanCleared { .. } => ORPHAN_CLEARED,
         Notice::OrphanDetected { .. } => ORPHAN_DETECTED,
+        Notice::OrphanUnproven { .. } => ORPHAN_UNPROVEN,
         Notice::OrphanSpared { .. } => ORPHAN_SPARED,
         Notice::OrphanReaped { .. } => ORPHAN_REAPED,
         Notice::ReapFailed { .. } => REAP_FAILED,
