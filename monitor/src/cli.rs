@@ -151,7 +151,7 @@ pub struct Scan {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// End with status 3 where an orphan is found
+    /// End with status 3 where an orphan is found (an unproven server is none)
     #[arg(long)]
     pub exit_code: bool,
 }
@@ -247,6 +247,8 @@ pub struct History {
   sudo orphand reap --dry-run                           what would be ended
   sudo orphand reap --agent claude --yes                the orphans of claude, without a question
   sudo orphand reap --agent bot.service --generation 3  those of one run
+  sudo orphand reap --pid 4711                          this server, an unproven one too
+  sudo orphand reap --include-unproven --dry-run        what else has lost its owner, and who may use it
   sudo orphand reap --pid 4711 --include-active         this server, although its owner lives")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
@@ -262,7 +264,7 @@ pub struct Reap {
     /// Also servers whose owner lives
     #[arg(long)]
     pub include_active: bool,
-    /// Also servers whose owner is gone and that somebody may still use (unproven).
+    /// Also unproven servers: the owner is gone, and somebody may still use them
     #[arg(long)]
     pub include_unproven: bool,
     /// Show what would be ended, and end nothing

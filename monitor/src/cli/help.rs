@@ -38,7 +38,8 @@ Asks the running daemon, which has witnessed who started whom. Without one it lo
 pub(super) const LONG_REAP: &str = "End orphans now, and what else is asked for
 
 Shows which servers that means, asks, ends exactly those, waits, and tells what became of them. What a guard \
-protects stays, whoever asks. The running daemon does it; without one it is done from the evidence in /proc \
+protects stays, whoever asks. An unproven server (its owner is gone, but somebody may still use it: the plan says why) is no \
+orphan: it is meant only with --include-unproven, or by its --pid. The running daemon does it; without one it is done from the evidence in /proc \
 alone. Ends with status 1 if something stays that was to be ended.";
 pub(super) const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the daemon's store
 

@@ -17,7 +17,11 @@ use crate::{
     front::client::{Client, ClientError},
     logging,
     model::{Planned, ReapRequest, Report, ServerReport},
-    sink::{paint::Paint, plan, report},
+    sink::{
+        paint::Paint,
+        plan::{self, Meant},
+        report,
+    },
 };
 
 /// Between two looks at what is left.
@@ -29,6 +33,8 @@ const MARGIN: Duration = Duration::from_secs(8);
 trait Hand {
     /// Which servers a request means.
     fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>>;
+    /// What there is, to tell why what is unproven is.
+    fn report(&mut self) -> anyhow::Result<Report>;
     /// Ends them, and waits until they have ended or stay; what there is then.
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report>;
 }
@@ -47,13 +53,13 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
     };
     let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
     match client.plan(request.clone()) {
-        Ok(planned) => carry_out(flags, &mut Daemon(client), &request, &planned),
+        Ok(planned) => carry_out(flags, &mut Daemon(client), &request, planned),
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
             let mut alone = alone::Alone::look(&config)?;
             let planned = alone.plan(&request)?;
-            carry_out(flags, &mut alone, &request, &planned)
+            carry_out(flags, &mut alone, &request, planned)
         }
         Err(error) => Err(error.into()),
     }
@@ -63,13 +69,13 @@ fn carry_out(
     flags: &cli::Reap,
     hand: &mut dyn Hand,
     request: &ReapRequest,
-    planned: &[Planned],
+    planned: Vec<Planned>,
 ) -> anyhow::Result<ExitCode> {
     let paint = Paint::of(&io::stdout());
-    let (to_end, guarded): (Vec<&Planned>, Vec<&Planned>) =
-        planned.iter().partition(|one| one.guards.is_empty());
+    let planned = doubted(planned, hand)?;
+    let (to_end, guarded): (Vec<&Meant>, Vec<&Meant>) = planned.iter().partition(|one| one.is_to_end());
     if !flags.json {
-        super::print(&plan::render(planned, paint))?;
+        super::print(&plan::render(&planned, paint))?;
     }
     if flags.dry_run || to_end.is_empty() {
         if flags.json {
@@ -79,25 +85,18 @@ fn carry_out(
         }
         return Ok(if flags.dry_run || guarded.is_empty() { ExitCode::Done } else { ExitCode::Failed });
     }
-    if !flags.yes && !confirmed(to_end.len(), flags.json)? {
+    if !flags.yes && !confirmed(&to_end, flags.json)? {
         super::print("Nothing was ended.\n")?;
         return Ok(ExitCode::Done);
     }
-    let servers = to_end.iter().map(|one| one.server.id.clone()).collect();
-    // What was shown and nothing else: an orphan that has come since is not among them.
-    let request = ReapRequest {
-        servers: Some(servers),
-        include_active: request.include_active,
-        ..ReapRequest::default()
-    };
-    let left = hand.reap(&request)?;
-    let is_left = |one: &&&Planned| find(&left, &one.server.id).is_some();
-    let (stayed, ended): (Vec<&Planned>, Vec<&Planned>) = to_end.iter().partition(|one| is_left(one));
+    let left = hand.reap(&exactly(&to_end, request))?;
+    let is_left = |one: &&&Meant| find(&left, &one.planned.server.id).is_some();
+    let (stayed, ended): (Vec<&Meant>, Vec<&Meant>) = to_end.iter().partition(|one| is_left(one));
     // Those of which a guard was found at the last moment say which.
-    let stayed: Vec<Planned> = stayed.into_iter().map(|one| as_left(one, &left)).collect();
-    let stayed: Vec<&Planned> = stayed.iter().chain(guarded).collect();
+    let stayed: Vec<Meant> = stayed.into_iter().map(|one| as_left(one, &left)).collect();
+    let stayed: Vec<&Meant> = stayed.iter().chain(guarded).collect();
     super::print(&if flags.json {
-        let ended: Vec<&str> = ended.iter().map(|one| one.server.id.as_str()).collect();
+        let ended: Vec<&str> = ended.iter().map(|one| one.planned.server.id.as_str()).collect();
         report::json(&serde_json::json!({ "planned": planned, "ended": ended, "stayed": stayed }))?
     } else {
         plan::outcome(&ended, &stayed, paint)
@@ -109,18 +108,48 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
     report.servers().map(|(_, server)| server).find(|server| server.server.id == id)
 }
 
-fn as_left(one: &Planned, left: &Report) -> Planned {
-    let now = find(left, &one.server.id);
-    Planned {
-        server: one.server.clone(),
-        state: now.map_or_else(|| one.state.clone(), |now| now.state.clone()),
+fn as_left(one: &Meant, left: &Report) -> Meant {
+    let Planned { server, state, .. } = one.planned.clone();
+    let now = find(left, &server.id);
+    let planned = Planned {
+        server,
+        state: now.map_or(state, |now| now.state.clone()),
         guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
+    };
+    Meant { planned, doubts: now.map(|now| now.doubts.clone()).unwrap_or_default() }
+}
+
+/// What was planned, with the doubts of what is unproven.
+fn doubted(planned: Vec<Planned>, hand: &mut dyn Hand) -> anyhow::Result<Vec<Meant>> {
+    let meant: Vec<Meant> =
+        planned.into_iter().map(|planned| Meant { planned, doubts: Vec::new() }).collect();
+    if !meant.iter().any(Meant::is_unproven) {
+        return Ok(meant);
+    }
+    let report = hand.report()?;
+    let doubts = |one: &Meant| find(&report, &one.planned.server.id).map(|now| now.doubts.clone());
+    let with_doubts = |one: Meant| Meant { doubts: doubts(&one).unwrap_or_default(), ..one };
+    Ok(meant.into_iter().map(with_doubts).collect())
+}
+
+/// What was shown and nothing else: an orphan that has come since is not among them. One that was shown as an orphan and has become
+/// unproven since stays, unless such were asked for.
+fn exactly(to_end: &[&Meant], request: &ReapRequest) -> ReapRequest {
+    ReapRequest {
+        servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),
+        include_active: request.include_active,
+        include_unproven: request.include_unproven || to_end.iter().any(|one| one.is_unproven()),
+        ..ReapRequest::default()
     }
 }
 
 /// Asks on the terminal.
-fn confirmed(servers: usize, json: bool) -> anyhow::Result<bool> {
-    let what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
+fn confirmed(to_end: &[&Meant], json: bool) -> anyhow::Result<bool> {
+    let (servers, unproven) = (to_end.len(), to_end.iter().filter(|one| one.is_unproven()).count());
+    let mut what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
+    if unproven > 0 {
+        what = format!("{what}, {unproven} of which somebody may still use");
+    }
     if json || !io::stdin().is_terminal() {
         bail!(
             "refused to end {what} without a question: there is no terminal to ask on; add --yes, or --dry-run"
@@ -141,6 +170,10 @@ impl Hand for Daemon {
         Ok(self.0.plan(request.clone())?)
     }
 
+    fn report(&mut self) -> anyhow::Result<Report> {
+        Ok(self.0.status(false)?.report)
+    }
+
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
         self.0.reap(request.clone())?;
         let began = Instant::now();
@@ -158,5 +191,5 @@ impl Hand for Daemon {
 /// Whether nothing more will happen to what was asked for: it has ended, or it stays.
 fn settled(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
-    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "live"))
+    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "unproven" | "live"))
 }

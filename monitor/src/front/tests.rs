@@ -218,6 +218,7 @@ fn memory_is_measured_of_the_process_meant() {
                 run: None,
             },
             evidence: Vec::new(),
+            doubts: Vec::new(),
             guards: Vec::new(),
             pss_bytes: None,
             state: "live".to_owned(),

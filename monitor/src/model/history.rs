@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Guard, Losses, RunView, Signal};
+use super::{Doubt, Evidence, Guard, Losses, RunView, Signal};
 
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub struct History {
     pub unaccounted: Account,
     /// What was judged an orphan, in the order of the verdicts.
     pub orphans: Vec<PastOrphan>,
+    /// What was judged unproven and never became an orphan, likewise: the owner was gone, and somebody may have used it.
+    #[serde(default)]
+    pub unproven: Vec<PastOrphan>,
     /// The daemons, in order. Not of one agent, and so absent where one was asked for.
     pub daemons: Vec<DaemonLife>,
     /// Records lost, likewise.
@@ -49,6 +52,12 @@ pub struct Account {
     pub freed_pss_bytes: u64,
     /// Orphans that are still there.
     pub left: u64,
+    /// Those of which it was never proven that nobody used them, although the owner was gone: no orphans.
+    #[serde(default)]
+    pub unproven: u64,
+    /// Those of them that are still there.
+    #[serde(default)]
+    pub unproven_left: u64,
 }
 
 /// One run.
@@ -65,7 +74,7 @@ pub struct PastRun {
     pub account: Account,
 }
 
-/// One orphan.
+/// One orphan, or one that was unproven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastOrphan {
     /// `PID@START` of its first process.
@@ -82,6 +91,9 @@ pub struct PastOrphan {
     pub judged: Timestamp,
     /// What speaks for it.
     pub evidence: Vec<Evidence>,
+    /// What kept it from being an orphan, if it was unproven.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub doubts: Vec<Doubt>,
     /// What forbade to end it.
     pub guards: Vec<Guard>,
     /// Resident memory at the verdict, in bytes.
@@ -97,7 +109,7 @@ pub struct PastOrphan {
     pub ended: Option<Timestamp>,
 }
 
-/// What became of an orphan.
+/// What became of an orphan, or of one that was unproven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -153,6 +165,8 @@ impl Account {
         self.freed_bytes += other.freed_bytes;
         self.freed_pss_bytes += other.freed_pss_bytes;
         self.left += other.left;
+        self.unproven += other.unproven;
+        self.unproven_left += other.unproven_left;
     }
 }
 

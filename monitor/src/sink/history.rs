@@ -1,4 +1,4 @@
-//! The past as tables: a line a run, then the orphans that are worth a look, then the sum.
+//! The past as tables: a line a run, then the orphans that are worth a look, what is unproven and still there, then the sum.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView};
 /// Orphans without a story that are shown: the latest ones. `--json` has all.
 const LATEST: usize = 10;
 
-const RUNS: [(&str, bool); 8] = [
+const RUNS: [(&str, bool); 9] = [
     ("RUN", false),
     ("STARTED", false),
     ("LIVED", true),
@@ -23,9 +23,18 @@ const RUNS: [(&str, bool); 8] = [
     ("REAPED", true),
     ("FREED", true),
     ("LEFT", true),
+    ("UNPROVEN", true),
 ];
 const ORPHANS: [(&str, bool); 6] = [
     ("ORPHAN", false),
+    ("JUDGED", false),
+    ("RUN", false),
+    ("MEMORY", true),
+    ("OUTCOME", false),
+    ("WHY", false),
+];
+const DOUBTED: [(&str, bool); 6] = [
+    ("UNPROVEN", false),
     ("JUDGED", false),
     ("RUN", false),
     ("MEMORY", true),
@@ -55,6 +64,10 @@ pub fn render(past: &History, now: Timestamp, zone: &TimeZone, paint: Paint) -> 
         );
         out.push_str(&paint.text(paint::DIM, more));
     }
+    let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);
+    let unproven: Vec<_> =
+        past.unproven.iter().filter(is_there).map(|one| row_of_orphan(one, zone)).collect();
+    table(&DOUBTED, &unproven, paint, &mut out);
     out.push_str(&sum(past));
     out.push('\n');
     for warning in warnings(past) {
@@ -93,19 +106,23 @@ fn row_of_run(past: &PastRun, now: Timestamp, zone: &TimeZone) -> Vec<String> {
         some(account.reaped),
         freed(account.freed_bytes, account.freed_pss_bytes),
         some(account.left),
+        some(account.unproven),
     ]
 }
 
 fn row_of_orphan(orphan: &PastOrphan, zone: &TimeZone) -> Vec<String> {
     let mut why: Vec<&str> = orphan.evidence.iter().copied().map(human::evidence).collect();
-    let guards: Vec<&str> = orphan.guards.iter().copied().map(human::guard).collect();
-    let guards = guards.join(", ");
+    // A doubt is told of one that is unproven; it has no guards then.
+    let stays = match orphan.doubts.as_slice() {
+        [] => human::list_guards(&orphan.guards),
+        doubts => human::list_doubts(doubts),
+    };
     if why.is_empty() {
         why.push("-");
     }
     let mut why = why.join(", ");
-    if matches!(orphan.outcome, Outcome::Stays) && !guards.is_empty() {
-        why = format!("{why}; stays: {guards}");
+    if matches!(orphan.outcome, Outcome::Stays) && !stays.is_empty() {
+        why = format!("{why}; stays: {stays}");
     }
     if let Some(failure) = &orphan.failure {
         why = format!("{why}; {}", text::sanitise(failure));
@@ -147,6 +164,11 @@ fn sum(past: &History) -> String {
     }
     if sum.left > 0 {
         parts.push(format!("{} still there", sum.left));
+    }
+    if sum.unproven > 0 {
+        let left = sum.unproven_left;
+        let there = if left > 0 { format!(" ({left} still there)") } else { String::new() };
+        parts.push(format!("{} unproven{there}", sum.unproven));
     }
     format!("{}.", parts.join(", "))
 }

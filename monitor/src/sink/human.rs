@@ -13,7 +13,7 @@ use std::{fmt::Write as _, time::Duration};
 use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(super) use words::{agent_name, evidence, guard, sent};
+pub(super) use words::{agent_name, evidence, list_doubts, list_guards, sent};
 
 use super::{Format, paint, paint::Paint, text, wall::Wall};
 use crate::model::{BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
@@ -93,11 +93,10 @@ impl Text {
                     format!("{}{} started ({})", named(server), of(owner.as_ref()), words::born(server));
                 Sentence::new(paint::PLAIN, "server", line)
             }
-            Notice::ServerExited { server, owner, .. } => Sentence::new(
-                paint::PLAIN,
-                "server",
-                format!("{}{} ended", named(server), of(owner.as_ref())),
-            ),
+            Notice::ServerExited { server, owner, let_go } => {
+                let line = format!("{}{} ended{}", named(server), of(owner.as_ref()), words::stay(let_go));
+                Sentence::new(paint::PLAIN, "server", line)
+            }
             Notice::ServerDetached { server, pid, sid } => {
                 let line = format!("{}: pid {pid} left its owner's session for {sid}", named(server));
                 Sentence::new(paint::PLAIN, "detached", line)
@@ -111,14 +110,14 @@ impl Text {
                 );
                 Sentence::new(paint::WARNING, "suspect", line)
             }
-            Notice::OrphanCleared { server, after_ms, reason, owner, .. } => {
+            Notice::OrphanCleared { server, after_ms, reason, owner, let_go } => {
                 let after = text::duration(Duration::from_millis(*after_ms));
                 let line = match (owner, reason.as_str()) {
                     (Some(owner), _) => format!("{} belongs to {}, found", named(server), agent_name(owner)),
                     (None, "exited") => format!("{} ended by itself", named(server)),
                     (None, reason) => format!("{}: {}", named(server), text::sanitise(reason)),
                 };
-                Sentence::new(paint::GOOD, "cleared", format!("{line} after {after}"))
+                Sentence::new(paint::GOOD, "cleared", format!("{line} after {after}{}", words::stay(let_go)))
             }
             Notice::OrphanDetected {
                 server, owner, evidence: found, guards, rss_bytes, after_ms, ..
@@ -129,20 +128,28 @@ impl Text {
                     words::extent(server, *rss_bytes),
                     of(owner.as_ref())
                 );
-                if found.contains(&Evidence::OwnerExited) {
-                    let gone = Duration::from_millis(*after_ms);
-                    let _ = write!(line, ", gone for {}", text::duration(gone));
-                }
+                line.push_str(&gone_for(found, *after_ms));
                 let found: Vec<&str> = found.iter().copied().map(evidence).collect();
                 let _ = write!(line, ": {}", found.join(", "));
                 Sentence { more: stays_because(guards), ..Sentence::new(paint::ALARM, "orphan", line) }
+            }
+            Notice::OrphanUnproven { server, owner, evidence: found, doubts, rss_bytes, after_ms } => {
+                let line = format!(
+                    "{} ({}){}{}: it stays: {}",
+                    named(server),
+                    words::extent(server, *rss_bytes),
+                    of(owner.as_ref()),
+                    gone_for(found, *after_ms),
+                    list_doubts(doubts),
+                );
+                Sentence::new(paint::WARNING, "unproven", line)
             }
             Notice::OrphanSpared { server, owner, guards, .. } => {
                 let why = list_guards(guards);
                 let line = format!("{}{} stays: {why}", named(server), of(owner.as_ref()));
                 Sentence::new(paint::WARNING, "spared", line)
             }
-            Notice::OrphanReaped { server, owner, signal, took_ms, freed_bytes, .. } => {
+            Notice::OrphanReaped { server, owner, signal, took_ms, freed_bytes, let_go, .. } => {
                 let mut line = format!("{}{} ended", named(server), of(owner.as_ref()));
                 match (signal, took_ms) {
                     (Some(signal), Some(took_ms)) => {
@@ -151,7 +158,7 @@ impl Text {
                     }
                     _ => line.push_str(", as an earlier daemon had told it to"),
                 }
-                let _ = write!(line, ", {} freed", text::size(*freed_bytes));
+                let _ = write!(line, ", {} freed{}", text::size(*freed_bytes), words::stay(let_go));
                 Sentence::new(paint::GOOD, "reaped", line)
             }
             Notice::ReapFailed { server, pid, error, errno } => {
@@ -159,8 +166,9 @@ impl Text {
                 let line = format!("{}: pid {pid} lives on: {}{errno}", named(server), text::sanitise(error));
                 Sentence::new(paint::ALARM, "failed", line)
             }
-            Notice::OrphanExited { server, owner, .. } => {
-                let line = format!("{}{}, an orphan, ended by itself", named(server), of(owner.as_ref()));
+            Notice::OrphanExited { server, owner, let_go, .. } => {
+                let (of, stay) = (of(owner.as_ref()), words::stay(let_go));
+                let line = format!("{}{of}, an orphan, ended by itself{stay}", named(server));
                 Sentence::new(paint::GOOD, "ended", line)
             }
             _ => of_the_daemon(notice),
@@ -273,9 +281,12 @@ fn lost(records: &Losses, sink: &std::collections::BTreeMap<String, u64>) -> Str
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }
 
-fn list_guards(guards: &[Guard]) -> String {
-    let guards: Vec<&str> = guards.iter().copied().map(guard).collect();
-    guards.join(", ")
+/// `, gone for 10 s`, of an owner whose exit was witnessed; nothing of another.
+fn gone_for(found: &[Evidence], after_ms: u64) -> String {
+    if !found.contains(&Evidence::OwnerExited) {
+        return String::new();
+    }
+    format!(", gone for {}", text::duration(Duration::from_millis(after_ms)))
 }
 
 fn stays_because(guards: &[Guard]) -> Option<String> {

@@ -1,11 +1,13 @@
-//! What an explicit clean-up means, and what became of it, for a person.
+//! What an explicit clean-up means, and what became of it, for a person and for programs.
+
+use serde::Serialize;
 
 use super::{
     human,
     paint::{self, Paint},
     table, text,
 };
-use crate::model::Planned;
+use crate::model::{Doubt, Planned};
 
 const COLUMNS: [table::Column; 7] = [
     ("SERVER", false),
@@ -17,8 +19,30 @@ const COLUMNS: [table::Column; 7] = [
     ("", false),
 ];
 
+/// A server that is meant, with what is to be known before somebody says yes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Meant {
+    /// The server and what forbids to end it.
+    #[serde(flatten)]
+    pub planned: Planned,
+    /// What keeps it from being an orphan, if it is unproven: ending it may take it from whoever uses it.
+    pub doubts: Vec<Doubt>,
+}
+
+impl Meant {
+    /// Whether it will be ended.
+    pub const fn is_to_end(&self) -> bool {
+        self.planned.guards.is_empty()
+    }
+
+    /// Whether somebody may still use it, although its owner is gone.
+    pub fn is_unproven(&self) -> bool {
+        self.planned.state == "unproven"
+    }
+}
+
 /// The servers that are meant, and those among them that stay.
-pub fn render(planned: &[Planned], paint: Paint) -> String {
+pub fn render(planned: &[Meant], paint: Paint) -> String {
     if planned.is_empty() {
         return "Nothing to end.\n".to_owned();
     }
@@ -26,19 +50,23 @@ pub fn render(planned: &[Planned], paint: Paint) -> String {
     format!("{}\n{}\n", table::render(paint, &COLUMNS, &rows), sum(planned))
 }
 
-/// `2 servers to end (197 MB), 1 stays.`
-fn sum(planned: &[Planned]) -> String {
-    let (to_end, stay): (Vec<_>, Vec<_>) = planned.iter().partition(|one| one.guards.is_empty());
+/// `2 servers to end (197 MB), 1 of them unproven, 1 stays.`
+fn sum(planned: &[Meant]) -> String {
+    let (to_end, stay): (Vec<&Meant>, Vec<&Meant>) = planned.iter().partition(|one| one.is_to_end());
+    let unproven = match to_end.iter().filter(|one| one.is_unproven()).count() {
+        0 => String::new(),
+        number => format!(", {number} of them unproven"),
+    };
     let stays = match stay.len() {
         0 => String::new(),
         1 => ", 1 stays".to_owned(),
         more => format!(", {more} stay"),
     };
-    format!("{} to end ({}){stays}.", servers(to_end.len()), text::size(bytes(&to_end)))
+    format!("{} to end ({}){unproven}{stays}.", servers(to_end.len()), text::size(bytes(&to_end)))
 }
 
 /// `2 servers ended, 197 MB freed.` and what stays, one line each.
-pub fn outcome(ended: &[&Planned], stayed: &[&Planned], paint: Paint) -> String {
+pub fn outcome(ended: &[&Meant], stayed: &[&Meant], paint: Paint) -> String {
     let text = match ended.len() {
         0 => "Nothing was ended.".to_owned(),
         number => format!("{} ended, {} freed.", servers(number), text::size(bytes(ended))),
@@ -46,16 +74,17 @@ pub fn outcome(ended: &[&Planned], stayed: &[&Planned], paint: Paint) -> String 
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
     for one in stayed {
-        let why = if one.guards.is_empty() { "it is still there".to_owned() } else { guards(one) };
-        let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.server.name), pid(one));
+        let why = stays(one).unwrap_or_else(|| "it is still there".to_owned());
+        let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
         out.push_str(&paint.text(paint::WARNING, line));
         out.push('\n');
     }
     out
 }
 
-fn row(one: &Planned) -> (anstyle::Style, Vec<String>) {
-    let run = one.server.run.as_ref();
+fn row(one: &Meant) -> (anstyle::Style, Vec<String>) {
+    let server = &one.planned.server;
+    let run = server.run.as_ref();
     let agent = run.map_or_else(
         || "-".to_owned(),
         |run| {
@@ -63,38 +92,38 @@ fn row(one: &Planned) -> (anstyle::Style, Vec<String>) {
             format!("{}{number}", text::sanitise(&run.agent))
         },
     );
-    let (style, note) = if one.guards.is_empty() {
-        (paint::ALARM, String::new())
-    } else {
-        (paint::PLAIN, format!("stays: {}", guards(one)))
+    let (style, note) = match stays(one) {
+        Some(why) => (paint::PLAIN, format!("stays: {why}")),
+        None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.doubts)),
+        None => (paint::ALARM, String::new()),
     };
     let cells = vec![
-        text::sanitise(&one.server.name).into_owned(),
-        text::sanitise(&one.state).into_owned(),
+        text::sanitise(&server.name).into_owned(),
+        text::sanitise(&one.planned.state).into_owned(),
         agent,
         pid(one),
-        one.server.processes.len().to_string(),
-        one.server.rss_bytes.map_or_else(|| "-".to_owned(), text::size),
+        server.processes.len().to_string(),
+        server.rss_bytes.map_or_else(|| "-".to_owned(), text::size),
         note,
     ];
     (style, cells)
 }
 
-fn pid(one: &Planned) -> String {
-    one.server.processes.first().map_or_else(|| "-".to_owned(), |process| process.pid.to_string())
+fn pid(one: &Meant) -> String {
+    one.planned.server.processes.first().map_or_else(|| "-".to_owned(), |process| process.pid.to_string())
 }
 
-fn guards(one: &Planned) -> String {
-    let guards: Vec<&str> = one.guards.iter().copied().map(human::guard).collect();
-    guards.join(", ")
+/// What forbids to end it, if something does.
+fn stays(one: &Meant) -> Option<String> {
+    (!one.is_to_end()).then(|| human::list_guards(&one.planned.guards))
 }
 
 fn servers(number: usize) -> String {
     text::count(u64::try_from(number).unwrap_or(u64::MAX), "server", "servers")
 }
 
-fn bytes(planned: &[&Planned]) -> u64 {
-    planned.iter().map(|one| one.server.rss_bytes.unwrap_or_default()).fold(0, u64::saturating_add)
+fn bytes(planned: &[&Meant]) -> u64 {
+    planned.iter().map(|one| one.planned.server.rss_bytes.unwrap_or_default()).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

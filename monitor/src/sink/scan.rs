@@ -49,17 +49,15 @@ pub fn render(report: &Report, paint: Paint) -> String {
     out
 }
 
-/// `3 servers, 512 MB, 1 of them an orphan (197 MB)`.
+/// `1 agent, 3 MCP servers (512 MB), 1 orphan (197 MB), 1 unproven (64 MB).`
 pub(super) fn sum(report: &Report) -> String {
-    let (mut servers, mut bytes, mut orphans, mut orphan_bytes) = (0, 0_u64, 0, 0_u64);
-    for (_, server) in report.servers() {
-        servers += 1;
-        bytes = bytes.saturating_add(server.rss_bytes());
-        if server.is_orphan() {
-            orphans += 1;
-            orphan_bytes = orphan_bytes.saturating_add(server.rss_bytes());
-        }
-    }
+    let sum = |meant: &dyn Fn(&ServerReport) -> bool| {
+        let meant = report.servers().map(|(_, server)| server).filter(|server| meant(server));
+        meant.fold((0, 0_u64), |(n, bytes), server| (n + 1, bytes.saturating_add(server.rss_bytes())))
+    };
+    let (servers, bytes) = sum(&|_| true);
+    let (orphans, orphan_bytes) = sum(&ServerReport::is_orphan);
+    let (unproven, unproven_bytes) = sum(&ServerReport::is_unproven);
     let agents = u64::try_from(report.agents.len()).unwrap_or(u64::MAX);
     let agents = text::count(agents, "agent", "agents");
     let shown = text::count(servers, "MCP server", "MCP servers");
@@ -71,36 +69,48 @@ pub(super) fn sum(report: &Report) -> String {
         0 => "no orphans seen".to_owned(),
         _ => format!("{} ({})", text::count(orphans, "orphan", "orphans"), text::size(orphan_bytes)),
     };
-    format!("{agents}, {shown} ({}), {found}.", text::size(bytes))
+    let unproven = match unproven {
+        0 => String::new(),
+        _ => format!(", {unproven} unproven ({})", text::size(unproven_bytes)),
+    };
+    format!("{agents}, {shown} ({}), {found}{unproven}.", text::size(bytes))
 }
 
 /// How the state of a server is shown.
 pub(super) fn style(server: &ServerReport) -> Style {
     match server.state.as_str() {
         "live" => paint::PLAIN,
-        "suspect" | "spared" => paint::WARNING,
+        "suspect" | "unproven" | "spared" => paint::WARNING,
         _ if server.is_orphan() => paint::ALARM,
         _ => paint::NOTE,
     }
+}
+
+/// Why it is not ended: the doubts of one that is unproven, the guards of an orphan.
+pub(super) fn stays(report: &ServerReport) -> Option<String> {
+    let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts));
+    let guards = (!report.guards.is_empty()).then(|| human::list_guards(&report.guards));
+    let why: Vec<String> = doubts.into_iter().chain(guards).collect();
+    (!why.is_empty()).then(|| why.join(", "))
 }
 
 const fn rank(server: &ServerReport) -> u8 {
     match server.state.as_bytes() {
         b"orphan" | b"terminating" => 0,
         b"spared" => 1,
-        b"suspect" => 2,
-        _ => 3,
+        b"unproven" => 2,
+        b"suspect" => 3,
+        _ => 4,
     }
 }
 
 fn row(owner: Option<&AgentView>, report: &ServerReport) -> [String; COLUMNS] {
     let server = &report.server;
     let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
-    let guards: Vec<&str> = report.guards.iter().copied().map(human::guard).collect();
     let mut why = why.join(", ");
-    if !guards.is_empty() {
+    if let Some(stays) = stays(report) {
         let and = if why.is_empty() { "" } else { "; " };
-        why = format!("{why}{and}stays: {}", guards.join(", "));
+        why = format!("{why}{and}stays: {stays}");
     }
     [
         text::sanitise(&server.name).into_owned(),

@@ -1,12 +1,16 @@
-//! How the daemon stands, for a person: one line an agent and generation, the sums, what was lost.
+//! How the daemon stands, for a person: one line an agent and generation, the sums, what is unproven, what was lost.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
+    human,
     paint::{self, Paint},
     scan, table, text,
 };
 use crate::model::{Losses, Mode, Report, RunView, ServerReport, Status};
+
+/// Unproven servers that are told one by one. `orphand scan` and `--json` have all.
+const UNPROVEN: usize = 10;
 
 /// What is shown of one generation.
 #[derive(Default)]
@@ -15,6 +19,7 @@ struct Row {
     orphans: u64,
     bytes: u64,
     orphan_bytes: u64,
+    unproven: u64,
     /// Absent where nobody asked.
     pss_bytes: Option<u64>,
 }
@@ -53,6 +58,7 @@ pub fn render(status: &Status, paint: Paint) -> String {
     }
     out.push_str(&scan::sum(&status.report));
     out.push('\n');
+    unproven(&status.report, paint, &mut out);
     let lost = lost(status);
     if !lost.is_empty() {
         out.push_str(&paint.text(paint::WARNING, lost));
@@ -70,6 +76,7 @@ fn generations(rows: &BTreeMap<Whose, Row>, paint: Paint) -> String {
         ("MEMORY", true),
         ("ORPHANS", true),
         ("ORPHANED", true),
+        ("UNPROVEN", true),
     ];
     if pss {
         columns.push(("PROPORTIONAL", true));
@@ -87,6 +94,7 @@ fn generations(rows: &BTreeMap<Whose, Row>, paint: Paint) -> String {
             text::size(row.bytes),
             row.orphans.to_string(),
             text::size(row.orphan_bytes),
+            row.unproven.to_string(),
         ];
         if pss {
             cells.push(row.pss_bytes.map_or_else(|| "-".to_owned(), text::size));
@@ -128,9 +136,33 @@ impl Row {
             self.orphans += 1;
             self.orphan_bytes = self.orphan_bytes.saturating_add(server.rss_bytes());
         }
+        self.unproven += u64::from(server.is_unproven());
         if let Some(pss) = server.pss_bytes {
             self.pss_bytes = Some(self.pss_bytes.unwrap_or_default().saturating_add(pss));
         }
+    }
+}
+
+/// `Unproven: fetch (pid 99300) of claude #2: somebody holds its stdin`, one line each.
+fn unproven(report: &Report, paint: Paint, out: &mut String) {
+    let mut all: Vec<_> = report.servers().filter(|(_, server)| server.is_unproven()).collect();
+    let hidden = all.len().saturating_sub(UNPROVEN);
+    all.truncate(UNPROVEN);
+    for (owner, server) in all {
+        let pid = server.server.processes.first().map(|process| format!(" (pid {})", process.pid));
+        let of = owner.map(|owner| format!(" of {}", human::agent_name(owner)));
+        let line = format!(
+            "Unproven: {}{}{}: {}",
+            text::sanitise(&server.server.name),
+            pid.unwrap_or_default(),
+            of.unwrap_or_default(),
+            human::list_doubts(&server.doubts),
+        );
+        out.push_str(&paint.text(paint::WARNING, line));
+        out.push('\n');
+    }
+    if hidden > 0 {
+        out.push_str(&paint.text(paint::DIM, format_args!("and {hidden} more (`orphand scan`, --json)\n")));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A report as a tree: agent, servers, processes; orphans marked.
+//! A report as a tree: agent, servers, processes; orphans and what is unproven marked.
 
 use std::{fmt::Write as _, os::fd::AsFd};
 
@@ -81,12 +81,11 @@ impl Tree {
         if let Some(bytes) = report.server.rss_bytes {
             let _ = write!(line, "  {}", text::size(bytes));
         }
-        let mut why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
-        let guards: Vec<String> =
-            report.guards.iter().map(|guard| format!("stays: {}", human::guard(*guard))).collect();
-        why.extend(guards.iter().map(String::as_str));
+        let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
+        let stays = scan::stays(report).map(|why| format!("stays: {why}"));
+        let why: Vec<String> = (!why.is_empty()).then(|| why.join(", ")).into_iter().chain(stays).collect();
         if !why.is_empty() {
-            let _ = write!(line, ": {}", why.join(", "));
+            let _ = write!(line, ": {}", why.join("; "));
         }
         line
     }

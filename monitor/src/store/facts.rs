@@ -31,13 +31,23 @@ impl Scribe<'_> {
                 self.meet(now, *server)?;
                 self.change(
                     *server,
-                    "UPDATE servers SET judged = coalesce(judged, ?4), evidence = ?5, guards = ?6, rss = ?7, pss = ?8
+                    "UPDATE servers SET judged = coalesce(judged, ?4), evidence = ?5, guards = ?6, rss = ?7, pss = ?8,
+                            unproven = NULL, doubts = NULL
                      WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
                     params![now, json(evidence)?, json(guards)?, int(*rss_bytes), pss_bytes.map(int)],
                 )
             }
-            // Told by the schema's next step.
-            Fact::Unproven { server, .. } => self.meet(now, *server),
+            Fact::Unproven { server, evidence, doubts, rss_bytes } => {
+                self.meet(now, *server)?;
+                // It was an orphan, perhaps: it is none any more. A signal that was sent was sent.
+                self.change(
+                    *server,
+                    "UPDATE servers SET unproven = coalesce(unproven, ?4), evidence = ?5, doubts = ?6, rss = ?7,
+                            judged = NULL, guards = NULL, pss = NULL
+                     WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                    params![now, json(evidence)?, json(doubts)?, int(*rss_bytes)],
+                )
+            }
             Fact::Reaping { server } => {
                 self.meet(now, *server)?;
                 self.change(
@@ -56,7 +66,7 @@ impl Scribe<'_> {
             Fact::Cleared { server } => self.change(
                 *server,
                 "UPDATE servers SET judged = NULL, evidence = NULL, guards = NULL, rss = NULL, pss = NULL,
-                        reaping = NULL, failed_pid = NULL, failure = NULL
+                        reaping = NULL, failed_pid = NULL, failure = NULL, unproven = NULL, doubts = NULL
                  WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
                 params![],
             ),

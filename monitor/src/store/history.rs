@@ -62,13 +62,14 @@ fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> 
         },
     };
     let (runs, unaccounted) = reader.runs()?;
-    let orphans = reader.orphans()?;
+    let (orphans, unproven) = (reader.judged("judged")?, reader.judged("unproven")?);
     let host = query.agent.is_none();
     Ok(History {
         since: query.since,
         runs,
         unaccounted,
         orphans,
+        unproven,
         daemons: if host { reader.daemons()? } else { Vec::new() },
         losses: if host { reader.losses()? } else { Vec::new() },
     })
@@ -89,7 +90,8 @@ impl Reader<'_> {
         let mut unaccounted = Account::default();
         let mut statement = self.db.prepare(
             "SELECT key, generation, count(*), count(judged), total(how = 'reaped'), total(freed), total(freed_pss),
-                    total(judged IS NOT NULL AND ended IS NULL AND boot = ?1), max(coalesce(ended, 1 << 62)), owner_name
+                    total(judged IS NOT NULL AND ended IS NULL AND boot = ?1), max(coalesce(ended, 1 << 62)), owner_name,
+                    count(unproven), total(unproven IS NOT NULL AND ended IS NULL AND boot = ?1)
              FROM servers GROUP BY key, generation, iif(key IS NULL, owner_name, NULL)",
         )?;
         let mut rows = statement.query([self.boot])?;
@@ -127,15 +129,16 @@ impl Reader<'_> {
         Ok((runs, unaccounted))
     }
 
-    fn orphans(&self) -> rusqlite::Result<Vec<PastOrphan>> {
-        let mut statement = self.db.prepare(
-            "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, judged,
-                    evidence, guards, rss, pss, failure, s.ended, how, signal, took_ms, freed, freed_pss,
-                    reaping IS NOT NULL, s.boot = ?1
+    /// What has a time in the column `verdict`: when it was judged so.
+    fn judged(&self, verdict: &str) -> rusqlite::Result<Vec<PastOrphan>> {
+        let mut statement = self.db.prepare(&format!(
+            "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, {verdict},
+                    evidence, coalesce(guards, '[]'), rss, pss, failure, s.ended, how, signal, took_ms, freed, freed_pss,
+                    reaping IS NOT NULL, s.boot = ?1, coalesce(doubts, '[]')
              FROM servers s LEFT JOIN keys k ON k.id = s.key
                   LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation
-             WHERE judged IS NOT NULL AND (s.ended IS NULL OR s.ended >= ?2) ORDER BY judged, s.id",
-        )?;
+             WHERE {verdict} IS NOT NULL AND (s.ended IS NULL OR s.ended >= ?2) ORDER BY {verdict}, s.id"
+        ))?;
         let mut rows = statement.query([self.boot, self.since])?;
         let mut orphans = Vec::new();
         while let Some(row) = rows.next()? {
@@ -205,6 +208,8 @@ fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
         freed_bytes: total(5)?,
         freed_pss_bytes: total(6)?,
         left: total(7)?,
+        unproven: natural(row, 10)?,
+        unproven_left: total(11)?,
     })
 }
 
@@ -252,6 +257,7 @@ fn orphan(row: &Row<'_>) -> rusqlite::Result<PastOrphan> {
         judged: time(row, 9)?.unwrap_or_default(),
         evidence: from_json(row, 10)?,
         guards: from_json(row, 11)?,
+        doubts: from_json(row, 23)?,
         rss_bytes: natural(row, 12)?,
         pss_bytes: optional(row, 13)?,
         failure: row.get(14)?,

@@ -21,7 +21,8 @@ const TABLES: [(&str, &str, &str); 4] = [
 /// Copies into the new store `db` what the damaged file `from` still tells; how many runs.
 pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64> {
     let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    if schema::version(&old)? != schema::newest(STEPS) {
+    // Steps that are missing in it have added columns only.
+    if !(1..=schema::newest(STEPS)).contains(&schema::version(&old)?) {
         return Ok(0);
     }
     let change = db.transaction()?;
@@ -58,7 +59,11 @@ fn copy(old: &Connection, new: &Connection, table: &str, select: &str) -> rusqli
     let Ok(mut read) = old.prepare(select) else { return Ok(0) };
     let columns = read.column_count();
     let marks = vec!["?"; columns].join(", ");
-    let mut write = new.prepare(&format!("INSERT OR IGNORE INTO {table} VALUES ({marks})"))?;
+    let named = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let names: Vec<String> = read.column_names().into_iter().map(named).collect();
+    let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", names.join(", "));
+    // Columns of somebody else's.
+    let Ok(mut write) = new.prepare(&insert) else { return Ok(0) };
     let mut copied = 0;
     let Ok(mut rows) = read.query([]) else { return Ok(0) };
     // The first row that cannot be read ends it.

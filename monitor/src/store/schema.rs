@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 
 /// The steps: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1];
+pub(super) const STEPS: &[&str] = &[V1, V2];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -40,6 +40,26 @@ CREATE TABLE losses (
     setsids INTEGER NOT NULL, members INTEGER NOT NULL,
     PRIMARY KEY (at, forks, execs, exits, setsids, members)
 ) WITHOUT ROWID;
+";
+
+/// Unproven servers: judged, and no orphans. What guards no more in this version was a doubt all along.
+const V2: &str = "
+-- Since when it is unproven, if that is the last verdict on it (then `judged` is NULL), and why.
+ALTER TABLE servers ADD COLUMN unproven INTEGER;
+ALTER TABLE servers ADD COLUMN doubts TEXT;
+-- What stays because of such a guard is unproven; what has ended since, or was signalled, was told as an orphan and remains one.
+UPDATE servers SET
+    doubts = (SELECT json_group_array(iif(value = 'listening', 'clients', 'owner_unknown'))
+              FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence')),
+    unproven = judged, judged = NULL
+WHERE ended IS NULL AND reaping IS NULL AND json_valid(guards)
+  AND EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence'));
+UPDATE servers SET
+    guards = (SELECT json_group_array(value) FROM json_each(guards)
+              WHERE value NOT IN ('listening', 'weak_evidence', 'detached'))
+WHERE json_valid(guards)
+  AND EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence', 'detached'));
+UPDATE servers SET guards = NULL, pss = NULL WHERE unproven IS NOT NULL;
 ";
 
 /// The newest version there is.

@@ -127,6 +127,10 @@ impl Hand for Alone {
         Ok(self.engine.plan(request))
     }
 
+    fn report(&mut self) -> anyhow::Result<Report> {
+        Ok(self.engine.report())
+    }
+
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.context("cannot start the event loop")?.block_on(self.end(request))

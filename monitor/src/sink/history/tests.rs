@@ -1,7 +1,7 @@
 //! The past as a person and as a program sees it.
 
 use super::*;
-use crate::model::{Account, DaemonLife, Evidence, Guard, PastLoss, Signal};
+use crate::model::{Account, DaemonLife, Doubt, Evidence, Guard, PastLoss, Signal};
 
 fn time(text: &str) -> Timestamp {
     format!("2026-11-21T{text}Z").parse().unwrap()
@@ -27,6 +27,7 @@ fn orphan(name: &str, judged: &str, outcome: Outcome) -> PastOrphan {
         owner: Some("claude".to_owned()),
         judged: time(judged),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
+        doubts: Vec::new(),
         guards: Vec::new(),
         rss_bytes: 197_132_288,
         pss_bytes: Some(80_000_000),
@@ -57,6 +58,8 @@ fn past() -> History {
         freed_bytes: reaped * 197_132_288,
         freed_pss_bytes: reaped * 80_000_000,
         left,
+        unproven: left,
+        unproven_left: left / 2,
     };
     let run = |run, started, ended: Option<&str>, account| PastRun {
         run,
@@ -65,10 +68,16 @@ fn past() -> History {
         account,
     };
     let mut orphans: Vec<_> = (0..12).map(|_| orphan("server-filesystem", "08:12:44", REAPED)).collect();
-    let guards = vec![Guard::Listening, Guard::WeakEvidence];
+    let guards = vec![Guard::Multiplexer, Guard::OwnUnit];
     orphans.insert(0, PastOrphan { guards, ..orphan("\u{1b}[2Jevil", "08:12:43", Outcome::Stays) });
     let failure = Some("pid 7: not permitted".to_owned());
     orphans.push(PastOrphan { failure, run: None, ..orphan("time", "08:20:00", Outcome::Ending) });
+    let doubted = |outcome| PastOrphan {
+        doubts: vec![Doubt::WireHeld, Doubt::Clients],
+        pss_bytes: None,
+        ..orphan("fetch", "08:12:50", outcome)
+    };
+    let unproven = vec![doubted(Outcome::Stays), doubted(Outcome::Exited), doubted(REAPED)];
     let daemon = |started, stopped: Option<&str>| DaemonLife {
         started: time(started),
         stopped: stopped.map(time),
@@ -84,6 +93,7 @@ fn past() -> History {
         ],
         unaccounted: account(1, 1, 0, 1),
         orphans,
+        unproven,
         daemons: vec![
             daemon("04:00:00", None),
             daemon("05:00:00", Some("06:00:00")),
@@ -116,6 +126,7 @@ fn as_json() {
         (&value["runs"][1]["reaped"], &value["runs"][1]["run"]["generation"]),
         (&12.into(), &2.into())
     );
+    assert_eq!(value["unproven"][0]["doubts"], serde_json::json!(["wire_held", "clients"]));
     assert_eq!(value["orphans"][1]["outcome"], "reaped");
     assert_eq!(serde_json::from_value::<History>(value).unwrap(), past());
 }

@@ -56,6 +56,8 @@ impl Account {
             Notice::OrphanReaped { server, .. }
             | Notice::OrphanExited { server, .. }
             | Notice::OrphanCleared { server, .. }
+            // It was one, perhaps: somebody may use it now.
+            | Notice::OrphanUnproven { server, .. }
             | Notice::ServerExited { server, .. } => {
                 self.orphans.remove(&server.id);
             }
@@ -215,6 +217,25 @@ mod tests {
         // A suspect is none yet.
         let fields = json!({ "server": server("1@1", "files"), "owner": null, "deadline_boot_ns": 1 });
         assert_eq!(told(&mut account, &notice("orphan_suspected", fields))[3], "0");
+    }
+
+    /// Nor was it ever one, or it is none any more, of which somebody is found to have hold.
+    #[test]
+    fn one_that_is_unproven_is_no_orphan() {
+        let mut account = Account::default();
+        let unproven = |id: &str| {
+            notice(
+                "orphan_unproven",
+                json!({ "server": server(id, "files"), "owner": agent("claude"), "evidence": ["owner_exited"],
+                        "doubts": ["wire_held"], "rss_bytes": 55, "after_ms": 9 }),
+            )
+        };
+        let told = |account: &mut Account, notice: &Notice| told(account, notice).join(" ");
+        assert_eq!(told(&mut account, &unproven("1@1")), "orphan_unproven boss 3 0 55 files");
+        assert_eq!(told(&mut account, &detected("1@1", 100)), "orphan_detected boss 3 1 100 files");
+        assert_eq!(told(&mut account, &detected("2@2", 10)), "orphan_detected boss 3 2 10 files");
+        assert_eq!(told(&mut account, &unproven("1@1")), "orphan_unproven boss 3 1 55 files");
+        assert_eq!((account.bytes(None), account.bytes(Some("boss"))), (10, 10));
     }
 
     #[test]

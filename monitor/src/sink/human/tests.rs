@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    model::{AgentView, Class, ProcessId, Signal, Watched},
+    model::{AgentView, Class, Doubt, ProcessId, Signal, Watched},
     sink::report::tests::{claude, filesystem, process},
 };
 
@@ -48,6 +48,18 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         after_ms: 240,
         reason: reason.to_owned(),
         owner,
+        let_go: Vec::new(),
+    };
+    let let_go = |number: u32| -> Vec<_> {
+        (0..number).map(|n| process(3000 + n, "/usr/bin/sleep", &["sleep", "1d"])).collect()
+    };
+    let unproven = |evidence: &[Evidence], doubts: &[Doubt]| Notice::OrphanUnproven {
+        server: filesystem(),
+        owner: gone(),
+        evidence: evidence.to_vec(),
+        doubts: doubts.to_vec(),
+        rss_bytes: 197_132_288,
+        after_ms: 10_000,
     };
     let detected = |server, evidence: &[Evidence], guards: &[Guard]| Notice::OrphanDetected {
         class: Class::Server,
@@ -107,14 +119,18 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         exited(None, Some(40), 0),
         Notice::ServerStarted { server: young.clone(), owner: Some(claude(true)) },
         Notice::ServerStarted { server: filesystem(), owner: None },
-        Notice::ServerExited { server: filesystem(), owner: Some(claude(true)) },
+        Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: Vec::new() },
+        Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: let_go(2) },
         Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
         Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(116) },
         cleared("exited", None),
         cleared("owner_found", Some(claude(true))),
         detected(filesystem(), &[Evidence::OwnerExited, Evidence::StdinHangup], &[]),
         detected(browser, &[Evidence::OwnerExited], &[Guard::Observe]),
-        detected(young, &[Evidence::NoOwner], &[Guard::WeakEvidence, Guard::Listening]),
+        detected(young, &[Evidence::NoOwner], &[Guard::Multiplexer, Guard::OptedOut]),
+        unproven(&[Evidence::OwnerExited], &[Doubt::WireHeld]),
+        unproven(&[], &[Doubt::StdoutRead, Doubt::Clients]),
+        unproven(&[Evidence::NoOwner], &[Doubt::OwnerUnknown, Doubt::WireUnknown, Doubt::Traced]),
         Notice::OrphanSpared {
             class: Class::Server,
             server: filesystem(),
@@ -131,10 +147,16 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             signal: Some(Signal::Term),
             took_ms: Some(153),
             freed_bytes: 197_132_288,
+            let_go: let_go(1),
         },
         failed(Some(1)),
         failed(None),
-        Notice::OrphanExited { class: Class::Server, server: filesystem(), owner: gone() },
+        Notice::OrphanExited {
+            class: Class::Server,
+            server: filesystem(),
+            owner: gone(),
+            let_go: Vec::new(),
+        },
         Notice::Lost { records: Losses { fork: 2, exec: 1, ..Losses::default() }, sink: BTreeMap::new() },
         Notice::Lost { records: Losses::default(), sink: BTreeMap::from([("stream".to_owned(), 12)]) },
         Notice::Resynced { added: 2, removed: 1 },

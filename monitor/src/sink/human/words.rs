@@ -133,7 +133,7 @@ pub(in crate::sink) const fn evidence(evidence: Evidence) -> &'static str {
 }
 
 /// What keeps it from being proven.
-pub(in crate::sink) const fn doubt(doubt: Doubt) -> &'static str {
+const fn doubt(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::WireHeld => "somebody holds its stdin",
         Doubt::StdoutRead => "somebody reads its stdout",
@@ -145,7 +145,7 @@ pub(in crate::sink) const fn doubt(doubt: Doubt) -> &'static str {
 }
 
 /// What forbids to end it.
-pub(in crate::sink) const fn guard(guard: Guard) -> &'static str {
+const fn guard(guard: Guard) -> &'static str {
     match guard {
         Guard::ExemptRule => "a rule exempts it",
         Guard::OptedOut => "it asks to be left alone",
@@ -154,6 +154,27 @@ pub(in crate::sink) const fn guard(guard: Guard) -> &'static str {
         Guard::LiveAgentBelow => "an agent works below it",
         Guard::OwnUnit => "it is a unit of systemd",
         Guard::Observe => "orphand only looks",
+    }
+}
+
+/// Why it is not proven, in words. Never empty.
+pub(in crate::sink) fn list_doubts(doubts: &[Doubt]) -> String {
+    let doubts: Vec<&str> = doubts.iter().copied().map(doubt).collect();
+    if doubts.is_empty() { "it is not proven that nobody uses it".to_owned() } else { doubts.join(", ") }
+}
+
+/// What forbids to end it, in words.
+pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
+    let guards: Vec<&str> = guards.iter().copied().map(guard).collect();
+    guards.join(", ")
+}
+
+/// `; 2 processes it had started stay`, or nothing: what a server let go outlives it.
+pub(super) fn stay(let_go: &[ProcessView]) -> String {
+    match let_go.len() {
+        0 => String::new(),
+        1 => "; 1 process it had started stays".to_owned(),
+        more => format!("; {more} processes it had started stay"),
     }
 }
 

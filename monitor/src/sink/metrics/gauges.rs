@@ -56,6 +56,8 @@ impl Gauges {
                 "Orphans that stay, by what protects them.",
                 spared(&status.report),
             ));
+            let help = "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
+            gauges.push(("orphand_unproven", help, unproven(&status.report)));
             let help = "Processes in the lineage graph.";
             gauges.push(("orphand_lineage_processes", help, one(float(status.processes))));
         }
@@ -217,6 +219,20 @@ fn spared(report: &Report) -> Values {
     for server in servers.chain(left).filter(|server| server.state == "spared") {
         for guard in &server.guards {
             *values.entry(vec![("guard", labels::word(guard))]).or_default() += 1.0;
+        }
+    }
+    values
+}
+
+/// Not by generation: what is unproven is none of a run's orphans. One with two doubts counts for both.
+fn unproven(report: &Report) -> Values {
+    let mut values = Values::new();
+    for (owner, server) in report.servers().filter(|(_, server)| server.is_unproven()) {
+        let run = server.server.run.as_ref();
+        let owner = labels::owner(run, owner.map(|owner| owner.name.as_str()));
+        for doubt in &server.doubts {
+            let labels = labels::with(&owner, "doubt", labels::word(doubt));
+            *values.entry(labels).or_default() += 1.0;
         }
     }
     values

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    model::{AgentReport, BootTime, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport},
+    model::{
+        AgentReport, BootTime, Doubt, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport,
+    },
     sink::report::tests::{claude, filesystem},
 };
 
@@ -23,6 +25,7 @@ fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
     ServerReport {
         server: ServerView { run, ..filesystem() },
         evidence: vec![Evidence::OwnerExited],
+        doubts: Vec::new(),
         guards: guards.to_vec(),
         pss_bytes: None,
         state: state.to_owned(),
@@ -33,15 +36,20 @@ fn status() -> Status {
     let unit = RunView { unit: Some("bot.service".to_owned()), uid: None, ..run("bot", Some(2)) };
     let of_user = RunView { uid: Some(1000), ..run("claude", Some(1)) };
     let in_user = RunView { manager: Some("/user.slice".to_owned()), ..unit.clone() };
+    let unproven =
+        |run, doubts: &[Doubt]| ServerReport { doubts: doubts.to_vec(), ..server(run, "unproven", &[]) };
     let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
     let report = Report {
         agents: vec![
             agent(vec![
                 server(Some(run("claude", Some(30))), "live", &[]),
                 server(Some(run("claude", Some(3))), "orphan", &[]),
-                server(Some(run("claude", Some(3))), "spared", &[Guard::Observe, Guard::Listening]),
-                server(Some(run("claude", None)), "spared", &[Guard::WeakEvidence]),
-                server(Some(of_user), "live", &[]),
+                server(Some(run("claude", Some(3))), "spared", &[Guard::Observe, Guard::Multiplexer]),
+                server(Some(run("claude", None)), "spared", &[Guard::OwnUnit]),
+                server(Some(of_user.clone()), "live", &[]),
+                unproven(Some(run("claude", Some(30))), &[Doubt::WireHeld, Doubt::Clients]),
+                unproven(Some(run("claude", Some(29))), &[Doubt::WireHeld]),
+                unproven(Some(of_user), &[Doubt::WireHeld]),
             ]),
             AgentReport {
                 left_behind: Some(Box::new(server(Some(unit.clone()), "orphan", &[]))),
@@ -49,7 +57,7 @@ fn status() -> Status {
             },
             agent(vec![server(None, "suspect", &[])]),
         ],
-        unowned: vec![server(None, "live", &[])],
+        unowned: vec![server(None, "live", &[]), unproven(None, &[Doubt::OwnerUnknown])],
         runs: (1..=30)
             .map(|number| RunReport {
                 run: run("claude", Some(number)),
@@ -98,6 +106,7 @@ fn metrics() -> Metrics {
         asked: false,
         freed_bytes: 1000,
         freed_pss_bytes: None,
+        let_go: Vec::new(),
     });
     let error = "x".to_owned();
     metrics.observe(&Notice::ReapFailed { server: filesystem(), pid: 1, error, errno: Some(1) });
@@ -141,7 +150,13 @@ fn a_blind_daemon_claims_nothing() {
     for status in [None, Some(&blind)] {
         let text = metrics().render(status, Exposition::Text).unwrap();
         assert!(text.contains("\norphand_watching 0"), "{text}");
-        for name in ["orphand_orphans{", "orphand_servers{", "orphand_spared", "orphand_lineage_processes"] {
+        for name in [
+            "orphand_orphans{",
+            "orphand_servers{",
+            "orphand_spared",
+            "orphand_unproven",
+            "orphand_lineage_processes",
+        ] {
             assert!(!text.contains(name), "{name} in {text}");
         }
         // What was counted was counted.
@@ -164,6 +179,27 @@ fn generations_are_bounded_and_live_ones_kept() {
     assert_eq!((of("14"), of("1")), (None, None));
 }
 
+/// One with two doubts counts for both, one of an earlier run beside one of this; none of them is an orphan.
+#[test]
+fn what_is_unproven_is_a_gauge_of_its_own() {
+    let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
+    let of = |series: &str| {
+        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned))
+    };
+    let unproven = |labels: &str| of(&format!("orphand_unproven{{{labels}}}"));
+    assert_eq!(unproven("agent=\"claude\",doubt=\"wire_held\"").as_deref(), Some("2.0"));
+    assert_eq!(unproven("agent=\"claude\",doubt=\"clients\"").as_deref(), Some("1.0"));
+    assert_eq!(unproven("agent=\"claude\",uid=\"1000\",doubt=\"wire_held\"").as_deref(), Some("1.0"));
+    assert_eq!(unproven("agent=\"none\",doubt=\"owner_unknown\"").as_deref(), Some("1.0"));
+    for generation in ["30", "29"] {
+        let orphans = of(&format!("orphand_orphans{{agent=\"claude\",generation=\"{generation}\"}}"));
+        assert_eq!(orphans.as_deref(), Some("0.0"), "{generation}");
+    }
+    let none = Status { report: Report::default(), ..status() };
+    let text = metrics().render(Some(&none), Exposition::Text).unwrap();
+    assert!(!text.contains("orphand_unproven{"), "{text}");
+}
+
 #[test]
 fn owners_are_bounded() {
     let metrics = Metrics::new(Wall::default());
@@ -179,6 +215,7 @@ fn owners_are_bounded() {
             asked: false,
             freed_bytes: 1,
             freed_pss_bytes: None,
+            let_go: Vec::new(),
         });
     }
     let text = metrics.render(None, Exposition::Text).unwrap();

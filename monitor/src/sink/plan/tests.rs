@@ -4,7 +4,7 @@ use crate::{
     sink::report::tests::filesystem,
 };
 
-fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -> Planned {
+fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -> Meant {
     let run = RunView {
         agent: "claude".to_owned(),
         generation,
@@ -14,21 +14,36 @@ fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -
         invocation_id: None,
     };
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
-    Planned { server, state: state.to_owned(), guards: guards.to_vec() }
+    let planned = Planned { server, state: state.to_owned(), guards: guards.to_vec() };
+    Meant { planned, doubts: Vec::new() }
 }
 
 #[test]
 fn what_is_meant_and_what_became_of_it() {
     let orphan = planned("server-filesystem", "orphan", Some(3), &[]);
     let hostile = planned("\u{1b}[2Jevil", "live", None, &[]);
-    let stays = planned("time", "spared", Some(3), &[Guard::Listening, Guard::OptedOut]);
+    let stays = planned("time", "spared", Some(3), &[Guard::Multiplexer, Guard::OptedOut]);
+    let doubts = vec![Doubt::WireHeld, Doubt::Clients];
+    let held = Meant { doubts: doubts.clone(), ..planned("fetch", "unproven", Some(2), &[]) };
+    let kept = Meant { doubts, ..planned("git", "unproven", Some(2), &[Guard::LiveAgentBelow]) };
     let paint = Paint::default();
     let shown = [
         render(&[orphan.clone(), hostile.clone(), stays.clone()], paint),
+        render(&[orphan.clone(), held.clone(), kept.clone()], paint),
         render(&[], paint),
         outcome(&[&orphan], &[], paint),
         outcome(&[], &[&hostile, &stays], paint),
+        outcome(&[&held], &[&kept], paint),
     ];
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));
+}
+
+/// A program reads the doubts beside what it read before.
+#[test]
+fn as_json_it_is_one_object() {
+    let held = Meant { doubts: vec![Doubt::WireHeld], ..planned("fetch", "unproven", Some(2), &[]) };
+    let value = serde_json::to_value(&held).unwrap();
+    assert_eq!((&value["state"], &value["doubts"]), (&"unproven".into(), &serde_json::json!(["wire_held"])));
+    assert_eq!((&value["server"]["name"], &value["guards"]), (&"fetch".into(), &serde_json::json!([])));
 }

@@ -1,7 +1,7 @@
 //! Reports as a person and as a program sees them.
 
 use crate::{
-    model::{AgentReport, AgentView, Evidence, Guard, ProcessView, Report, ServerReport, ServerView},
+    model::{AgentReport, AgentView, Doubt, Evidence, Guard, ProcessView, Report, ServerReport, ServerView},
     sink::{paint::Paint, scan, tree},
 };
 
@@ -51,7 +51,13 @@ pub(in crate::sink) fn claude(alive: bool) -> AgentView {
     }
 }
 
-fn server(name: &str, state: &str, evidence: &[Evidence], guards: &[Guard]) -> ServerReport {
+fn server(
+    name: &str,
+    state: &str,
+    evidence: &[Evidence],
+    doubts: &[Doubt],
+    guards: &[Guard],
+) -> ServerReport {
     let server = ServerView {
         name: name.to_owned(),
         processes: vec![process(99_300, "/usr/bin/python3.11", &["python", "-m", "mcp_server_time"])],
@@ -61,6 +67,7 @@ fn server(name: &str, state: &str, evidence: &[Evidence], guards: &[Guard]) -> S
     ServerReport {
         server,
         evidence: evidence.to_vec(),
+        doubts: doubts.to_vec(),
         guards: guards.to_vec(),
         pss_bytes: None,
         state: state.to_owned(),
@@ -72,6 +79,7 @@ fn report() -> Report {
         pss_bytes: None,
         server: filesystem(),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
+        doubts: Vec::new(),
         guards: Vec::new(),
         state: "orphan".to_owned(),
     };
@@ -83,22 +91,28 @@ fn report() -> Report {
         implied: true,
         ..claude(true)
     };
-    let mut hostile = server("\u{1b}[2Jevil\u{202e}", "live", &[], &[]);
+    let mut hostile = server("\u{1b}[2Jevil\u{202e}", "live", &[], &[], &[]);
     hostile.server.processes =
         vec![ProcessView { argv_truncated: true, ..process(5, "", &["a\nb", "", "c d"]) }];
     hostile.server.rss_bytes = None;
+    let doubts = [Doubt::WireHeld, Doubt::Clients];
+    let held = server("git", "unproven", &[Evidence::OwnerExited], &doubts, &[]);
     Report {
         runs: Vec::new(),
         agents: vec![
             AgentReport {
                 left_behind: None,
                 agent: claude(true),
-                servers: vec![server("time", "live", &[], &[]), hostile],
+                servers: vec![server("time", "live", &[], &[], &[]), hostile],
             },
             AgentReport {
                 left_behind: None,
                 agent: AgentView { generation: Some(2), ..claude(false) },
-                servers: vec![filesystem, server("fetch", "suspect", &[Evidence::OwnerExited], &[])],
+                servers: vec![
+                    filesystem,
+                    server("fetch", "suspect", &[Evidence::OwnerExited], &[], &[]),
+                    held,
+                ],
             },
             AgentReport { left_behind: None, agent: host, servers: Vec::new() },
         ],
@@ -106,7 +120,8 @@ fn report() -> Report {
             "everything",
             "spared",
             &[Evidence::NoOwner],
-            &[Guard::WeakEvidence, Guard::Observe],
+            &[],
+            &[Guard::OwnUnit, Guard::Observe],
         )],
         blind: Vec::new(),
     }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    model::{AgentReport, ServerView},
+    model::{AgentReport, Doubt, ServerView},
     sink::report::tests::{claude, filesystem},
 };
 
@@ -11,7 +11,14 @@ fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u
     let run =
         RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
     let server = ServerView { run: Some(run), ..filesystem() };
-    ServerReport { server, evidence: Vec::new(), guards: Vec::new(), pss_bytes, state: state.to_owned() }
+    ServerReport {
+        server,
+        evidence: Vec::new(),
+        doubts: Vec::new(),
+        guards: Vec::new(),
+        pss_bytes,
+        state: state.to_owned(),
+    }
 }
 
 fn status(pss_bytes: Option<u64>) -> Status {
@@ -54,8 +61,13 @@ fn one_look_tells() {
         resyncs: 1,
         ..status(Some(1_500_000))
     };
+    let mut held = server("claude", Some(10), "unproven", None);
+    held.doubts = vec![Doubt::WireHeld, Doubt::Clients];
+    let mut doubted = status(None);
+    doubted.report.agents[0].servers.push(held.clone());
+    doubted.report.unowned = vec![ServerReport { doubts: vec![Doubt::OwnerUnknown], ..held }; UNPROVEN];
     let empty = Status { report: Report::default(), processes: 0, ..status(None) };
-    let shown = [status(None), troubled, empty].map(|status| render(&status, Paint::default()));
+    let shown = [status(None), troubled, doubted, empty].map(|status| render(&status, Paint::default()));
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));
 }

@@ -114,13 +114,60 @@ fn one_that_was_cleared_is_no_orphan() {
         &mut store,
         [
             (1, server(10, claude(), 1)),
-            (2, orphan(10, &[Guard::WeakEvidence])),
+            (2, orphan(10, &[Guard::OwnUnit])),
             (3, Fact::Cleared { server: id(10) }),
         ],
     );
     drop(store);
     let known = open(dir.path()).knowledge();
     assert_eq!(known.servers, [RememberedServer { server: tracked(10, claude(), 1), orphan: None }]);
+}
+
+/// As one whose owner has just gone: it is judged anew. A signal that was sent remains known.
+#[test]
+fn one_that_is_unproven_is_remembered_as_no_orphan() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    tell(
+        &mut store,
+        [
+            (1, server(10, claude(), 1)),
+            (2, unproven(10, &[Doubt::WireHeld])),
+            (1, server(20, claude(), 1)),
+            (2, orphan(20, &[Guard::OwnUnit])),
+            (3, unproven(20, &[Doubt::Clients])),
+            (1, server(30, claude(), 1)),
+            (2, unproven(30, &[Doubt::WireHeld])),
+            (3, orphan(30, &[])),
+            (1, server(40, claude(), 1)),
+            (2, orphan(40, &[])),
+            (3, Fact::Reaping { server: id(40) }),
+            (4, unproven(40, &[Doubt::Clients])),
+        ],
+    );
+    drop(store);
+    let known = open(dir.path()).knowledge();
+    let orphans: Vec<_> =
+        known.servers.iter().map(|one| (one.server.id.pid, one.orphan.map(|o| o.reaping))).collect();
+    assert_eq!(orphans, [(10, None), (20, None), (30, Some(false)), (40, Some(true))]);
+    assert_eq!(known.servers[0].server, tracked(10, claude(), 1));
+}
+
+/// A verdict on one that was never told counts, twice is once, and after the end nothing is changed.
+#[test]
+fn unproven_is_a_fact_like_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let doubted = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM servers WHERE {sql}"));
+    tell(&mut store, [(2, unproven(10, &[Doubt::Traced])), (5, unproven(10, &[Doubt::Traced]))]);
+    assert_eq!(doubted("unproven / 1000000 = 1785153602 AND doubts = '[\"traced\"]' AND rss = 900000"), 1);
+    tell(&mut store, [(6, Fact::Ended { server: id(10), end: End::Exited })]);
+    tell(
+        &mut store,
+        [(7, unproven(10, &[Doubt::Clients])), (8, orphan(10, &[])), (9, Fact::Cleared { server: id(10) })],
+    );
+    assert_eq!(doubted("how = 'exited' AND doubts = '[\"traced\"]' AND judged IS NULL"), 1);
+    assert_eq!(doubted("true"), 1);
 }
 
 /// Its servers ended with it; its numbers go on.

@@ -11,7 +11,9 @@ mod versions;
 use std::path::Path;
 
 use super::*;
-use crate::model::{End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, Unit};
+use crate::model::{
+    Doubt, End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, Unit,
+};
 
 pub(super) const BOOT: &str = "0c8a1b9e-0000-4000-8000-000000000001";
 /// 2026-07-27T12:00:00Z at boot.
@@ -83,6 +85,15 @@ pub(super) fn orphan(pid: u32, guards: &[Guard]) -> Fact {
         guards: guards.to_vec(),
         rss_bytes: 1_000_000,
         pss_bytes: Some(400_000),
+    }
+}
+
+pub(super) fn unproven(pid: u32, doubts: &[Doubt]) -> Fact {
+    Fact::Unproven {
+        server: id(pid),
+        evidence: vec![Evidence::OwnerExited],
+        doubts: doubts.to_vec(),
+        rss_bytes: 900_000,
     }
 }
 

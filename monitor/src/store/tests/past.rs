@@ -1,7 +1,7 @@
 //! What `orphand history` reads.
 
 use super::{super::history::history, *};
-use crate::model::{HistoryQuery, Losses, Outcome};
+use crate::model::{Doubt, HistoryQuery, Losses, Outcome};
 
 fn query() -> HistoryQuery {
     HistoryQuery { since: None, agent: None, boot_id: Some(BOOT.to_owned()) }
@@ -24,7 +24,7 @@ fn story(store: &mut Store) {
         (11, run(unit(), 2, true)),
         (20, orphan(10, &[])),
         (20, orphan(20, &[])),
-        (21, orphan(30, &[Guard::Listening])),
+        (21, orphan(30, &[Guard::Multiplexer])),
         (22, Fact::Reaping { server: id(10) }),
         (22, Fact::Reaping { server: id(20) }),
         (22, Fact::ReapFailed { server: id(20), pid: 21, error: "not permitted".to_owned() }),
@@ -33,7 +33,7 @@ fn story(store: &mut Store) {
     ];
     let nobodys = Tracked { run: None, owner: None, ..tracked(50, unit(), 0) };
     facts.push((25, Fact::Server { server: nobodys }));
-    facts.push((26, orphan(50, &[Guard::WeakEvidence])));
+    facts.push((26, orphan(50, &[Guard::OwnUnit])));
     facts.push((27, Fact::Lost { losses: Losses { exec: 3, ..Losses::default() } }));
     tell(store, facts);
 }
@@ -88,7 +88,7 @@ fn beside_a_running_daemon_and_after_it() {
             ("50@500", Outcome::Stays, None),
         ]
     );
-    assert_eq!(beside.orphans[2].guards, [Guard::Listening]);
+    assert_eq!(beside.orphans[2].guards, [Guard::Multiplexer]);
     assert_eq!((beside.orphans[0].judged, beside.orphans[0].ended), (time(20), Some(time(23))));
     assert_eq!((beside.losses[0].at, beside.losses[0].records.exec), (time(27), 3));
 }
@@ -140,4 +140,65 @@ fn without_a_store_it_is_one_line_and_none_is_made() {
     std::fs::write(&file, "garbage".repeat(1000)).unwrap();
     let error = history(dir.path(), &query()).unwrap_err();
     assert!(error.is_damage(), "{error}");
+}
+
+/// What was unproven to its end, what is, and what was at some time and is or was an orphan in the end.
+#[test]
+fn what_is_unproven_is_counted_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let mut facts = vec![(1, run(claude(), 1, false))];
+    facts.extend((1..=7).map(|n| (2, server(n * 10, claude(), 1))));
+    facts.extend((1..=6).map(|n| (3, unproven(n * 10, &[Doubt::WireHeld]))));
+    facts.push((3, orphan(70, &[Guard::OwnUnit])));
+    facts.extend([
+        // Its doubts changed; it is there.
+        (4, unproven(10, &[Doubt::WireHeld, Doubt::Clients])),
+        // It ended by itself; a person ended it; nobody saw its end.
+        (4, Fact::Ended { server: id(20), end: End::Exited }),
+        (4, Fact::Reaping { server: id(30) }),
+        (5, reaped(30)),
+        (5, Fact::Ended { server: id(60), end: End::Unseen }),
+        // The last doubt went, and it was ended as an orphan; a living owner was found.
+        (4, orphan(40, &[])),
+        (5, Fact::Reaping { server: id(40) }),
+        (6, reaped(40)),
+        (4, Fact::Cleared { server: id(50) }),
+        // An orphan of which somebody took hold.
+        (7, unproven(70, &[Doubt::StdoutRead])),
+    ]);
+    tell(&mut store, facts);
+    let past = history(dir.path(), &query()).unwrap();
+    let account = past.runs[0].account;
+    assert_eq!((account.servers, account.unproven, account.unproven_left), (7, 5, 2));
+    assert_eq!((account.orphans, account.reaped, account.left), (1, 2, 0));
+    let told: Vec<_> = past
+        .unproven
+        .iter()
+        .map(|one| (one.id.as_str(), one.judged, one.doubts.as_slice(), one.outcome, one.guards.len()))
+        .collect();
+    let ended = Outcome::Reaped {
+        signal: Some(Signal::Term),
+        took_ms: Some(42),
+        freed_bytes: 1_000_000,
+        freed_pss_bytes: Some(400_000),
+    };
+    assert_eq!(
+        told,
+        [
+            ("10@100", time(3), [Doubt::WireHeld, Doubt::Clients].as_slice(), Outcome::Stays, 0),
+            ("20@200", time(3), &[Doubt::WireHeld], Outcome::Exited, 0),
+            ("30@300", time(3), &[Doubt::WireHeld], ended, 0),
+            ("60@600", time(3), &[Doubt::WireHeld], Outcome::Unseen, 0),
+            ("70@700", time(7), &[Doubt::StdoutRead], Outcome::Stays, 0),
+        ]
+    );
+    let orphans: Vec<_> = past.orphans.iter().map(|one| (one.id.as_str(), one.doubts.len())).collect();
+    assert_eq!(orphans, [("40@400", 0)]);
+    // With the host they ended all.
+    let later =
+        history(dir.path(), &HistoryQuery { boot_id: Some("another".to_owned()), ..query() }).unwrap();
+    assert_eq!((later.sum().unproven, later.sum().unproven_left), (5, 0));
+    let since = history(dir.path(), &HistoryQuery { since: Some(time(5)), ..query() }).unwrap();
+    assert_eq!(since.unproven.len(), 4, "one ended before");
 }

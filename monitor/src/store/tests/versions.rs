@@ -32,6 +32,56 @@ fn a_store_of_version_1_is_read() {
     assert_eq!(number(dir.path(), "PRAGMA user_version"), i64::from(newest(STEPS)));
 }
 
+/// What version 1 spared for a reason that is a doubt today is unproven; what ended, or was signalled, was an orphan.
+#[test]
+fn the_guards_of_version_1_that_are_gone() {
+    let rows = [
+        (20, r#"'["weak_evidence"]'"#, "NULL", "NULL"),
+        (30, r#"'["observe","listening","weak_evidence"]'"#, "NULL", "NULL"),
+        (40, r#"'["detached","observe"]'"#, "NULL", "NULL"),
+        (50, r#"'["listening"]'"#, "1785153609000000", "'orphan_exited'"),
+        (60, r#"'["observe"]'"#, "NULL", "NULL"),
+        (70, "'no list'", "1785153609000000", "'orphan_exited'"),
+    ];
+    let insert = |(pid, guards, ended, how): &(i64, &str, &str, &str)| {
+        format!(
+            "INSERT INTO servers (boot, pid, start, name, rule, processes, key, generation, since, judged, evidence, guards, rss, ended, how)
+             VALUES (1, {pid}, {pid}0, 'x', 'npm-mcp', '{pid}@{pid}0', 1, 2, 1, 1785153604000000, '[]', {guards}, 7, {ended}, {how});"
+        )
+    };
+    let all = rows.iter().map(insert).collect::<String>();
+    let dir = tempfile::tempdir().unwrap();
+    drop(stored(dir.path(), V1));
+    drop(stored(dir.path(), &all));
+    let known = open(dir.path()).knowledge();
+    let orphans: Vec<_> = known.servers.iter().map(|one| (one.server.id.pid, one.orphan.is_some())).collect();
+    assert_eq!(orphans, [(10, false), (20, false), (30, false), (40, true), (60, true)]);
+    // What was unreadable is so still, and keeps nobody from opening.
+    let query = crate::model::HistoryQuery { boot_id: Some(BOOT.to_owned()), ..Default::default() };
+    assert!(history::history(dir.path(), &query).unwrap_err().is_damage());
+    drop(stored(dir.path(), "DELETE FROM servers WHERE pid = 70"));
+    let past = history::history(dir.path(), &query).unwrap();
+    let told = |all: &[crate::model::PastOrphan]| -> Vec<_> {
+        all.iter().map(|one| (one.id.clone(), one.guards.clone(), one.doubts.clone())).collect()
+    };
+    let of = |pid: u32| id(pid).to_string();
+    assert_eq!(
+        told(&past.unproven),
+        [
+            (of(20), vec![], vec![Doubt::OwnerUnknown]),
+            (of(30), vec![], vec![Doubt::Clients, Doubt::OwnerUnknown]),
+        ]
+    );
+    assert_eq!(
+        told(&past.orphans),
+        [
+            (of(40), vec![Guard::Observe], vec![]),
+            (of(50), vec![], vec![]),
+            (of(60), vec![Guard::Observe], vec![]),
+        ]
+    );
+}
+
 #[test]
 fn a_step_changes_the_file_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -59,7 +109,7 @@ fn a_newer_one_is_refused_and_left_alone() {
     let line = refused.to_string();
     assert!(
         line.ends_with(
-            "is of version 99, this orphand knows up to 1: run the newer orphand, or move the file away"
+            "is of version 99, this orphand knows up to 2: run the newer orphand, or move the file away"
         ),
         "{line}"
     );
