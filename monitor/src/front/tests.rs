@@ -208,6 +208,7 @@ fn memory_is_measured_of_the_process_meant() {
             argv_truncated: false,
         };
         crate::model::ServerReport {
+            doubts: Vec::new(),
             server: crate::model::ServerView {
                 id: String::new(),
                 name: String::new(),

@@ -65,7 +65,7 @@ fn past() -> History {
         account,
     };
     let mut orphans: Vec<_> = (0..12).map(|_| orphan("server-filesystem", "08:12:44", REAPED)).collect();
-    let guards = vec![Guard::Listening, Guard::WeakEvidence];
+    let guards = vec![Guard::OwnUnit, Guard::Multiplexer];
     orphans.insert(0, PastOrphan { guards, ..orphan("\u{1b}[2Jevil", "08:12:43", Outcome::Stays) });
     let failure = Some("pid 7: not permitted".to_owned());
     orphans.push(PastOrphan { failure, run: None, ..orphan("time", "08:20:00", Outcome::Ending) });

@@ -21,6 +21,7 @@ fn run(agent: &str, generation: Option<u64>) -> RunView {
 
 fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
     ServerReport {
+        doubts: Vec::new(),
         server: ServerView { run, ..filesystem() },
         evidence: vec![Evidence::OwnerExited],
         guards: guards.to_vec(),
@@ -39,8 +40,8 @@ fn status() -> Status {
             agent(vec![
                 server(Some(run("claude", Some(30))), "live", &[]),
                 server(Some(run("claude", Some(3))), "orphan", &[]),
-                server(Some(run("claude", Some(3))), "spared", &[Guard::Observe, Guard::Listening]),
-                server(Some(run("claude", None)), "spared", &[Guard::WeakEvidence]),
+                server(Some(run("claude", Some(3))), "spared", &[Guard::Observe, Guard::OwnUnit]),
+                server(Some(run("claude", None)), "spared", &[Guard::Multiplexer]),
                 server(Some(of_user), "live", &[]),
             ]),
             AgentReport {
@@ -89,6 +90,7 @@ fn metrics() -> Metrics {
     metrics.observe(&detected(&[Evidence::OwnerExited], "claude"));
     metrics.observe(&detected(&[Evidence::OwnerExited], "evil\"name\nof\\it"));
     metrics.observe(&Notice::OrphanReaped {
+        let_go: Vec::new(),
         class: Class::Agent,
         recovered: false,
         server: filesystem(),
@@ -170,6 +172,7 @@ fn owners_are_bounded() {
     for number in 0..2 * OWNERS {
         let server = ServerView { run: Some(run(&format!("agent{number}"), Some(1))), ..filesystem() };
         metrics.observe(&Notice::OrphanReaped {
+        let_go: Vec::new(),
             class: Class::Server,
             recovered: false,
             server,

@@ -21,7 +21,7 @@ fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -
 fn what_is_meant_and_what_became_of_it() {
     let orphan = planned("server-filesystem", "orphan", Some(3), &[]);
     let hostile = planned("\u{1b}[2Jevil", "live", None, &[]);
-    let stays = planned("time", "spared", Some(3), &[Guard::Listening, Guard::OptedOut]);
+    let stays = planned("time", "spared", Some(3), &[Guard::OwnUnit, Guard::OptedOut]);
     let paint = Paint::default();
     let shown = [
         render(&[orphan.clone(), hostile.clone(), stays.clone()], paint),

@@ -59,6 +59,7 @@ fn server(name: &str, state: &str, evidence: &[Evidence], guards: &[Guard]) -> S
         ..filesystem()
     };
     ServerReport {
+        doubts: Vec::new(),
         server,
         evidence: evidence.to_vec(),
         guards: guards.to_vec(),
@@ -69,6 +70,7 @@ fn server(name: &str, state: &str, evidence: &[Evidence], guards: &[Guard]) -> S
 
 fn report() -> Report {
     let filesystem = ServerReport {
+        doubts: Vec::new(),
         pss_bytes: None,
         server: filesystem(),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
@@ -106,7 +108,7 @@ fn report() -> Report {
             "everything",
             "spared",
             &[Evidence::NoOwner],
-            &[Guard::WeakEvidence, Guard::Observe],
+            &[Guard::Multiplexer, Guard::Observe],
         )],
         blind: Vec::new(),
     }

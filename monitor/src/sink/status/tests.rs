@@ -11,7 +11,7 @@ fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u
     let run =
         RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
     let server = ServerView { run: Some(run), ..filesystem() };
-    ServerReport { server, evidence: Vec::new(), guards: Vec::new(), pss_bytes, state: state.to_owned() }
+    ServerReport { doubts: Vec::new(), server, evidence: Vec::new(), guards: Vec::new(), pss_bytes, state: state.to_owned() }
 }
 
 fn status(pss_bytes: Option<u64>) -> Status {

@@ -87,9 +87,9 @@ fn names_survive_and_terminals_too() {
     let evil = "a\u{1b}[2J\n\u{7f}\u{9b}\u{202e}\u{e0041}\"\\ 日本 🦀";
     let mut server = filesystem();
     server.name = evil.to_owned();
-    let shown = lines(&[Notice::ServerExited { server: server.clone(), owner: None }]);
+    let shown = lines(&[Notice::ServerExited { let_go: Vec::new(), server: server.clone(), owner: None }]);
     let line = shown.strip_suffix('\n').unwrap();
     assert!(!line.contains(text::is_hostile), "{line:?}");
     let back: Notice = serde_json::from_str(line).unwrap();
-    assert_eq!(back, Notice::ServerExited { server, owner: None });
+    assert_eq!(back, Notice::ServerExited { let_go: Vec::new(), server, owner: None });
 }

@@ -114,7 +114,7 @@ fn one_that_was_cleared_is_no_orphan() {
         &mut store,
         [
             (1, server(10, claude(), 1)),
-            (2, orphan(10, &[Guard::WeakEvidence])),
+            (2, orphan(10, &[Guard::Multiplexer])),
             (3, Fact::Cleared { server: id(10) }),
         ],
     );

@@ -24,7 +24,7 @@ fn story(store: &mut Store) {
         (11, run(unit(), 2, true)),
         (20, orphan(10, &[])),
         (20, orphan(20, &[])),
-        (21, orphan(30, &[Guard::Listening])),
+        (21, orphan(30, &[Guard::OwnUnit])),
         (22, Fact::Reaping { server: id(10) }),
         (22, Fact::Reaping { server: id(20) }),
         (22, Fact::ReapFailed { server: id(20), pid: 21, error: "not permitted".to_owned() }),
@@ -33,7 +33,7 @@ fn story(store: &mut Store) {
     ];
     let nobodys = Tracked { run: None, owner: None, ..tracked(50, unit(), 0) };
     facts.push((25, Fact::Server { server: nobodys }));
-    facts.push((26, orphan(50, &[Guard::WeakEvidence])));
+    facts.push((26, orphan(50, &[Guard::Multiplexer])));
     facts.push((27, Fact::Lost { losses: Losses { exec: 3, ..Losses::default() } }));
     tell(store, facts);
 }
@@ -88,7 +88,7 @@ fn beside_a_running_daemon_and_after_it() {
             ("50@500", Outcome::Stays, None),
         ]
     );
-    assert_eq!(beside.orphans[2].guards, [Guard::Listening]);
+    assert_eq!(beside.orphans[2].guards, [Guard::OwnUnit]);
     assert_eq!((beside.orphans[0].judged, beside.orphans[0].ended), (time(20), Some(time(23))));
     assert_eq!((beside.losses[0].at, beside.losses[0].records.exec), (time(27), 3));
 }
