@@ -3,9 +3,9 @@
 use super::{Engine, Purpose};
 use crate::{
     lineage::{AgentKey, Node, UnitSight},
-    model::{About, BootTime, Effect, ExitStatus, Fact, Notice, ProcessId, Tracking},
+    model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Notice, ProcessId, Tracking},
     recognise::Role,
-    verdict::{Account, Newcomer, State, TopMost, agent_view, program_name, server_view},
+    verdict::{Account, Makers as _, Newcomer, State, TopMost, agent_view, program_name, server_view},
 };
 
 impl Engine {
@@ -115,9 +115,55 @@ impl Engine {
         key: AgentKey,
         status: Option<ExitStatus>,
     ) {
-        if let Some(heir) = self.heir(key, status) {
+        let copies = self.copies(key);
+        if let Some(heir) = self.heir(key, &copies, status) {
             self.hand_over(at, key, heir, status);
             return;
+        }
+        let Some(agent) = self.agents.get(key) else { return };
+        if copies.is_empty() || agent.servers.is_empty() {
+            self.agent_is_over(now, at, key, status, Vec::new());
+            return;
+        }
+        // What they have done so far: whoever does something from now on works on.
+        let servers = agent.servers.iter().filter_map(|server| self.servers.get(*server));
+        let among = servers.flat_map(|server| &server.processes).copied().collect();
+        self.ask(About::Copies { copies, among }, Purpose::Copies { agent: key, at, status });
+    }
+
+    /// The answer to what the copies of an agent do whose main process has ended.
+    pub(super) fn copies_known(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        key: AgentKey,
+        status: Option<ExitStatus>,
+        copies: Vec<CopyFacts>,
+    ) {
+        // Its setsid(2) may not have been reported.
+        for copy in &copies {
+            if let Some(node) = self.graph.get_mut(copy.process) {
+                node.sid = copy.sid;
+            }
+        }
+        let alive: Vec<ProcessId> = copies.iter().map(|copy| copy.process).collect();
+        match self.heir(key, &alive, status) {
+            Some(heir) => self.hand_over(at, key, heir, status),
+            None => self.agent_is_over(now, at, key, status, copies),
+        }
+    }
+
+    /// The agent has exited, and nobody goes on with its work. `copies`: its forked copies that are left.
+    pub(super) fn agent_is_over(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        key: AgentKey,
+        status: Option<ExitStatus>,
+        copies: Vec<CopyFacts>,
+    ) {
+        if let Some(agent) = self.agents.get_mut(key) {
+            agent.copies = copies;
         }
         self.left_ended(at, key);
         self.agents.end(key, at, matches!(status, Some(ExitStatus::Signal(_))));
@@ -155,20 +201,27 @@ impl Engine {
         }
     }
 
-    /// A copy of the agent that goes on with its work: one in a session of its own (it went into the
-    /// background), or any if the agent left on its own accord. A pool worker whose host was killed is none.
-    fn heir(&self, key: AgentKey, status: Option<ExitStatus>) -> Option<ProcessId> {
+    /// Forked copies of the agent, which never ran another program, oldest first; its main process not included.
+    fn copies(&self, key: AgentKey) -> Vec<ProcessId> {
+        let Some(agent) = self.agents.get(key) else { return Vec::new() };
+        let is_copy = |n: &&Node| n.origin == agent.origin && n.id != agent.main && n.server.is_none();
+        let nodes = self.graph.ids().filter_map(|id| self.graph.get(id)).filter(is_copy);
+        let mut copies: Vec<(u64, ProcessId)> = nodes.map(|n| (n.order, n.id)).collect();
+        copies.sort_unstable();
+        copies.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// The one of these copies that goes on with the agent's work: one in a session of its own (it went into the background), one
+    /// that started servers of its own, or any if the agent left on its own accord. A pool worker whose host was killed is none.
+    fn heir(&self, key: AgentKey, copies: &[ProcessId], status: Option<ExitStatus>) -> Option<ProcessId> {
         let agent = self.agents.get(key)?;
         let killed = matches!(status, Some(ExitStatus::Signal(_)));
-        let copies: Vec<&Node> = self
-            .graph
-            .descendants(agent.main)
-            .into_iter()
-            .filter_map(|id| self.graph.get(id))
-            .filter(|n| n.origin == agent.origin && n.server.is_none())
-            .collect();
-        let background = copies.iter().find(|n| n.sid == n.id.pid || n.sid != agent.sid);
-        background.or_else(|| copies.first().filter(|_| !killed)).map(|n| n.id)
+        let left_session = |copy: &&ProcessId| {
+            self.graph.get(**copy).is_some_and(|n| n.sid == n.id.pid || n.sid != agent.sid)
+        };
+        let background = copies.iter().find(left_session);
+        let host = || copies.iter().find(|copy| self.made_a_server(**copy));
+        background.or_else(host).or_else(|| copies.first().filter(|_| !killed)).copied()
     }
 
     fn hand_over(&mut self, at: BootTime, key: AgentKey, heir: ProcessId, status: Option<ExitStatus>) {

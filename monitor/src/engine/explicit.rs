@@ -77,7 +77,12 @@ impl Engine {
         let (owner_exited, view) = (owner.and_then(|a| a.exited), owner.map(agent_view));
         if server.judged().is_some() {
             // It goes on as what it was, and tells what is new about its guards.
+            let unproven = server.is_unproven();
+            let server = server_view(server, &self.graph);
             self.servers.set_timer(key, Some(now));
+            if unproven {
+                self.emit(now, Notice::OrphanSpared { class: Class::Server, server, owner: view, guards });
+            }
             return true;
         }
         let deadline = now + self.settings.grace;

@@ -85,12 +85,12 @@ impl Engine {
             State::Unproven(_) | State::Orphan(_) => false,
         };
         let asked = server.asked;
-        if let Some(host) = finding.host.as_ref().filter(|_| !asked) {
-            self.owner_found(now, key, host);
+        if finding.too_early && !asked {
+            self.servers.set_timer(key, Some(now + self.closing(now, key)));
             return;
         }
-        if finding.too_early && !asked {
-            self.servers.set_timer(key, Some(now + CLOSING));
+        if let Some(host) = finding.host.as_ref().filter(|_| !asked) {
+            self.owner_found(now, key, host);
             return;
         }
         self.weigh(key, facts);
@@ -101,6 +101,12 @@ impl Engine {
         } else {
             self.go_on(now, key, finding);
         }
+    }
+
+    /// How long to wait for the owner to close its files: a moment, unless it hangs in that.
+    fn closing(&self, now: BootTime, key: ServerKey) -> Duration {
+        let since = self.servers.get(key).and_then(Server::suspected_since).unwrap_or(now);
+        if now.since(since) < self.settings.grace + LOOK_AGAIN { CLOSING } else { LOOK_AGAIN }
     }
 
     /// A look that could not see everything says nothing.

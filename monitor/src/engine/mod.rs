@@ -83,6 +83,8 @@ struct Found {
 enum Purpose {
     /// An agent exited: how much memory do its servers hold?
     AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
+    /// What do the forked copies of an agent do whose main process has ended?
+    Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// How much memory do these servers hold?
     Measure { servers: Vec<ServerKey> },
     /// What is this creator of a server-to-be?
@@ -120,7 +122,7 @@ impl Engine {
                 }
                 return;
             }
-            _ => self.tell_unanswered_exits(),
+            _ => self.tell_unanswered_exits(now),
         }
         match input {
             Input::Process { event } => self.process(now, event),
@@ -191,6 +193,9 @@ impl Engine {
                 self.remember_memory(&servers, &processes);
                 self.tell_agent_exit(agent, at, status, &servers);
             }
+            (Purpose::Copies { agent, at, status }, Answer::Copies { copies }) => {
+                self.copies_known(now, at, agent, status, copies);
+            }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
@@ -211,14 +216,26 @@ impl Engine {
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
                 self.tell_agent_exit(agent, at, status, &servers);
             }
+            (Purpose::Copies { agent, at, status }, _) => {
+                self.agent_is_over(now, at, agent, status, Vec::new());
+            }
             _ => {}
         }
     }
 
     /// An exit is told before anything that comes after it, with or without an answer about memory.
-    fn tell_unanswered_exits(&mut self) {
+    fn tell_unanswered_exits(&mut self, now: BootTime) {
         if self.questions.is_empty() {
             return;
+        }
+        let is_of_copies = |p: &Purpose| matches!(p, Purpose::Copies { .. });
+        let mut unknown: Vec<u64> =
+            self.questions.iter().filter(|(_, p)| is_of_copies(p)).map(|(token, _)| *token).collect();
+        unknown.sort_unstable();
+        for token in unknown {
+            if let Some(Purpose::Copies { agent, at, status }) = self.questions.remove(&token) {
+                self.agent_is_over(now, at, agent, status, Vec::new());
+            }
         }
         let mut waiting: Vec<u64> = self
             .questions

@@ -54,7 +54,7 @@ impl Engine {
         for id in gone {
             self.exit(now, now, id, None);
             // Many may be gone: each exit is told before the next thing follows from it.
-            self.tell_unanswered_exits();
+            self.tell_unanswered_exits(now);
         }
         for process in known {
             self.refresh(now, &process);

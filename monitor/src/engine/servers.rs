@@ -28,9 +28,14 @@ impl Engine {
             return;
         }
         if let Some(key) = node.server {
-            self.recognised_again(at, key, id);
-            return;
+            let same_wire = self.servers.get(key).is_some_and(|server| server.stdin == node.stdin);
+            if same_wire || !self.is_job(key) {
+                self.recognised_again(at, key, id);
+                return;
+            }
+            self.leave_server(at, id);
         }
+        let Some(node) = self.graph.get(id) else { return };
         if let Some(key) = node.wraps {
             // The exec that made this wrapper a part of the server was lost.
             if let Some(server) = self.servers.get_mut(key) {
@@ -44,21 +49,19 @@ impl Engine {
         }
         let Some(node) = self.graph.get(id) else { return };
         let Ownership { claim, wrappers } = trace(&self.graph, &self.settings.rules, &self.agents, node);
+        let claim = match claim {
+            // A shell's job that starts a server is a program of its own, whatever its name is.
+            Claim::Inside(key, maker) if self.is_job(key) => Claim::Implied(maker),
+            Claim::Inside(key, _) => Claim::Joins(key),
+            claim => claim,
+        };
         let owner = match claim {
+            Claim::Inside(..) => return,
             Claim::Ask(creator) => {
                 self.ask(About::Process(creator), Purpose::Creator { creator, server: id });
                 return;
             }
             Claim::Joins(key) => {
-                self.join(at, key, id);
-                return;
-            }
-            // A shell's job that starts a server is a program of its own, whatever its name is.
-            Claim::Inside(key, maker) if self.is_job(key) => {
-                self.make_implied(at, maker);
-                self.agents.of(maker)
-            }
-            Claim::Inside(key, _) => {
                 self.join(at, key, id);
                 return;
             }

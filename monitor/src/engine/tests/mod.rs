@@ -4,6 +4,7 @@ mod alerts;
 mod configuration;
 mod memory;
 mod owners;
+mod proof;
 mod reaping;
 mod requests;
 mod story;

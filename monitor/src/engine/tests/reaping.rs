@@ -79,13 +79,13 @@ fn a_polite_server_gets_one_signal() {
 }
 
 #[test]
-fn a_guard_in_between_stops_it_and_the_next_try_is_as_patient_as_the_first() {
+fn a_doubt_in_between_stops_it_and_the_next_try_is_as_patient_as_the_first() {
     let mut story = Story::agent_with_server(Settings::default());
     story.fork(30, 31);
     let mut story = orphaned(story);
     story.sockets.clients = true;
     story.pass_secs(20);
-    assert_eq!(story.told(), ["orphan_detected", "orphan_spared listening"]);
+    assert_eq!(story.told(), ["orphan_detected", "orphan_unproven clients"]);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     story.sockets.clients = false;
     story.pass_secs(60);

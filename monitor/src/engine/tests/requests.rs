@@ -52,24 +52,30 @@ fn who_asks_overrules_observation() {
 }
 
 #[test]
-fn who_asks_overrules_weak_evidence_and_nothing_else() {
-    let weak = || {
+fn who_asks_overrules_doubts_but_no_guard() {
+    let unproven = || {
         let mut story = Story::new(Settings::default());
         story.snapshot(vec![seen(10, 1, &["bash"], TERMINAL), seen(30, 10, SERVER, WIRE)]);
         story.pass_secs(20);
         story
     };
-    let mut story = weak();
-    ask(&mut story, ReapRequest::default());
-    story.pass_secs(1);
-    assert_eq!(story.sent(), [(30, Signal::Term)]);
-    let mut story = weak();
-    story.told();
-    story.sockets.clients = true;
+    let asked_for = || ReapRequest { include_unproven: true, ..ReapRequest::default() };
+    let mut story = unproven();
+    assert_eq!(story.told(), ["server_started", "orphan_unproven owner_unknown"]);
+    // What is unproven is meant only by who says so.
     ask(&mut story, ReapRequest::default());
     story.pass_secs(1);
     assert_eq!(story.sent(), []);
-    assert_eq!(story.told(), ["orphan_spared listening weak_evidence"]);
+    ask(&mut story, asked_for());
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    let mut story = unproven();
+    story.told();
+    story.facts.opted_out = true;
+    ask(&mut story, asked_for());
+    story.pass_secs(1);
+    assert_eq!(story.sent(), []);
+    assert_eq!(story.told(), ["orphan_spared opted_out"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent, ProcessFacts,
+        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent, ProcessFacts,
         ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse, Stdio, Subject,
         UnitFacts, WireState,
     },
@@ -47,6 +47,10 @@ pub struct Story {
     pub facts: ServerFacts,
     /// What each of their processes does with sockets.
     pub sockets: SocketUse,
+    /// What a look finds about single processes, instead of what is found about all.
+    pub apart: BTreeMap<u32, ProcessFacts>,
+    /// What forked copies of an agent do.
+    pub copies: Vec<CopyFacts>,
     /// Whom the servers run as.
     pub uid: u32,
     /// What each of their processes holds.
@@ -77,8 +81,10 @@ impl Story {
         Self {
             engine: Engine::new(settings),
             now: BootTime::default() + Duration::from_secs(1000),
-            facts: ServerFacts { stdin: WireState::HungUp, ..ServerFacts::default() },
+            facts: ServerFacts { stdin: WireState::HungUp, stdout: WireState::HungUp, ..ServerFacts::default() },
             sockets: SocketUse::default(),
+            apart: BTreeMap::new(),
+            copies: Vec::new(),
             uid: 0,
             rss_bytes: 0,
             creator: None,
@@ -148,8 +154,11 @@ impl Story {
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
             }
-            About::Copies { .. } => Answer::Copies { copies: Vec::new() },
-            About::Server(Subject { processes, .. }) => {
+            About::Copies { copies, .. } => {
+                let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
+                Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
+            }
+            About::Server(Subject { processes, copies, .. }) => {
                 self.looks.push(self.now);
                 let (uid, rss_bytes) = (self.uid, self.rss_bytes);
                 let sockets = self.sockets.clone();
@@ -160,8 +169,11 @@ impl Story {
                     sockets: sockets.clone(),
                     ..ProcessFacts::default()
                 };
-                let processes = processes.into_iter().map(facts).collect();
-                Answer::Server { facts: ServerFacts { processes, ..self.facts.clone() } }
+                let apart = |id: ProcessId| self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() });
+                let processes = processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
+                let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
+                let copies = self.copies.iter().filter(asked).copied().collect();
+                Answer::Server { facts: ServerFacts { processes, copies, ..self.facts.clone() } }
             }
         }
     }
@@ -219,7 +231,9 @@ impl Story {
 fn line(notice: &Notice) -> String {
     let json = serde_json::to_value(notice).unwrap();
     let mut line = json["event"].as_str().unwrap().to_owned();
-    let guards = json["guards"].as_array().into_iter().flatten().filter_map(|g| g.as_str());
+    let words = |key: &str| json[key].as_array().cloned().unwrap_or_default();
+    let guards = [words("doubts"), words("guards")].concat();
+    let guards = guards.iter().filter_map(|g| g.as_str());
     let rest = [&json["reason"], &json["signal"]].into_iter().filter_map(|v| v.as_str());
     for word in guards.chain(rest) {
         line = format!("{line} {word}");

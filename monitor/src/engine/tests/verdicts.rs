@@ -22,10 +22,12 @@ fn spared(mut story: Story, guard: &str) -> Story {
 }
 
 #[test]
-fn a_wire_that_could_not_be_seen_is_weak_evidence() {
+fn a_wire_that_could_not_be_seen_is_a_doubt() {
     let mut story = Story::agent_with_server(Settings::default());
     story.facts.stdin = WireState::Unknown;
-    let mut story = spared(story, "weak_evidence");
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_unproven wire_unknown"]);
     // It is looked at again in growing intervals, silently.
     story.looks.clear();
     story.pass_secs(3600);
