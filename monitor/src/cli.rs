@@ -248,7 +248,7 @@ pub struct History {
   sudo orphand reap --agent claude --yes                the orphans of claude, without a question
   sudo orphand reap --agent bot.service --generation 3  those of one run
   sudo orphand reap --pid 4711                          this server, an unproven one too
-  sudo orphand reap --include-unproven --dry-run        what else has lost its owner, and who may use it
+  sudo orphand reap --include-unproven --dry-run        what lost its owner, and who may use it
   sudo orphand reap --pid 4711 --include-active         this server, although its owner lives")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {

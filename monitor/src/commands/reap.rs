@@ -193,3 +193,6 @@ fn settled(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
     servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "unproven" | "live"))
 }
+
+#[cfg(test)]
+mod tests;

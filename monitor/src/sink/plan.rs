@@ -74,7 +74,9 @@ pub fn outcome(ended: &[&Meant], stayed: &[&Meant], paint: Paint) -> String {
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
     for one in stayed {
-        let why = stays(one).unwrap_or_else(|| "it is still there".to_owned());
+        // Of one that was an orphan when it was shown.
+        let doubts = || one.is_unproven().then(|| human::list_doubts(&one.doubts));
+        let why = stays(one).or_else(doubts).unwrap_or_else(|| "it is still there".to_owned());
         let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
         out.push_str(&paint.text(paint::WARNING, line));
         out.push('\n');

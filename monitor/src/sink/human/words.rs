@@ -139,7 +139,7 @@ const fn doubt(doubt: Doubt) -> &'static str {
         Doubt::StdoutRead => "somebody reads its stdout",
         Doubt::WireUnknown => "who holds its wires is not known",
         Doubt::OwnerUnknown => "its owner is not known",
-        Doubt::Clients => "it has clients, or had a moment ago",
+        Doubt::Clients => "somebody is connected to it or was a moment ago",
         Doubt::Traced => "a debugger is attached",
     }
 }

@@ -33,7 +33,7 @@ fn what_is_meant_and_what_became_of_it() {
         render(&[], paint),
         outcome(&[&orphan], &[], paint),
         outcome(&[], &[&hostile, &stays], paint),
-        outcome(&[&held], &[&kept], paint),
+        outcome(&[], &[&held, &kept], paint),
     ];
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));

@@ -176,5 +176,11 @@ fn nothing_found_is_said_and_blindness_too() {
 #[test]
 fn orphans_are_counted() {
     assert_eq!(report().orphans().count(), 2);
-    assert_eq!(report().servers().count(), 5);
+    assert_eq!(report().servers().count(), 6);
+    let unproven: Vec<_> = report().servers().map(|(_, one)| (one.is_unproven(), one.is_orphan())).collect();
+    assert_eq!(
+        unproven.iter().filter(|one| **one == (true, false)).count(),
+        1,
+        "one is unproven, and no orphan"
+    );
 }

@@ -1,0 +1,145 @@
+//! What is asked of the daemon after a person has seen the plan, and what is told of it.
+
+use super::*;
+use crate::model::{Doubt, Guard, ServerView};
+
+fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
+    let server = ServerView {
+        id: id.to_owned(),
+        name: "files".to_owned(),
+        rule: "r".to_owned(),
+        processes: Vec::new(),
+        rss_bytes: None,
+        session_leader: false,
+        run: None,
+    };
+    ServerReport {
+        server,
+        evidence: Vec::new(),
+        doubts: doubts.to_vec(),
+        guards: Vec::new(),
+        pss_bytes: None,
+        state: state.to_owned(),
+    }
+}
+
+/// A hand that has these servers and ends what it is asked to end.
+struct Fake {
+    servers: Vec<ServerReport>,
+    asked: Vec<ReapRequest>,
+    reports: u32,
+}
+
+impl Fake {
+    fn new(servers: Vec<ServerReport>) -> Self {
+        Self { servers, asked: Vec::new(), reports: 0 }
+    }
+}
+
+impl Hand for Fake {
+    fn plan(&mut self, _: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
+        let planned = |one: &ServerReport| Planned {
+            server: one.server.clone(),
+            state: one.state.clone(),
+            guards: one.guards.clone(),
+        };
+        Ok(self.servers.iter().map(planned).collect())
+    }
+
+    fn report(&mut self) -> anyhow::Result<Report> {
+        self.reports += 1;
+        Ok(Report { unowned: self.servers.clone(), ..Report::default() })
+    }
+
+    fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
+        self.asked.push(request.clone());
+        let meant = request.servers.clone().unwrap_or_default();
+        self.servers.retain(|one| {
+            !meant.contains(&one.server.id) || (one.is_unproven() && !request.include_unproven)
+        });
+        self.report()
+    }
+}
+
+fn flags(words: &str) -> cli::Reap {
+    use clap::Parser as _;
+    let words = format!("orphand reap {words}");
+    match cli::Cli::try_parse_from(words.split_whitespace()).unwrap().verb {
+        cli::Verb::Reap(flags) => flags,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// By its pid as well as by the flag: what was shown and confirmed is ended.
+#[test]
+fn an_unproven_one_that_was_asked_for_is_ended() {
+    for words in ["--pid 1 --yes", "--include-unproven --yes"] {
+        let flags = flags(words);
+        let mut hand = Fake::new(vec![server("1@1", "unproven", &[Doubt::WireHeld])]);
+        let request = ReapRequest {
+            pid: flags.pid,
+            include_unproven: flags.include_unproven,
+            ..ReapRequest::default()
+        };
+        let planned = hand.plan(&request).unwrap();
+        let code = carry_out(&flags, &mut hand, &request, planned).unwrap();
+        assert_eq!(code, ExitCode::Done, "{words}");
+        let servers = Some(vec!["1@1".to_owned()]);
+        let expected = ReapRequest { servers, include_unproven: true, ..ReapRequest::default() };
+        assert_eq!(hand.asked, [expected], "{words}");
+        assert_eq!(hand.servers, []);
+    }
+}
+
+/// Shown as an orphan, and somebody has taken hold of it since: nobody said yes to that.
+#[test]
+fn one_that_became_unproven_since_it_was_shown_stays() {
+    let mut hand = Fake::new(vec![server("1@1", "orphan", &[])]);
+    let request = ReapRequest::default();
+    let planned = hand.plan(&request).unwrap();
+    hand.servers = vec![server("1@1", "unproven", &[Doubt::Clients])];
+    let code = carry_out(&flags("--yes"), &mut hand, &request, planned).unwrap();
+    assert_eq!(code, ExitCode::Failed);
+    assert!(hand.asked.iter().all(|request| !request.include_unproven), "{:?}", hand.asked);
+    assert_eq!(hand.servers.len(), 1);
+}
+
+#[test]
+fn doubts_are_looked_up_where_there_are_some() {
+    let mut hand = Fake::new(vec![server("1@1", "orphan", &[])]);
+    let planned = hand.plan(&ReapRequest::default()).unwrap();
+    assert_eq!(doubted(planned, &mut hand).unwrap()[0].doubts, []);
+    assert_eq!(hand.reports, 0);
+    hand.servers.push(server("2@2", "unproven", &[Doubt::WireHeld, Doubt::Traced]));
+    let planned = hand.plan(&ReapRequest::default()).unwrap();
+    let meant = doubted(planned, &mut hand).unwrap();
+    assert_eq!(meant[1].doubts, [Doubt::WireHeld, Doubt::Traced]);
+    assert!(meant[1].is_to_end() && meant[1].is_unproven() && !meant[0].is_unproven());
+}
+
+#[test]
+fn what_stays_says_what_was_found_at_the_last_moment() {
+    let left = Report { unowned: vec![server("1@1", "unproven", &[Doubt::Clients])], ..Report::default() };
+    let planned =
+        Planned { server: server("1@1", "", &[]).server, state: "orphan".to_owned(), guards: Vec::new() };
+    let now = as_left(&Meant { planned, doubts: Vec::new() }, &left);
+    assert_eq!(
+        (now.planned.state.as_str(), now.doubts.as_slice()),
+        ("unproven", [Doubt::Clients].as_slice())
+    );
+    let mut guarded = left;
+    guarded.unowned[0].guards = vec![Guard::OwnUnit];
+    assert_eq!(as_left(&now, &guarded).planned.guards, [Guard::OwnUnit]);
+}
+
+#[test]
+fn it_waits_for_what_is_still_going_on() {
+    let request = ReapRequest { servers: Some(vec!["1@1".to_owned()]), ..ReapRequest::default() };
+    let of = |state: &str| Report { unowned: vec![server("1@1", state, &[])], ..Report::default() };
+    for (state, done) in
+        [("terminating", false), ("suspect", false), ("spared", true), ("unproven", true), ("orphan", true)]
+    {
+        assert_eq!(settled(&of(state), &request), done, "{state}");
+    }
+    assert!(settled(&Report::default(), &request));
+}
