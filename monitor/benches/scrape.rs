@@ -57,6 +57,7 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
             run: Some(run(generation)),
         },
         evidence: if orphan { vec![Evidence::OwnerExited] } else { Vec::new() },
+        doubts: Vec::new(),
         guards: if orphan { vec![Guard::Observe] } else { Vec::new() },
         pss_bytes: None,
         state: if orphan { "spared" } else { "live" }.to_owned(),

@@ -89,5 +89,7 @@ mod tests {
             assert!(known().contains(&name), "{name} is missing");
         }
         assert!(DEFAULT.iter().all(|name| known().contains(name)));
+        // Of what is unproven nothing need come.
+        assert!(known().contains(&"orphan_unproven") && !DEFAULT.contains(&"orphan_unproven"));
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags, types::Value};
 
 use super::{
     knowledge,
-    schema::{self, STEPS},
+    schema::{self, GONE_GUARDS, STEPS},
 };
 
 /// What is copied, row by row from the latest back until one cannot be read, then from the oldest on; what refers to another
@@ -21,7 +21,6 @@ const TABLES: [(&str, &str, &str); 4] = [
 /// Copies into the new store `db` what the damaged file `from` still tells; how many runs.
 pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64> {
     let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    // Steps that are missing in it have added columns only.
     if !(1..=schema::newest(STEPS)).contains(&schema::version(&old)?) {
         return Ok(0);
     }
@@ -46,6 +45,8 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
             runs = copied;
         }
     }
+    // All that the steps behind an earlier version have done but add columns.
+    change.execute_batch(GONE_GUARDS)?;
     // What makes no sense alone.
     change.execute_batch("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)")?;
     // What cannot be understood must not come into the new one.

@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 
 /// The steps: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1, V2];
+pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -42,11 +42,16 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 ";
 
-/// Unproven servers: judged, and no orphans. What guards no more in this version was a doubt all along.
+/// Unproven servers: judged, and no orphans.
 const V2: &str = "
 -- Since when it is unproven, if that is the last verdict on it (then `judged` is NULL), and why.
 ALTER TABLE servers ADD COLUMN unproven INTEGER;
 ALTER TABLE servers ADD COLUMN doubts TEXT;
+";
+
+/// The third step: what guarded in version 1 and does no more was a doubt all along. Twice is the same as once, and rows that come
+/// from a file of an earlier version need it too.
+pub(super) const GONE_GUARDS: &str = "
 -- What stays because of such a guard is unproven; what has ended since, or was signalled, was told as an orphan and remains one.
 UPDATE servers SET
     doubts = (SELECT json_group_array(iif(value = 'listening', 'clients', 'owner_unknown'))

@@ -82,6 +82,24 @@ fn the_guards_of_version_1_that_are_gone() {
     );
 }
 
+/// Damaged before it could be brought up to date: its numbers go on, and what it followed reads as today.
+#[test]
+fn a_damaged_one_of_version_1_is_salvaged() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(stored(dir.path(), V1));
+    let guarded = r#"UPDATE servers SET judged = since, evidence = '[]', guards = '["observe","listening"]', rss = 7"#;
+    drop(stored(dir.path(), guarded));
+    place::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
+    let (mut store, opening) = open_in(dir.path(), BOOT, OFFSET).unwrap();
+    assert_eq!(opening.set_aside.map(|aside| aside.runs), Some(2));
+    let known = store.knowledge();
+    assert_eq!(known.runs.last().map(|run| run.run.generation), Some(2));
+    assert_eq!(known.servers[0].orphan, None);
+    drop(store);
+    let past = history::history(dir.path(), &crate::model::HistoryQuery::default()).unwrap();
+    assert_eq!(past.unproven[0].doubts, [Doubt::Clients]);
+}
+
 #[test]
 fn a_step_changes_the_file_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,7 +127,7 @@ fn a_newer_one_is_refused_and_left_alone() {
     let line = refused.to_string();
     assert!(
         line.ends_with(
-            "is of version 99, this orphand knows up to 2: run the newer orphand, or move the file away"
+            "is of version 99, this orphand knows up to 3: run the newer orphand, or move the file away"
         ),
         "{line}"
     );
