@@ -7,6 +7,7 @@
 //! For `source`, `probe`, `sink::reaper` and `instance`; the pure core never comes here.
 
 mod cgroup;
+mod environ;
 mod fd;
 mod look;
 mod mounts;

@@ -74,7 +74,7 @@ fn look(dir: &ProcessDir) -> Result<Seen, Errno> {
             // Memory is news, not evidence: without it the look is complete.
             pss_bytes: dir.proportional_bytes().ok(),
         },
-        opted_out: dir.has_environment(OPT_OUT)?,
+        opted_out: dir.has_environment(OPT_OUT),
         table: dir.fd_table()?,
     })
 }
