@@ -1,4 +1,4 @@
-//! Judging and ending: the only place that signals.
+//! Judging and ending: whom to signal, and when.
 //!
 //! A case goes suspect -> (grace) -> look at the host -> orphan -> TERM to the server proper -> look ->
 //! TERM to the rest -> look -> KILL, leaves first. A guard found at any look stops it.
@@ -11,15 +11,12 @@ use std::{
 use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
-    model::{
-        About, BootTime, Class, Effect, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal,
-        SignalError,
-    },
+    model::{About, BootTime, Class, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Signal},
     verdict::{Case, Finding, Looks, Stage, State, agent_view, examine, server_view},
 };
 
 /// How long after a look that failed, or that was not answered, the next one is due.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// After so many looks that could not see everything the next ones are further apart.
 const BLIND_LOOKS: u32 = 5;
 /// The first delay of looks at a spared orphan; it doubles up to [`SPARED_MOST`].
@@ -315,48 +312,14 @@ impl Engine {
         }
     }
 
-    fn was_sent(&self, key: ServerKey, process: ProcessId, signal: Signal) -> bool {
-        let case = self.servers.get(key).and_then(|s| s.case());
-        case.is_some_and(|c| {
-            c.refused.contains(&process) || c.signalled.get(&process).is_some_and(|s| *s >= signal)
-        })
-    }
-
-    fn send(&mut self, key: ServerKey, process: ProcessId, signal: Signal) {
-        if !self.may_signal(key, process) {
-            return;
-        }
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
-            case.signalled.insert(process, signal);
-            self.effects.push_back(Effect::Signal { process, signal });
-        }
-    }
-
-    /// What became of a signal.
-    pub(super) fn signalled(
+    pub(super) fn fail(
         &mut self,
         now: BootTime,
+        key: ServerKey,
         process: ProcessId,
-        _: Signal,
-        error: Option<SignalError>,
+        error: String,
+        errno: Option<i32>,
     ) {
-        match error {
-            // If it is gone, its exit record and those of what it forked before are still to be read.
-            None | Some(SignalError::Gone) => {}
-            Some(SignalError::System { errno, message }) => {
-                if self.left_refused(now, process, &message, errno) {
-                    return;
-                }
-                let Some(key) = self.graph.get(process).and_then(|n| n.server.or(n.wraps)) else { return };
-                if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
-                    case.signalled.remove(&process);
-                }
-                self.fail(now, key, process, message, Some(errno));
-            }
-        }
-    }
-
-    fn fail(&mut self, now: BootTime, key: ServerKey, process: ProcessId, error: String, errno: Option<i32>) {
         let Some(server) = self.servers.get_mut(key) else { return };
         let view = server_view(server, &self.graph);
         let id = server.id;
