@@ -8,6 +8,7 @@
 
 mod cgroup;
 mod ends;
+mod environ;
 mod fd;
 mod look;
 mod mounts;

@@ -8,7 +8,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{FdDir, FdTable, Name, Stat, each_number, link, read};
+use super::{
+    FdDir, FdTable, Name, Stat, each_number,
+    environ::{self, Sight},
+    link, read,
+};
 use crate::model::{Image, ProcessId, Stdio, redact};
 
 /// The directory of a process in /proc.
@@ -23,7 +27,7 @@ pub struct ProcessDir {
 
 /// Bytes of `cmdline` read. A longer command line (`MAX_ARG_STRLEN` is 128 KiB for one argument) is cut.
 const ARGV_MAX: usize = 128 * 1024;
-/// Bytes of `environ` read.
+/// Bytes of `environ` read for one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
 /// Bytes of `cgroup` read: a dozen paths of `PATH_MAX`.
 const CGROUP_MAX: usize = 64 * 1024;
@@ -122,10 +126,14 @@ impl ProcessDir {
         })
     }
 
-    /// Whether its environment, as it was at its exec, has this `NAME=VALUE`.
-    pub fn has_environment(&self, entry: &[u8]) -> Result<bool, Errno> {
-        let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
-        Ok(environ.split(|&b| b == 0).any(|e| e == entry))
+    /// Whether its environment, as it was at its exec, has this `NAME=VALUE`, wherever it stands. One that cannot be read to
+    /// its end counts as one that has it; a process that has ended has none.
+    pub fn has_environment(&self, entry: &[u8]) -> bool {
+        match environ::find(self.body(), entry) {
+            Sight::Found => true,
+            Sight::Absent => false,
+            Sight::Unseen => self.still_alive(),
+        }
     }
 
     /// The value of this variable in its environment as it was at its exec; the first one, as getenv(3) has it.
@@ -262,7 +270,7 @@ mod tests {
         assert_eq!(dir.image().argv, std::env::args().collect::<Vec<_>>());
         assert_eq!(dir.image().exe, std::env::current_exe().unwrap().to_string_lossy());
         assert!(dir.resident_pages().unwrap() > 100);
-        assert!(!dir.has_environment(b"ORPHAND_OPT_OUT=1").unwrap());
+        assert!(!dir.has_environment(b"ORPHAND_OPT_OUT=1"));
     }
 
     #[test]

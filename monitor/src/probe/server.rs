@@ -80,7 +80,7 @@ fn look(dir: &ProcessDir) -> Result<Seen, Errno> {
             stdio: dir.stdio(),
             ..ProcessFacts::default()
         },
-        opted_out: dir.has_environment(OPT_OUT)?,
+        opted_out: dir.has_environment(OPT_OUT),
         table: dir.fd_table()?,
     })
 }

@@ -69,9 +69,9 @@ impl Alone {
                     let answer = self.probe.answer(&about);
                     self.engine.handle(clock::now(), Input::Answered { token, answer });
                 }
-                Effect::Signal { process, signal } => {
+                Effect::Signal { process, signal, uid } => {
                     let Some(reaper) = reaper.as_deref_mut() else { continue };
-                    let error = reaper.signal(process, signal).err();
+                    let error = reaper.signal(process, uid, signal).err();
                     let gone = error == Some(SignalError::Gone);
                     self.engine.handle(clock::now(), Input::Signalled { process, signal, error });
                     if gone {
