@@ -10,6 +10,7 @@ mod alerts;
 mod births;
 mod ends;
 mod explicit;
+mod judged;
 mod left;
 mod reap;
 mod recall;
