@@ -14,19 +14,3 @@ impl Engine {
         wires.into_iter().filter(|wire| wire.is_wire()).collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::engine::{
-        Settings,
-        tests::story::{Story, WIRE},
-    };
-
-    #[test]
-    fn wires_of_those_whose_owner_is_gone() {
-        let mut story = Story::agent_with_server(Settings::default());
-        assert!(story.engine.judged_wires().is_empty());
-        story.end(20);
-        assert_eq!(story.engine.judged_wires(), WIRE[..2]);
-    }
-}

@@ -64,7 +64,8 @@ impl Drop for Started {
 /// A probe that sees these processes alone: on some hosts a process keeps its files from everybody.
 pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
     let tree = tempfile::tempdir().unwrap();
-    let link = |name: &str| std::os::unix::fs::symlink(format!("/proc/{name}"), tree.path().join(name)).unwrap();
+    let link =
+        |name: &str| std::os::unix::fs::symlink(format!("/proc/{name}"), tree.path().join(name)).unwrap();
     processes.iter().for_each(|process| link(&process.pid.to_string()));
     link("thread-self");
     let mut probe = Probe::new().unwrap();

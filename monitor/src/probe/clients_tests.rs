@@ -55,7 +55,10 @@ print(s.getsockname()[1], flush=True); c = s.accept()[0]
 if sys.argv[1] == 'client': c.recv(1)
 c.close(); print('closed', flush=True); time.sleep(600)";
         let mut server = Started::new(
-            Command::new("python3").args(["-c", script, closes_first]).stdin(Std::null()).stdout(Std::piped()),
+            Command::new("python3")
+                .args(["-c", script, closes_first])
+                .stdin(Std::null())
+                .stdout(Std::piped()),
         );
         let mut lines = io::BufRead::lines(io::BufReader::new(server.0.stdout.take().unwrap()));
         let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
@@ -102,7 +105,8 @@ fn a_port_that_anybody_may_send_to_is_listened_on() {
     let script = "import socket, sys, time; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 u.bind(('127.0.0.1', 0)) if sys.argv[1] == '0' else u.bind(('127.0.0.1', int(sys.argv[1]))); print(flush=True); time.sleep(600)";
     // 0: one that the system gives out, as to who asks a name server.
-    let free = (1024..32000).find(|port| std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).unwrap();
+    let free =
+        (1024..32000).find(|port| std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).unwrap();
     for (port, listens) in [(free, true), (0, false)] {
         let port = port.to_string();
         let (server, _) =

@@ -79,14 +79,21 @@ fn who_does_something_is_seen_to() {
     let script = "import sys, time; print(flush=True)
 for line in sys.stdin: sum(range(100000)); print(flush=True)";
     let mut copy = Started::new(
-        std::process::Command::new("python3").args(["-u", "-c", script]).stdin(Std::piped()).stdout(Std::piped()),
+        std::process::Command::new("python3")
+            .args(["-u", "-c", script])
+            .stdin(Std::piped())
+            .stdout(Std::piped()),
     );
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(copy.0.stdout.take().unwrap()));
     lines.next().unwrap().unwrap();
     let probe = Probe::new().unwrap();
     let dir = probe.proc.process(copy.0.id()).unwrap();
     // It waits for its next line: nothing changes any more.
-    while dir.thread_file(copy.0.id(), "status").unwrap().is_none_or(|s| !s.windows(8).any(|w| w == b"State:\tS")) {
+    while dir
+        .thread_file(copy.0.id(), "status")
+        .unwrap()
+        .is_none_or(|s| !s.windows(8).any(|w| w == b"State:\tS"))
+    {
         std::thread::yield_now();
     }
     let now = || probe.copies(&[copy.id()], &[])[0].activity.unwrap();
@@ -101,8 +108,7 @@ for line in sys.stdin: sum(range(100000)); print(flush=True)";
 #[test]
 fn the_dead_are_left_out_and_servers_tell_of_their_copies() {
     let (server, mut copy) = (Started::sleeper(Std::null()), Started::sleeper(Std::null()));
-    let subject =
-        Subject { processes: vec![server.id()], copies: vec![copy.id()], ..Subject::default() };
+    let subject = Subject { processes: vec![server.id()], copies: vec![copy.id()], ..Subject::default() };
     let found = Probe::new().unwrap().facts(&subject, &Vec::new).copies;
     assert_eq!(found.iter().map(|copy| copy.process).collect::<Vec<_>>(), [copy.id()]);
     assert!(facts(&[server.id()], crate::model::Stdio::Null).copies.is_empty());

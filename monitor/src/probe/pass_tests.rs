@@ -167,7 +167,8 @@ fn a_pass_misses_nobody_and_serves_many() {
 #[test]
 fn a_doubt_is_looked_at_twice() {
     let (server, wire, ends) = server();
-    let more = |ends: &[OpenEnd]| ends.iter().map(|e| OpenEnd { references: 2, ..e.clone() }).collect::<Vec<_>>();
+    let more =
+        |ends: &[OpenEnd]| ends.iter().map(|e| OpenEnd { references: 2, ..e.clone() }).collect::<Vec<_>>();
     // A read(2) that has ended meanwhile, and one that goes on.
     for (second, still) in [(ends.clone(), false), (more(&ends), true)] {
         let script = Script::of([Ok(more(&ends)), Ok(second)]);

@@ -1,4 +1,8 @@
-use std::{os::fd::OwnedFd, os::unix::net::UnixStream, process::{Command, Stdio as Std}};
+use std::{
+    os::fd::OwnedFd,
+    os::unix::net::UnixStream,
+    process::{Command, Stdio as Std},
+};
 
 use crate::{
     model::{Stdio, Subject},
@@ -19,7 +23,8 @@ fn joined(one: &Started, other: &Started) -> [bool; 2] {
 #[test]
 fn a_pipe_joins_its_two_ends_and_not_those_who_share_one() {
     let (reader, writer) = std::io::pipe().unwrap();
-    let server = Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stdout(writer.try_clone().unwrap()));
+    let server =
+        Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stdout(writer.try_clone().unwrap()));
     let twin = Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stdout(writer));
     assert_eq!(joined(&server, &twin), [false, false]);
     let below = Started::sleeper(reader);
@@ -43,14 +48,15 @@ r, w = os.pipe(); c = subprocess.Popen(['sleep', '600'], stdin=r); os.close(r); 
 fn a_socket_pair_joins() {
     let (one, other) = UnixStream::pair().unwrap();
     let server = Started::sleeper(OwnedFd::from(one));
-    let browser = Started::new(
-        Command::new("sleep").arg("600").stdin(Std::null()).stderr(OwnedFd::from(other)),
-    );
+    let browser =
+        Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stderr(OwnedFd::from(other)));
     assert_eq!(joined(&server, &browser), [true, true]);
     let stranger = Started::sleeper(Std::null());
     assert_eq!(joined(&server, &stranger), [false, false]);
-    assert!(matches!(look(&Subject { processes: vec![browser.id()], ..Subject::default() }).processes[0].stdio,
-        [Stdio::Null, _, Stdio::Socket(_)]));
+    assert!(matches!(
+        look(&Subject { processes: vec![browser.id()], ..Subject::default() }).processes[0].stdio,
+        [Stdio::Null, _, Stdio::Socket(_)]
+    ));
 }
 
 #[test]

@@ -157,7 +157,8 @@ fn where_somebody_hides_his_files_he_may_have_the_wire() {
     let (tree, probe) = world(&[server.id()]);
     std::fs::create_dir(tree.path().join("7")).unwrap();
     std::fs::write(tree.path().join("7/fd"), "no directory").unwrap();
-    let subject = Subject { processes: vec![server.id()], stdin: Stdio::Pipe(u64::MAX), ..Subject::default() };
+    let subject =
+        Subject { processes: vec![server.id()], stdin: Stdio::Pipe(u64::MAX), ..Subject::default() };
     let found = probe.facts(&subject, &Vec::new);
     assert_eq!((found.stdin, found.blind), (WireState::Unknown, None));
 }
