@@ -223,7 +223,7 @@ impl Daemon {
                 }
                 Effect::Persist { at, fact } => self.memory.note(at, &fact),
                 Effect::Ask { token, about } => {
-                    let answer: Answer = self.probe.answer(&about);
+                    let answer: Answer = self.probe.answer(&about, &|| self.engine.judged_wires());
                     self.tell_engine(Input::Answered { token, answer });
                 }
                 Effect::Signal { process, signal, uid } => {

@@ -216,7 +216,6 @@ impl Engine {
                 self.left_looked(now, agent, &facts);
             }
             (Purpose::Look { server }, Answer::Server { facts }) => {
-                self.take_users(&facts);
                 self.looked(now, server, &facts);
             }
             // An answer to another question than was asked tells nothing.

@@ -126,6 +126,54 @@ impl ProcessDir {
         })
     }
 
+    /// The process that it is a thread of: the number of a thread names a directory, too.
+    pub fn leader(&self) -> Result<u32, Errno> {
+        let (status, _) = read(&self.dir, "status", 4096)?;
+        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
+        line.and_then(|line| std::str::from_utf8(line).ok()?.trim().parse().ok()).ok_or(Errno::INVAL)
+    }
+
+    /// Its threads, by number.
+    pub fn threads(&self) -> Result<Vec<u32>, Errno> {
+        let tasks = openat(&self.dir, "task", super::DIRECTORY, Mode::empty())?;
+        let mut tids = Vec::new();
+        each_number(&tasks, |tid| tids.push(tid))?;
+        Ok(tids)
+    }
+
+    /// A small file of one of its threads (`status`, `schedstat`); nothing if the thread has ended.
+    pub fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
+        match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
+            Ok((bytes, _)) => Ok(Some(bytes)),
+            Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The open descriptors of each of its threads. Nearly always one table that all share; a thread may have one of its own.
+    pub fn thread_tables(&self) -> Result<Vec<FdTable>, Errno> {
+        let mut tables = Vec::new();
+        for tid in self.threads()? {
+            match FdTable::read(&self.dir, &format!("task/{tid}/fd")) {
+                Ok(table) => tables.push(table),
+                Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Bytes that it, and all its threads that have ended, has read and written: `rchar` and `wchar` of `io`.
+    pub fn bytes_moved(&self) -> Result<u64, Errno> {
+        let (io, _) = read(&self.dir, "io", 4096)?;
+        let field = |key: &[u8]| -> Option<u64> {
+            let line = io.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key))?;
+            std::str::from_utf8(line).ok()?.trim().parse().ok()
+        };
+        let (read, written) = field(b"rchar:").zip(field(b"wchar:")).ok_or(Errno::INVAL)?;
+        Ok(read.wrapping_add(written))
+    }
+
     /// Whether its environment, as it was at its exec, has this `NAME=VALUE`, wherever it stands. One that cannot be read to
     /// its end counts as one that has it; a process that has ended has none.
     pub fn has_environment(&self, entry: &[u8]) -> bool {
