@@ -17,7 +17,7 @@ CLONE_FILES = 0x400
 PTRACE_SEIZE = 0x4206
 PIDFD_GETFD = 438
 IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER = 425, 426, 427
-OP_WRITE, FIXED_FILE, GETEVENTS = 23, 1, 1
+OP_READ, OP_WRITE, FIXED_FILE, GETEVENTS = 22, 23, 1, 1
 
 
 def checked(result, what):
@@ -81,10 +81,18 @@ class Ring:
 
     def write(self, data):
         """Write through the registered file."""
-        buffer = ctypes.create_string_buffer(data, len(data))
+        self._do(OP_WRITE, ctypes.create_string_buffer(data, len(data)))
+
+    def read(self, most):
+        """Read through the registered file."""
+        buffer = ctypes.create_string_buffer(most)
+        self._do(OP_READ, buffer)
+        return buffer.raw
+
+    def _do(self, op, buffer):
         tail, = struct.unpack_from("I", self.sq, self.tail)
         slot = tail & struct.unpack_from("I", self.sq, self.mask)[0]
-        entry = struct.pack("BBHiQQIIQ", OP_WRITE, FIXED_FILE, 0, 0, 2**64 - 1, ctypes.addressof(buffer), len(data), 0, 0)
+        entry = struct.pack("BBHiQQI", op, FIXED_FILE, 0, 0, 2**64 - 1, ctypes.addressof(buffer), len(buffer))
         self.sqes[slot * 64:slot * 64 + 64] = entry.ljust(64, b"\0")
         struct.pack_into("I", self.sq, self.array + 4 * slot, slot)
         struct.pack_into("I", self.sq, self.tail, tail + 1)
@@ -146,6 +154,11 @@ def answer_calls(sock, closes="client", once=False):
 def in_background(act, *args, **keywords):
     """Do it in a thread of this process."""
     threading.Thread(target=act, args=args, kwargs=keywords, daemon=True).start()
+
+
+def rest_in_a_thread():
+    """Do nothing for ever; signals are the leader's."""
+    threading.Event().wait()
 
 
 def dial(kind, name):

@@ -230,6 +230,11 @@ class Stage:
         except FileNotFoundError:
             return -1
 
+    def when_called(self, who, process):
+        """`process` (`part.on_call`) rests, and uses something when it is asked whether use went on, not before."""
+        within(f"{who} can be called", lambda: self._count(who) >= 0)
+        self.called[who] = process
+
     def grows(self, path):
         """A check: the file of the situation goes on growing."""
         size = lambda: os.path.getsize(f"{self.dir}/{path}") if os.path.exists(f"{self.dir}/{path}") else 0
