@@ -174,7 +174,7 @@ impl Daemon {
         let waiting = self.waiting.drain(&mut self.kernel);
         let mut any = waiting > 0;
         for _ in 0..waiting {
-            let Some(event) = self.waiting.next() else { break };
+            let Some(event) = self.waiting.take() else { break };
             answers::count(&mut self.standing.records, &event);
             self.hand_in(Input::Process { event })?;
         }
@@ -262,7 +262,7 @@ impl Daemon {
     /// The repair after a loss.
     fn resync(&mut self) -> anyhow::Result<()> {
         self.waiting.drain(&mut self.kernel);
-        while let Some(event) = self.waiting.next() {
+        while let Some(event) = self.waiting.take() {
             answers::count(&mut self.standing.records, &event);
             self.tell_engine(Input::Process { event });
         }

@@ -37,7 +37,7 @@ impl Waiting {
     }
 
     /// The oldest one, to be handed in.
-    pub fn next(&mut self) -> Option<ProcessEvent> {
+    pub fn take(&mut self) -> Option<ProcessEvent> {
         self.0.pop_front()
     }
 

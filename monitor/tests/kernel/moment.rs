@@ -182,7 +182,7 @@ impl Trial {
         let mut meant = None;
         while meant.is_none() {
             self.waiting.drain(&mut self.kernel);
-            while let Some(event) = self.waiting.next() {
+            while let Some(event) = self.waiting.take() {
                 if let ProcessEvent::Fork { child, .. } = event {
                     assert_eq!(child.pid, self.number);
                     meant = Some(child);
@@ -210,16 +210,13 @@ impl Trial {
     fn run(&mut self, way: Way, head_start: Option<u32>) {
         let meant = self.make_the_meant();
         self.first.tell(0);
-        let (result, is_there) = match head_start {
-            Some(turns) => {
-                (0..turns).for_each(|_| std::hint::spin_loop());
-                let result = self.shoot(way, meant);
-                (result, self.second.says() == 1)
-            }
-            None => {
-                let is_there = self.second.says() == 1;
-                (self.shoot(way, meant), is_there)
-            }
+        let (result, is_there) = if let Some(turns) = head_start {
+            (0..turns).for_each(|_| std::hint::spin_loop());
+            let result = self.shoot(way, meant);
+            (result, self.second.says() == 1)
+        } else {
+            let is_there = self.second.says() == 1;
+            (self.shoot(way, meant), is_there)
         };
         let meant_hit = self.first.says() != 0;
         let mut stranger_hit = false;
@@ -244,7 +241,7 @@ impl Trial {
         // Nothing of what was drained is lost: the one exit of the one meant comes, and nothing of the stranger.
         let mut exits = 0;
         self.waiting.drain(&mut self.kernel);
-        while let Some(event) = self.waiting.next() {
+        while let Some(event) = self.waiting.take() {
             assert!(matches!(&event, ProcessEvent::Exit { process, .. } if *process == meant), "{event:?}");
             exits += 1;
         }
@@ -271,7 +268,7 @@ fn trials(way: Way, count: u32, head_starts: bool) -> Figures {
         assert!(n < count * 20, "too slow for a tick: {:?}", trial.figures);
         // Every fourth is a race.
         chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        trial.run(way, (head_starts && n % 4 == 0).then_some((chance >> 8) % 20_000));
+        trial.run(way, (head_starts && n.is_multiple_of(4)).then_some((chance >> 8) % 20_000));
     }
     println!("{}: {:?}", if way == Way::Drained { "drained" } else { "not drained" }, trial.figures);
     trial.figures
@@ -307,15 +304,15 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let process = trial.make_the_meant();
     let own = rustix::process::getuid().as_raw();
     let shot = Shot { process, uid: Some(own + 1), signal: Signal::Term };
-    let mut shoot =
+    let mut signal =
         |doubtful, shot| trial.waiting.signal(&mut trial.kernel, &mut trial.reaper, doubtful, shot).unwrap();
     // Another user's, then records lost: both times it is left alone.
-    assert!(matches!(shoot(false, shot), Err(SignalError::Unsure { .. })));
+    assert!(matches!(signal(false, shot), Err(SignalError::Unsure { .. })));
     let shot = Shot { uid: Some(own), ..shot };
-    assert!(matches!(shoot(true, shot), Err(SignalError::Unsure { .. })));
-    assert_eq!(shoot(false, shot), Ok(()));
+    assert!(matches!(signal(true, shot), Err(SignalError::Unsure { .. })));
+    assert_eq!(signal(false, shot), Ok(()));
     // Held since: a loss takes nothing away from that.
-    assert!(matches!(shoot(true, shot), Ok(()) | Err(SignalError::Gone)));
+    assert!(matches!(signal(true, shot), Ok(()) | Err(SignalError::Gone)));
     trial.first.tell(0);
     assert_eq!(trial.first.says(), 15);
 }
