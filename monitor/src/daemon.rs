@@ -7,6 +7,7 @@
 
 mod answers;
 pub mod memory;
+pub mod moment;
 pub mod reload;
 
 use std::{os::fd::AsFd, time::Duration};
@@ -86,6 +87,8 @@ pub struct Daemon {
     pub seen_until: BootTime,
     /// Processes that turned out to have ended: told after the next drain.
     pub gone: Vec<ProcessId>,
+    /// Taken from the ring, not handed in yet.
+    pub waiting: moment::Waiting,
 }
 
 impl Daemon {
@@ -165,13 +168,13 @@ impl Daemon {
 
     /// Hands what the kernel side reported to the engine. Whether there was anything.
     fn drain(&mut self) -> anyhow::Result<bool> {
-        let mut any = false;
-        // The engine's effects on the kernel side follow each record: taken out first, since both need it.
-        let mut events = Vec::new();
         self.seen_until = clock::now();
-        self.kernel.drain(|event| events.push(event));
-        for event in events {
-            any = true;
+        // The engine's effects on the kernel side follow each record: taken out first, since both need it. What signals add to
+        // them is for the next time: a storm cannot keep this busy.
+        let waiting = self.waiting.drain(&mut self.kernel);
+        let mut any = waiting > 0;
+        for _ in 0..waiting {
+            let Some(event) = self.waiting.take() else { break };
             answers::count(&mut self.standing.records, &event);
             self.hand_in(Input::Process { event })?;
         }
@@ -220,16 +223,12 @@ impl Daemon {
                 }
                 Effect::Persist { at, fact } => self.memory.note(at, &fact),
                 Effect::Ask { token, about } => {
-                    let answer: Answer = self.probe.answer(&about);
+                    let answer: Answer = self.probe.answer(&about, &|| self.engine.judged_wires());
                     self.tell_engine(Input::Answered { token, answer });
                 }
-                Effect::Signal { process, signal } => {
+                Effect::Signal { process, signal, uid } => {
                     self.memory.settle();
-                    let error = self.reaper.signal(process, signal).err();
-                    if error == Some(SignalError::Gone) {
-                        self.gone.push(process);
-                    }
-                    self.tell_engine(Input::Signalled { process, signal, error });
+                    self.signal(moment::Shot { process, uid, signal })?;
                 }
                 Effect::Track { process, tracking } => {
                     if !self.kernel.track(process, tracking)? {
@@ -244,11 +243,26 @@ impl Daemon {
         Ok(())
     }
 
+    /// Signals a process, unless the last moment shows that it should not be.
+    fn signal(&mut self, shot: moment::Shot) -> anyhow::Result<()> {
+        let moment::Shot { process, signal, .. } = shot;
+        let error = self.waiting.signal(&mut self.kernel, &mut self.reaper, self.doubtful, shot)?.err();
+        match &error {
+            // Its record tells, if it waits; whoever has its number now may have the same identity.
+            Some(SignalError::Gone) if !self.waiting.has_exit(process) => self.gone.push(process),
+            Some(SignalError::Unsure { message }) => {
+                tracing::info!("not signalled, to be looked at again: {message}");
+            }
+            _ => {}
+        }
+        self.tell_engine(Input::Signalled { process, signal, error });
+        Ok(())
+    }
+
     /// The repair after a loss.
     fn resync(&mut self) -> anyhow::Result<()> {
-        let mut events = Vec::new();
-        self.kernel.drain(|event| events.push(event));
-        for event in events {
+        self.waiting.drain(&mut self.kernel);
+        while let Some(event) = self.waiting.take() {
             answers::count(&mut self.standing.records, &event);
             self.tell_engine(Input::Process { event });
         }

@@ -86,7 +86,7 @@ pub(super) fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
 fn answer_all(engine: &mut Engine, probe: &Probe, blind: &mut Vec<String>) {
     while let Some(effect) = engine.poll_effect() {
         if let Effect::Ask { token, about } = effect {
-            let answer = probe.answer(&about);
+            let answer = probe.answer(&about, &Vec::new);
             if let Answer::Server { facts: ServerFacts { blind: Some(why), .. } } = &answer {
                 blind.push(why.clone());
             }

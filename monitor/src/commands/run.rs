@@ -9,7 +9,7 @@ use crate::{
     cli::{self, Format},
     clock,
     config::{self, Config},
-    daemon::{Daemon, memory::Memory, ourselves, reload::Configuration},
+    daemon::{Daemon, memory::Memory, moment::Waiting, ourselves, reload::Configuration},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -123,6 +123,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         trace,
         seen_until: clock::now(),
         gone: Vec::new(),
+        waiting: Waiting::default(),
     };
     daemon.run(early).await
 }

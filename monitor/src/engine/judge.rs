@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long after a look that failed, or that was not answered, the next one is due.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// After so many looks that could not see everything the next ones are further apart.
 const BLIND_LOOKS: u32 = 5;
 /// The first delay of looks at a spared orphan; it doubles up to [`STAYS_MOST`].
@@ -65,7 +65,9 @@ impl Engine {
             self.look_later(now, key, facts.blind.is_some());
             return;
         }
-        if server.asked && self.asked_and_refused(now, key, facts) {
+        let asked = server.asked;
+        self.take_users(facts);
+        if asked && self.asked_and_refused(now, key, facts) {
             return;
         }
         let Some(finding) = self.examine(key, facts) else { return };

@@ -241,7 +241,22 @@ impl Engine {
         agent.left.stage = LeftStage::Signalled { signal, first };
         agent.left.timer = Some(now + patience);
         self.persist(now, Fact::Reaping { server: process });
-        self.effects.push_back(Effect::Signal { process, signal });
+        let uid = self.user(process);
+        self.effects.push_back(Effect::Signal { process, signal, uid });
+    }
+
+    /// A signal to an agent was not sent, because it may not be what was judged: it is looked at again. Whether it was to one.
+    pub(super) fn left_unsure(&mut self, now: BootTime, process: ProcessId, signal: Signal) -> bool {
+        let Some(agent) = self.agents.of(process).and_then(|key| self.agents.get_mut(key)) else {
+            return false;
+        };
+        let LeftStage::Signalled { first, .. } = agent.left.stage else { return false };
+        agent.left.stage = match signal {
+            Signal::Term => LeftStage::Told,
+            Signal::Kill => LeftStage::Signalled { signal: Signal::Term, first },
+        };
+        agent.left.timer = Some(now + LOOK_SOON);
+        true
     }
 
     /// A signal to an agent was refused. Whether it was to one.

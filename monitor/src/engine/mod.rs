@@ -19,6 +19,7 @@ mod repair;
 mod report;
 mod servers;
 mod settings;
+mod signals;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -210,8 +211,13 @@ impl Engine {
                 self.unit_known(process, answer);
                 self.become_what_it_is(now, at, process);
             }
-            (Purpose::Left { agent }, Answer::Server { facts }) => self.left_looked(now, agent, &facts),
-            (Purpose::Look { server }, Answer::Server { facts }) => self.looked(now, server, &facts),
+            (Purpose::Left { agent }, Answer::Server { facts }) => {
+                self.take_users(&facts);
+                self.left_looked(now, agent, &facts);
+            }
+            (Purpose::Look { server }, Answer::Server { facts }) => {
+                self.looked(now, server, &facts);
+            }
             // An answer to another question than was asked tells nothing.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
                 self.tell_agent_exit(agent, at, status, &servers);

@@ -1,4 +1,4 @@
-//! Ending an orphan: the only place that signals.
+//! Ending an orphan: whom to signal, and when.
 //!
 //! TERM to the server proper -> look -> TERM to the rest -> look -> KILL, leaves first. A doubt or a guard found at any look stops
 //! it (`engine::judge`).
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Engine;
 use crate::{
     lineage::ServerKey,
-    model::{BootTime, Effect, Fact, Notice, ProcessId, Signal, SignalError},
+    model::{BootTime, Fact, Notice, ProcessId, Signal},
     verdict::{Stage, server_view},
 };
 
@@ -119,48 +119,14 @@ impl Engine {
         }
     }
 
-    fn was_sent(&self, key: ServerKey, process: ProcessId, signal: Signal) -> bool {
-        let case = self.servers.get(key).and_then(|s| s.case());
-        case.is_some_and(|c| {
-            c.refused.contains(&process) || c.signalled.get(&process).is_some_and(|s| *s >= signal)
-        })
-    }
-
-    fn send(&mut self, key: ServerKey, process: ProcessId, signal: Signal) {
-        if !self.may_signal(key, process) {
-            return;
-        }
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
-            case.signalled.insert(process, signal);
-            self.effects.push_back(Effect::Signal { process, signal });
-        }
-    }
-
-    /// What became of a signal.
-    pub(super) fn signalled(
+    pub(super) fn fail(
         &mut self,
         now: BootTime,
+        key: ServerKey,
         process: ProcessId,
-        _: Signal,
-        error: Option<SignalError>,
+        error: String,
+        errno: Option<i32>,
     ) {
-        match error {
-            // If it is gone, its exit record and those of what it forked before are still to be read.
-            None | Some(SignalError::Gone) => {}
-            Some(SignalError::System { errno, message }) => {
-                if self.left_refused(now, process, &message, errno) {
-                    return;
-                }
-                let Some(key) = self.graph.get(process).and_then(|n| n.server.or(n.wraps)) else { return };
-                if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
-                    case.signalled.remove(&process);
-                }
-                self.fail(now, key, process, message, Some(errno));
-            }
-        }
-    }
-
-    fn fail(&mut self, now: BootTime, key: ServerKey, process: ProcessId, error: String, errno: Option<i32>) {
         let Some(server) = self.servers.get_mut(key) else { return };
         let view = server_view(server, &self.graph);
         let id = server.id;

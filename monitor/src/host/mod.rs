@@ -8,6 +8,7 @@
 
 mod cgroup;
 mod ends;
+mod environ;
 mod fd;
 mod look;
 mod mounts;
@@ -31,7 +32,7 @@ pub use look::{Seen, as_parent, look};
 pub use moved_wire::mend_moved_wires;
 pub use process::ProcessDir;
 pub use stat::Stat;
-pub use unix::{UnixSocket, UnixSockets};
+pub use unix::{UnixSocket, UnixSockets, port_range};
 
 use crate::model::ProcessId;
 

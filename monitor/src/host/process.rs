@@ -8,7 +8,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{FdDir, FdTable, Name, Stat, each_number, link, read};
+use super::{
+    FdDir, FdTable, Name, Stat, each_number,
+    environ::{self, Sight},
+    link, read,
+};
 use crate::model::{Image, ProcessId, Stdio, redact};
 
 /// The directory of a process in /proc.
@@ -23,7 +27,7 @@ pub struct ProcessDir {
 
 /// Bytes of `cmdline` read. A longer command line (`MAX_ARG_STRLEN` is 128 KiB for one argument) is cut.
 const ARGV_MAX: usize = 128 * 1024;
-/// Bytes of `environ` read.
+/// Bytes of `environ` read for one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
 /// Bytes of `cgroup` read: a dozen paths of `PATH_MAX`.
 const CGROUP_MAX: usize = 64 * 1024;
@@ -122,10 +126,62 @@ impl ProcessDir {
         })
     }
 
-    /// Whether its environment, as it was at its exec, has this `NAME=VALUE`.
-    pub fn has_environment(&self, entry: &[u8]) -> Result<bool, Errno> {
-        let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
-        Ok(environ.split(|&b| b == 0).any(|e| e == entry))
+    /// The process that it is a thread of: the number of a thread names a directory, too.
+    pub fn leader(&self) -> Result<u32, Errno> {
+        let (status, _) = read(&self.dir, "status", 4096)?;
+        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
+        line.and_then(|line| std::str::from_utf8(line).ok()?.trim().parse().ok()).ok_or(Errno::INVAL)
+    }
+
+    /// Its threads, by number.
+    pub fn threads(&self) -> Result<Vec<u32>, Errno> {
+        let tasks = openat(&self.dir, "task", super::DIRECTORY, Mode::empty())?;
+        let mut tids = Vec::new();
+        each_number(&tasks, |tid| tids.push(tid))?;
+        Ok(tids)
+    }
+
+    /// A small file of one of its threads (`status`, `schedstat`); nothing if the thread has ended.
+    pub fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
+        match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
+            Ok((bytes, _)) => Ok(Some(bytes)),
+            Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The open descriptors of each of its threads. Nearly always one table that all share; a thread may have one of its own.
+    pub fn thread_tables(&self) -> Result<Vec<FdTable>, Errno> {
+        let mut tables = Vec::new();
+        for tid in self.threads()? {
+            match FdTable::read(&self.dir, &format!("task/{tid}/fd")) {
+                Ok(table) => tables.push(table),
+                Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Bytes that it, and all its threads that have ended, has read and written: `rchar` and `wchar` of `io`.
+    pub fn bytes_moved(&self) -> Result<u64, Errno> {
+        let (io, _) = read(&self.dir, "io", 4096)?;
+        let field = |key: &[u8]| -> Option<u64> {
+            let line = io.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key))?;
+            std::str::from_utf8(line).ok()?.trim().parse().ok()
+        };
+        let (read, written) = field(b"rchar:").zip(field(b"wchar:")).ok_or(Errno::INVAL)?;
+        Ok(read.wrapping_add(written))
+    }
+
+    /// Whether its environment, as it was at its exec, has this `NAME=VALUE`, wherever it stands. One that cannot be read to
+    /// its end counts as one that has it; a process that has ended has none.
+    pub fn has_environment(&self, entry: &[u8]) -> bool {
+        match environ::find(self.body(), entry) {
+            Sight::Found => true,
+            Sight::Absent => false,
+            Sight::Unseen => self.still_alive(),
+        }
     }
 
     /// The value of this variable in its environment as it was at its exec; the first one, as getenv(3) has it.
@@ -262,7 +318,7 @@ mod tests {
         assert_eq!(dir.image().argv, std::env::args().collect::<Vec<_>>());
         assert_eq!(dir.image().exe, std::env::current_exe().unwrap().to_string_lossy());
         assert!(dir.resident_pages().unwrap() > 100);
-        assert!(!dir.has_environment(b"ORPHAND_OPT_OUT=1").unwrap());
+        assert!(!dir.has_environment(b"ORPHAND_OPT_OUT=1"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Stat {
 
 /// include/linux/sched.h
 const PF_KTHREAD: u64 = 0x0020_0000;
+/// Set at the beginning of `do_exit()`, before the process lets go of its files.
+const PF_EXITING: u64 = 0x0000_0004;
 
 impl Stat {
     /// Reads the file's one line. `None` where it is none.
@@ -40,6 +42,11 @@ impl Stat {
     /// Whether it is a thread of the kernel.
     pub const fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
+    }
+
+    /// Whether the last of its threads has begun to exit: it uses nothing any more, although its files may be open for a moment.
+    pub const fn has_begun_to_exit(&self) -> bool {
+        !self.is_alive() || (self.flags & PF_EXITING != 0 && self.threads <= 1)
     }
 
     /// Whether its leading thread has exited (the process may live on in its other threads).
@@ -81,6 +88,15 @@ mod tests {
     fn a_short_line_is_no_stat() {
         assert_eq!(Stat::parse(b"4242 (name) S 17 4242 4200 0 -1 4194304"), None);
         assert_eq!(Stat::parse(b""), None);
+    }
+
+    #[test]
+    fn the_last_thread_begins_to_exit() {
+        let stat = |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, flags, threads, start: 1 };
+        assert!(stat(PF_EXITING, 1).has_begun_to_exit());
+        // One that exits while the others go on is no process that does.
+        assert!(!stat(PF_EXITING, 2).has_begun_to_exit());
+        assert!(!stat(0, 1).has_begun_to_exit());
     }
 
     #[test]

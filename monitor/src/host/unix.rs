@@ -61,6 +61,37 @@ fn raise() {
     }
 }
 
+/// Does something in another network namespace. Only a thread that ends at once changes its namespace: a netlink socket keeps that of
+/// its birth, and /proc/sys shows that of the thread.
+fn within<T: Send>(
+    namespace: &(impl AsFd + Sync),
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    thread::scope(|scope| {
+        let enter = || {
+            raise();
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            work()
+        };
+        thread::Builder::new()
+            .spawn_scoped(scope, enter)?
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread that entered the namespace panicked")))
+    })
+}
+
+/// The ports that connections to elsewhere start from (`ip_local_port_range`), the first and the last one: of another network
+/// namespace, or of our own.
+pub fn port_range(namespace: Option<impl AsFd + Sync>) -> io::Result<(u16, u16)> {
+    let read = || std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let text = match namespace {
+        Some(namespace) => within(&namespace, read)?,
+        None => read()?,
+    };
+    let mut ports = text.split_ascii_whitespace().filter_map(|port| port.parse().ok());
+    ports.next().zip(ports.next()).ok_or_else(|| io::Error::other("ip_local_port_range says something odd"))
+}
+
 impl UnixSockets {
     /// Those of our own network namespace.
     pub fn here() -> io::Result<Self> {
@@ -69,20 +100,9 @@ impl UnixSockets {
         Ok(Self { socket })
     }
 
-    /// Those of another network namespace, an open `/proc/PID/ns/net`. Needs `CAP_SYS_ADMIN`. Only a thread
-    /// that ends at once changes its namespace: a netlink socket keeps that of its birth.
+    /// Those of another network namespace, an open `/proc/PID/ns/net`. Needs `CAP_SYS_ADMIN`.
     pub fn inside(namespace: impl AsFd + Sync) -> io::Result<Self> {
-        thread::scope(|scope| {
-            let enter = || {
-                raise();
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-                Self::here()
-            };
-            thread::Builder::new()
-                .spawn_scoped(scope, enter)?
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the thread that entered the namespace panicked")))
-        })
+        within(&namespace, Self::here)
     }
 
     /// All that listen or are connected.

@@ -115,13 +115,15 @@ pub enum Effect {
         /// What to find out.
         about: About,
     },
-    /// Open a pidfd, compare the identity, send the signal; report by [`Input::Signalled`], and by
-    /// [`Input::Gone`] when the process has ended.
+    /// Open a pidfd, take what the kernel side has reported, compare identity and user, send the signal unless anything speaks
+    /// against it; report by [`Input::Signalled`], and by [`Input::Gone`] when the process has ended.
     Signal {
         /// To whom.
         process: ProcessId,
         /// Which.
         signal: Signal,
+        /// The real user id that it must have; nothing where nobody knows it.
+        uid: Option<u32>,
     },
     /// Have the kernel side report this process (and, as [`Tracking`] says, what it forks).
     Track {
@@ -239,6 +241,11 @@ pub enum SignalError {
         /// errno(3).
         errno: i32,
         /// Which call, and what it said.
+        message: String,
+    },
+    /// It may not be the process meant any more, or not as it was judged: it is to be looked at again.
+    Unsure {
+        /// What speaks against it.
         message: String,
     },
 }

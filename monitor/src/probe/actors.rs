@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Probe;
-use crate::model::{ProcessId, ServerFacts, Stdio, WireState};
+use crate::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
 /// A child that ends with the test, however that ends.
 pub(super) struct Started(pub Child);
@@ -61,6 +61,24 @@ impl Drop for Started {
     }
 }
 
+/// A probe that sees these processes alone: on some hosts a process keeps its files from everybody.
+pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
+    let tree = tempfile::tempdir().unwrap();
+    let link =
+        |name: &str| std::os::unix::fs::symlink(format!("/proc/{name}"), tree.path().join(name)).unwrap();
+    processes.iter().for_each(|process| link(&process.pid.to_string()));
+    link("thread-self");
+    let mut probe = Probe::new().unwrap();
+    probe.proc = crate::host::Proc::at(tree.path()).unwrap();
+    (tree, probe)
+}
+
+/// Ends a process that a child of ours has started.
+pub(super) fn end(process: ProcessId) {
+    let pid = rustix::process::Pid::from_raw(process.pid.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
 pub(super) fn id(pid: u32) -> ProcessId {
     Probe::new().unwrap().proc.process(pid).unwrap().id()
 }
@@ -75,18 +93,33 @@ pub(super) fn our_session() -> u32 {
     procfs::process::Process::myself().unwrap().stat().unwrap().session.unsigned_abs()
 }
 
-/// The facts about a server of these processes, which must not be blind.
-pub(super) fn facts(server: &[ProcessId], wire: Stdio) -> ServerFacts {
-    let facts = Probe::new().unwrap().facts(server, wire);
+/// The facts about this server as /proc tells them, which must not be blind.
+pub(super) fn look(subject: &Subject) -> ServerFacts {
+    let facts = Probe::new().unwrap().facts(subject, &Vec::new);
     assert_eq!(facts.blind, None);
     facts
 }
 
-/// Who holds the wire, or nothing if it is hung up.
-pub(super) fn holders(server: &Started, wire: Stdio) -> Option<Vec<ProcessId>> {
-    match facts(&[server.id()], wire).stdin {
-        WireState::Held { holders, .. } => Some(holders.into_iter().map(|holder| holder.process).collect()),
+/// The facts about a server of these processes, with this standard input.
+pub(super) fn facts(server: &[ProcessId], stdin: Stdio) -> ServerFacts {
+    look(&Subject { processes: server.to_vec(), stdin, ..Subject::default() })
+}
+
+/// What is told about this one of them.
+pub(super) fn of(facts: &ServerFacts, process: ProcessId) -> &ProcessFacts {
+    facts.processes.iter().find(|found| found.process == process).unwrap()
+}
+
+/// Who is told to hold a wire, or nothing if it is hung up.
+pub(super) fn held_by(state: &WireState) -> Option<Vec<ProcessId>> {
+    match state {
+        WireState::Held { holders, .. } => Some(holders.iter().map(|holder| holder.process).collect()),
         WireState::HungUp => None,
         WireState::Unknown => panic!("unknown"),
     }
+}
+
+/// Who holds the wire, or nothing if it is hung up.
+pub(super) fn holders(server: &Started, wire: Stdio) -> Option<Vec<ProcessId>> {
+    held_by(&facts(&[server.id()], wire).stdin)
 }

@@ -1,124 +1,268 @@
-//! Whether a server serves clients through a listening socket of its own: such a one is in use, whoever owned it.
+//! What the processes of a server do with sockets of their own: whoever has a client is in use, whoever owned it.
 //!
-//! What counts is a connection to a socket that a process of the server listens on, whose other end is not in the
-//! server itself (a browser's debugging port with its own driver does not count). Clients that wait to be accepted
-//! count. Network namespaces are looked at one by one; a connection made outside the server to elsewhere never counts.
+//! A client is who is connected to a socket of a process from elsewhere, or waits to be accepted, or was connected a moment ago
+//! (`TIME_WAIT` of a port that the process listens on), whether or not the listener is still open. A connection that the process
+//! began is none; where that cannot be told it is one. A client that is of the server itself (a browser's debugging port and its
+//! driver) is told of apart.
+//! UDP and datagram sockets have no clients: who sends is nowhere to be seen. One that is bound to a name, or to a port that the
+//! system did not give out by itself, counts as a listener.
+//!
+//! Network namespaces are looked at one by one: those that the processes live in.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fs::File,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
 };
 
 use procfs::{
-    FromBufRead, FromReadSI, current_system_info,
-    net::{TcpNetEntries, TcpNetEntry, TcpState, UnixNetEntries, UnixState},
+    FromBufRead, FromReadSI, ProcResult, current_system_info,
+    net::{TcpNetEntries, TcpNetEntry, TcpState, UdpNetEntries, UdpNetEntry, UnixNetEntries, UnixState},
 };
 use rustix::io::Errno;
 
+use super::{
+    direction::{End, Network, accepts},
+    server::Looked,
+};
 use crate::{
-    host::{FdTable, Proc, ProcessDir, UnixSocket, UnixSockets},
-    model::ProcessId,
+    host::{Proc, ProcessDir, UnixSocket, UnixSockets},
+    model::{ProcessId, SocketUse},
 };
 
-/// What a server does with sockets of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Use {
-    /// It listens on one.
-    pub listens: bool,
-    /// It has a client there.
-    pub served: bool,
+/// What the processes of a server do with sockets.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    /// For each process what it does.
+    pub each: Vec<SocketUse>,
+    /// The unix sockets they have, where those could be listed.
+    pub unix: Vec<UnixSocket>,
+    /// Why that is not all, if it is not.
+    pub blind: Option<String>,
 }
 
-/// What the server whose open files these are does with sockets of its own; or why that cannot be told.
-pub(super) fn any(proc: &Proc, server: &[(ProcessId, FdTable)]) -> Result<Use, String> {
-    let inside: HashSet<u64> = server.iter().flat_map(|(_, table)| table.sockets()).collect();
-    let mut networks = BTreeMap::new();
-    for (process, table) in server {
-        if table.sockets().next().is_some()
-            && let Ok(Some(dir)) = proc.identified(*process)
-            && let Ok(network) = dir.network()
-        {
-            networks.entry(network).or_insert(dir);
-        }
-    }
-    let mut found = Use::default();
-    if networks.is_empty() {
-        return Ok(found);
-    }
-    let ours = proc.our_network().map_err(|errno| format!("cannot read our network namespace: {errno}"))?;
-    for (network, dir) in networks {
-        let sockets = if network == ours {
+/// What these processes do with sockets.
+pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
+    let mut found = Found::new(looked);
+    let (mut unix, mut blind) = (Vec::new(), None);
+    let networks = networks(proc, looked).unwrap_or_else(|why| {
+        blind = Some(why);
+        BTreeMap::new()
+    });
+    let inodes: HashSet<u64> = found.owners.keys().copied().collect();
+    for (dir, is_ours) in networks.into_values() {
+        let sockets = if is_ours {
             UnixSockets::here()
         } else {
             dir.open_file("ns/net").map_err(io::Error::from).and_then(UnixSockets::inside)
         };
-        let (unix, here) = match sockets.and_then(|mut sockets| sockets.among(&inside)) {
+        let known: HashSet<u64> = match sockets.and_then(|mut sockets| sockets.among(&inodes)) {
             Ok(sockets) => {
+                sockets.iter().for_each(|socket| found.add_unix(socket));
                 let known = sockets.iter().map(|socket| socket.inode).collect();
-                (known, unix_use(&sockets, &inside))
+                unix.extend(sockets);
+                known
             }
             // Without CAP_SYS_ADMIN nobody enters another namespace: /proc shows it without the peers.
-            Err(error) => unix_by_name(&dir, &inside).map_err(|other| {
-                format!("cannot list the unix sockets that {} uses: {error}; {other}", dir.id())
-            })?,
+            Err(error) => match found.add_unix_by_name(&dir) {
+                Ok(known) => known,
+                Err(other) => {
+                    blind.get_or_insert(format!(
+                        "cannot list the unix sockets that {} uses: {error}; {other}",
+                        dir.id()
+                    ));
+                    HashSet::new()
+                }
+            },
         };
-        found.add(here);
-        let others: HashSet<u64> = inside.difference(&unix).copied().collect();
-        if !others.is_empty() {
-            let entries = tcp(&dir)
-                .map_err(|error| format!("cannot list the connections that {} uses: {error}", dir.id()))?;
-            found.add(tcp_use(&entries, &others));
+        if inodes.iter().any(|inode| !known.contains(inode))
+            && let Err(error) = found.add_internet(&dir, is_ours)
+        {
+            blind.get_or_insert(format!("cannot list the connections that {} uses: {error}", dir.id()));
         }
     }
-    Ok(found)
+    Uses { each: found.each, unix, blind }
 }
 
-impl Use {
-    fn add(&mut self, other: Self) {
-        self.listens |= other.listens;
-        self.served |= other.served;
+/// The namespaces that those with sockets live in: a process in each, and whether it is our own.
+fn networks(proc: &Proc, looked: &[Looked]) -> Result<BTreeMap<Vec<u8>, (ProcessDir, bool)>, String> {
+    let mut networks = BTreeMap::new();
+    for one in looked.iter().filter(|one| one.table.sockets().next().is_some()) {
+        let found = proc
+            .identified(one.process)
+            .and_then(|dir| dir.map(|dir| dir.network().map(|network| (network, dir))).transpose());
+        match found {
+            Ok(Some((network, dir))) => _ = networks.entry(network).or_insert((dir, false)),
+            Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}
+            Err(errno) => {
+                return Err(format!("cannot read the network namespace of {}: {errno}", one.process));
+            }
+        }
+    }
+    if !networks.is_empty() {
+        let ours =
+            proc.our_network().map_err(|errno| format!("cannot read our network namespace: {errno}"))?;
+        if let Some((_, is_ours)) = networks.get_mut(&ours) {
+            *is_ours = true;
+        }
+    }
+    Ok(networks)
+}
+
+/// What has been found so far.
+struct Found {
+    processes: Vec<ProcessId>,
+    /// Which of the processes have a socket open, by inode number.
+    owners: HashMap<u64, Vec<usize>>,
+    each: Vec<SocketUse>,
+}
+
+impl Found {
+    fn new(looked: &[Looked]) -> Self {
+        let mut owners: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, one) in looked.iter().enumerate() {
+            for inode in one.table.sockets() {
+                let of_it = owners.entry(inode).or_default();
+                // A process may have it twice.
+                if of_it.last() != Some(&at) {
+                    of_it.push(at);
+                }
+            }
+        }
+        let processes = looked.iter().map(|one| one.process).collect();
+        Self { processes, owners, each: vec![SocketUse::default(); looked.len()] }
+    }
+
+    fn owners(&self, inode: u64) -> Vec<usize> {
+        self.owners.get(&inode).cloned().unwrap_or_default()
+    }
+
+    fn listens(&mut self, inode: u64) {
+        for at in self.owners(inode) {
+            if let Some(facts) = self.each.get_mut(at) {
+                facts.listens = true;
+            }
+        }
+    }
+
+    /// Those that have the socket `inode` have a client: whoever has the socket `other`, if that is on this host.
+    fn served(&mut self, inode: u64, other: Option<u64>) {
+        let clients = other.and_then(|other| self.owners.get(&other)).cloned();
+        for at in self.owners(inode) {
+            let Some(facts) = self.each.get_mut(at) else { continue };
+            match &clients {
+                None => facts.clients = true,
+                Some(clients) => {
+                    for client in clients.iter().filter(|client| **client != at) {
+                        let process = self.processes.get(*client).copied().unwrap_or_default();
+                        if !facts.inside.contains(&process) {
+                            facts.inside.push(process);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_unix(&mut self, socket: &UnixSocket) {
+        if socket.listens {
+            self.listens(socket.inode);
+            for client in socket.waiting.iter().filter(|client| **client != 0) {
+                self.served(socket.inode, Some(*client));
+            }
+        } else if socket.name.is_some() {
+            // An accepted socket has its listener's name, whatever became of the listener.
+            match socket.peer {
+                Some(peer) if socket.connection && peer != 0 => self.served(socket.inode, Some(peer)),
+                None if !socket.connection => self.listens(socket.inode),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same from `/proc/PID/net/unix`; the unix sockets there. Who is connected is not told there: it may be anybody.
+    fn add_unix_by_name(&mut self, dir: &ProcessDir) -> Result<HashSet<u64>, String> {
+        let file = dir.open_file("net/unix").map_err(|errno| errno.to_string())?;
+        let sockets =
+            UnixNetEntries::from_buf_read(io::BufReader::new(File::from(file))).map_err(|e| e.to_string())?.0;
+        for socket in sockets.iter().filter(|socket| socket.path.is_some()) {
+            match socket.state {
+                UnixState::CONNECTED => self.served(socket.inode, None),
+                // With a name it is a listener, or a datagram socket.
+                UnixState::UNCONNECTED => self.listens(socket.inode),
+                _ => {}
+            }
+        }
+        Ok(sockets.iter().map(|socket| socket.inode).collect())
+    }
+
+    fn add_internet(&mut self, dir: &ProcessDir, is_ours: bool) -> Result<(), String> {
+        let si = current_system_info();
+        let entries = table(dir, ["net/tcp", "net/tcp6"], |file| Ok(TcpNetEntries::from_read(file, si)?.0))?;
+        let listening = |entry: &&TcpNetEntry| entry.state == TcpState::Listen;
+        let listeners: Vec<(End, u64)> =
+            entries.iter().filter(listening).map(|entry| (plain(entry.local_address), entry.inode)).collect();
+        let network = Network::new(dir, is_ours, listeners.iter().map(|(end, _)| *end).collect());
+        self.add_tcp(&entries, &listeners, &network);
+        let entries = table(dir, ["net/udp", "net/udp6"], |file| Ok(UdpNetEntries::from_read(file, si)?.0))?;
+        let unconnected = |entry: &&UdpNetEntry| entry.remote_address.port() == 0;
+        for entry in entries.iter().filter(unconnected) {
+            if self.owners.contains_key(&entry.inode)
+                && network.gives_out(entry.local_address.port()) != Some(true)
+            {
+                self.listens(entry.inode);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_tcp(&mut self, entries: &[TcpNetEntry], listeners: &[(End, u64)], network: &Network<'_>) {
+        let ours: Vec<(End, u64)> =
+            listeners.iter().filter(|(_, inode)| self.owners.contains_key(inode)).copied().collect();
+        ours.iter().for_each(|(_, inode)| self.listens(*inode));
+        let ends = |e: &TcpNetEntry| (plain(e.local_address), plain(e.remote_address));
+        let begun =
+            |e: &&TcpNetEntry| !matches!(e.state, TcpState::Listen | TcpState::Close | TcpState::SynSent);
+        // The other end, if it is on this host, is the connection seen from there.
+        let held: HashMap<_, _> =
+            entries.iter().filter(begun).filter(|e| e.inode != 0).map(|e| (ends(e), e.inode)).collect();
+        for entry in entries.iter().filter(begun) {
+            let (local, remote) = ends(entry);
+            let other = held.get(&(remote, local)).copied();
+            let to: Vec<u64> = ours
+                .iter()
+                .filter(|(listener, _)| accepts(*listener, local))
+                .map(|(_, inode)| *inode)
+                .collect();
+            if entry.inode != 0 {
+                let is_ours = self.owners.contains_key(&entry.inode);
+                if is_ours && (!to.is_empty() || !network.is_outgoing(local, remote)) {
+                    self.served(entry.inode, other);
+                }
+                continue;
+            }
+            // Nobody's any more, or nobody's yet: of whom the port is.
+            to.into_iter().for_each(|inode| self.served(inode, other));
+            if entry.state == TcpState::TimeWait && network.has(remote.0) != Some(false) {
+                for (_, inode) in ours.iter().filter(|(listener, _)| accepts(*listener, remote)) {
+                    self.served(*inode, None);
+                }
+            }
+        }
     }
 }
 
-fn unix_use(sockets: &[UnixSocket], inside: &HashSet<u64>) -> Use {
-    let ours = || sockets.iter().filter(|socket| inside.contains(&socket.inode));
-    let listeners: Vec<_> = ours().filter(|socket| socket.listens).collect();
-    let is_client = |inode: &u64| *inode != 0 && !inside.contains(inode);
-    let served = listeners.iter().any(|listener| listener.waiting.iter().any(is_client))
-        || ours().filter(|socket| !socket.listens && socket.connection).any(|socket| {
-            // An accepted socket has its listener's name.
-            listeners.iter().any(|listener| listener.name == socket.name)
-                && socket.peer.is_some_and(|p| is_client(&p))
-        });
-    Use { listens: !listeners.is_empty(), served }
-}
-
-/// The same from `/proc/PID/net/unix`: the unix sockets there, and whether one of ours is connected under a name that
-/// one of ours listens on. By whom is not told there; any connection counts.
-fn unix_by_name(dir: &ProcessDir, inside: &HashSet<u64>) -> Result<(HashSet<u64>, Use), String> {
-    let file = dir.open_file("net/unix").map_err(|errno| errno.to_string())?;
-    let sockets =
-        UnixNetEntries::from_buf_read(io::BufReader::new(File::from(file))).map_err(|e| e.to_string())?.0;
-    let ours = || sockets.iter().filter(|socket| inside.contains(&socket.inode) && socket.path.is_some());
-    // `SS_UNCONNECTED` with a name is a listener, or a datagram socket: that one has no connections.
-    let listeners = || ours().filter(|socket| socket.state == UnixState::UNCONNECTED);
-    let served = listeners().any(|listener| {
-        ours().any(|socket| socket.state == UnixState::CONNECTED && socket.path == listener.path)
-    });
-    let found = Use { listens: listeners().next().is_some(), served };
-    Ok((sockets.iter().map(|socket| socket.inode).collect(), found))
-}
-
-fn tcp(dir: &ProcessDir) -> Result<Vec<TcpNetEntry>, String> {
+/// The entries of both tables.
+fn table<T>(
+    dir: &ProcessDir,
+    names: [&str; 2],
+    parse: impl Fn(File) -> ProcResult<Vec<T>>,
+) -> Result<Vec<T>, String> {
     let mut entries = Vec::new();
-    for table in ["net/tcp", "net/tcp6"] {
-        match dir.open_file(table) {
-            Ok(file) => {
-                let found = TcpNetEntries::from_read(File::from(file), current_system_info());
-                entries.extend(found.map_err(|error| error.to_string())?.0);
-            }
+    for name in names {
+        match dir.open_file(name) {
+            Ok(file) => entries.extend(parse(File::from(file)).map_err(|error| error.to_string())?),
             // A kernel without IPv6; or the process has ended and serves nobody.
             Err(Errno::NOENT | Errno::SRCH) => {}
             Err(errno) => return Err(errno.to_string()),
@@ -127,31 +271,8 @@ fn tcp(dir: &ProcessDir) -> Result<Vec<TcpNetEntry>, String> {
     Ok(entries)
 }
 
-fn tcp_use(entries: &[TcpNetEntry], inside: &HashSet<u64>) -> Use {
-    let listeners: Vec<_> = entries
-        .iter()
-        .filter(|entry| entry.state == TcpState::Listen && inside.contains(&entry.inode))
-        .map(|entry| plain(entry.local_address))
-        .collect();
-    if listeners.is_empty() {
-        return Use::default();
-    }
-    let accepts = |local: (IpAddr, u16)| {
-        listeners.iter().any(|&(ip, port)| port == local.1 && (ip.is_unspecified() || ip == local.0))
-    };
-    let connected = || entries.iter().filter(|entry| entry.state == TcpState::Established);
-    let held: HashMap<_, _> =
-        connected().map(|e| ((plain(e.local_address), plain(e.remote_address)), e.inode)).collect();
-    let served = connected().any(|entry| {
-        let (local, remote) = (plain(entry.local_address), plain(entry.remote_address));
-        // The other end, if it is on this host, is the connection seen from there.
-        accepts(local) && !held.get(&(remote, local)).is_some_and(|other| inside.contains(other))
-    });
-    Use { listens: true, served }
-}
-
-/// Address and port; an IPv4 address that an IPv6 socket sees is that IPv4 address.
-fn plain(address: SocketAddr) -> (IpAddr, u16) {
+/// An IPv4 address that an IPv6 socket sees is that IPv4 address.
+fn plain(address: SocketAddr) -> End {
     (address.ip().to_canonical(), address.port())
 }
 

@@ -1,5 +1,5 @@
 use std::{
-    net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream},
     os::unix::net::{UnixListener, UnixStream},
     process::{Command, Stdio as Std},
 };
@@ -43,7 +43,77 @@ fn a_tcp_server_is_in_use_while_it_has_a_client() {
     let client = client(Ipv4Addr::LOCALHOST, port);
     assert!(serves(&server));
     drop(client);
-    assert!(!serves(&server));
+    assert!(serves(&server), "a moment ago");
+}
+
+#[test]
+fn who_was_connected_a_moment_ago_counts_on_either_side() {
+    // Who closes first keeps the TIME_WAIT.
+    for closes_first in ["server", "client"] {
+        let script = "import socket, sys, time; s = socket.create_server(('127.0.0.1', 0))
+print(s.getsockname()[1], flush=True); c = s.accept()[0]
+if sys.argv[1] == 'client': c.recv(1)
+c.close(); print('closed', flush=True); time.sleep(600)";
+        let mut server = Started::new(
+            Command::new("python3")
+                .args(["-c", script, closes_first])
+                .stdin(Std::null())
+                .stdout(Std::piped()),
+        );
+        let mut lines = io::BufRead::lines(io::BufReader::new(server.0.stdout.take().unwrap()));
+        let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
+        assert!(!serves(&server));
+        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        if closes_first == "server" {
+            assert_eq!(io::Read::read(&mut client, &mut [0]).unwrap(), 0);
+        }
+        drop(client);
+        assert_eq!(lines.next().unwrap().unwrap(), "closed");
+        assert!(serves(&server), "{closes_first}");
+    }
+}
+
+#[test]
+fn a_client_stays_one_when_the_listener_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let script = "import socket, sys, time
+s = socket.create_server(('127.0.0.1', 0)) if sys.argv[1] == 'tcp' else socket.socket(socket.AF_UNIX)
+if sys.argv[1] == 'unix': s.bind(sys.argv[2]); s.listen()
+print(s.getsockname()[1] if sys.argv[1] == 'tcp' else 0, flush=True); c = s.accept()[0]; s.close(); c.send(b'x'); time.sleep(600)";
+    for kind in ["tcp", "unix"] {
+        let (server, port) = Started::line_of(
+            Command::new("python3").args(["-c", script, kind]).arg(&path).stdin(Std::null()),
+        );
+        if kind == "tcp" {
+            let client = client(Ipv4Addr::LOCALHOST, port.parse().unwrap());
+            assert!(serves(&server), "{kind}");
+            drop(client);
+        } else {
+            let mut client = UnixStream::connect(&path).unwrap();
+            io::Read::read_exact(&mut client, &mut [0]).unwrap();
+            assert!(serves(&server), "{kind}");
+            drop(client);
+            assert!(!serves(&server), "{kind}");
+        }
+        assert!(!facts(&[server.id()], Stdio::Null).processes[0].sockets.listens);
+    }
+}
+
+#[test]
+fn a_port_that_anybody_may_send_to_is_listened_on() {
+    let script = "import socket, sys, time; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(('127.0.0.1', 0)) if sys.argv[1] == '0' else u.bind(('127.0.0.1', int(sys.argv[1]))); print(flush=True); time.sleep(600)";
+    // 0: one that the system gives out, as to who asks a name server.
+    let free =
+        (1024..32000).find(|port| std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).unwrap();
+    for (port, listens) in [(free, true), (0, false)] {
+        let port = port.to_string();
+        let (server, _) =
+            Started::line_of(Command::new("python3").args(["-c", script, &port]).stdin(Std::null()));
+        let found = facts(&[server.id()], Stdio::Null).processes[0].sockets.clone();
+        assert_eq!(found, SocketUse { listens, ..SocketUse::default() });
+    }
 }
 
 #[test]
@@ -78,7 +148,14 @@ fn a_connection_to_elsewhere_is_no_client() {
     assert!(!serves(&server));
     assert!(serves(&other));
     // Both are of one server: a browser and its driver.
-    assert!(!facts(&[server.id(), other.id()], Stdio::Null).processes.iter().any(|p| p.sockets.clients));
+    let found = facts(&[server.id(), other.id()], Stdio::Null);
+    assert!(!found.processes.iter().any(|p| p.sockets.clients));
+    assert_eq!(of_them(&found, other.id()).inside, [server.id()]);
+    assert_eq!(of_them(&found, server.id()), &SocketUse::default());
+}
+
+fn of_them(facts: &crate::model::ServerFacts, process: ProcessId) -> &SocketUse {
+    &crate::probe::actors::of(facts, process).sockets
 }
 
 #[test]
@@ -117,21 +194,24 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     // The same from /proc, where another namespace cannot be entered.
     let proc = Proc::system().unwrap();
     let dir = proc.process(server.0.id()).unwrap();
-    let inside = dir.fd_table().unwrap().sockets().collect();
-    assert_eq!(unix_by_name(&dir, &inside).unwrap().1, Use { listens: true, served: true });
+    let mut found = Found::new(&[Looked { process: server.id(), table: dir.fd_table().unwrap() }]);
+    found.add_unix_by_name(&dir).unwrap();
+    assert_eq!(found.each, [SocketUse { listens: true, clients: true, inside: Vec::new() }]);
     drop(client);
     assert!(!serves(&server));
 }
 
 #[test]
-fn somebody_elses_listener_is_not_the_servers() {
+fn an_accepted_socket_has_a_client_whoever_accepted_it() {
     let dir = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(dir.path().join("s")).unwrap();
     let client = UnixStream::connect(dir.path().join("s")).unwrap();
     let accepted = listener.accept().unwrap();
     let server = Started::sleeper(std::os::fd::OwnedFd::from(accepted.0));
-    assert!(!serves(&server));
+    assert!(serves(&server));
+    assert!(!facts(&[server.id()], Stdio::Null).processes[0].sockets.listens);
     drop(client);
+    assert!(!serves(&server));
 }
 
 #[test]

@@ -7,9 +7,10 @@ use std::{
 
 use rustix::io::Errno;
 
+use super::pipe::{Fifo, Side};
 use crate::{
-    host::{HostError, Proc, Target},
-    model::{Holder, Stdio},
+    host::{FdDir, HostError, Proc, Target},
+    model::{Holder, ProcessId, Stdio},
 };
 
 /// All pipe and socket descriptors of the host at one moment.
@@ -83,12 +84,32 @@ impl Index {
         self.ends.iter().skip(from).take_while(move |end| end.of == of).map(|end| (end.pid, end.number))
     }
 
-    /// Who has it open now, oldest first: a pipe for writing, a socket at all. At most [`HOLDERS_MAX`].
-    pub fn holders(&self, proc: &Proc, of: Stdio) -> Vec<Holder> {
-        still_held(proc, of, self.on(of), |target| match (target, of) {
-            (Target::Pipe(n), Stdio::Pipe(m)) | (Target::Socket(n), Stdio::Socket(m)) => *n == m,
-            _ => false,
-        })
+    /// Who has the other end of it open now, oldest first: of a pipe the end that the server on this `side` has not, of a socket
+    /// (that is the peer) any.
+    pub fn holders(&self, proc: &Proc, of: Stdio, side: Side) -> Vec<Holder> {
+        let has = |fds: &FdDir, number| {
+            let same = match (fds.target(number), of) {
+                (Some(Target::Pipe(n)), Stdio::Pipe(m)) | (Some(Target::Socket(n)), Stdio::Socket(m)) => {
+                    n == m
+                }
+                _ => false,
+            };
+            let is_socket = matches!(of, Stdio::Socket(_));
+            same && (is_socket || fds.access(number).is_some_and(|access| side.is_other(access)))
+        };
+        still_held(proc, self.on(of), has)
+    }
+
+    /// Those that have an end like the server's own.
+    pub fn sharers(&self, proc: &Proc, of: Stdio, side: Side) -> Vec<ProcessId> {
+        let shares = |(pid, number)| {
+            let dir = proc.process(pid).ok()?;
+            let is_socket = matches!(of, Stdio::Socket(_));
+            let own =
+                is_socket || dir.fd_dir().ok()?.access(number).is_some_and(|access| side.is_own(access));
+            own.then(|| dir.id())
+        };
+        self.on(of).filter_map(shares).collect()
     }
 }
 
@@ -96,23 +117,33 @@ fn and_others(rest: &[u32]) -> String {
     if rest.is_empty() { String::new() } else { format!(" and {} others", rest.len()) }
 }
 
-/// Who has the FIFO `inode` with this path open for writing. Everything is looked at anew: servers on a named FIFO
+/// Who has the other end of this FIFO with a name. Everything is looked at anew: servers on a named FIFO
 /// are rare. A process that knows it by another path (another mount namespace) is not found.
-pub(super) fn fifo_holders(proc: &Proc, inode: u64, path: &[u8]) -> Result<Vec<Holder>, HostError> {
-    let named = |target: &Target| matches!(target, Target::Path(p) if p == path);
+pub(super) fn fifo_holders(
+    proc: &Proc,
+    inode: u64,
+    fifo: &Fifo,
+    side: Side,
+) -> Result<Vec<Holder>, HostError> {
+    let named = |target: &Target| matches!(target, Target::Path(path) if *path == fifo.path);
     let mut found = Vec::new();
     for pid in proc.pids()? {
         let Ok(table) = proc.fd_table(pid) else { continue };
         found.extend(table.fds.iter().filter(|fd| named(&fd.target)).map(|fd| (pid, fd.number)));
     }
-    Ok(still_held(proc, Stdio::Pipe(inode), found.into_iter(), named))
+    let has = |fds: &FdDir, number| {
+        fds.target(number).is_some_and(|target| named(&target))
+            && fds.stdio(number) == Stdio::Pipe(inode)
+            && fds.pin(number).and_then(rustix::fs::fstat).is_ok_and(|stat| stat.st_dev == fifo.device)
+            && fds.access(number).is_some_and(|access| side.is_other(access))
+    };
+    Ok(still_held(proc, found.into_iter(), has))
 }
 
 fn still_held(
     proc: &Proc,
-    of: Stdio,
     found: impl Iterator<Item = (u32, u32)>,
-    is_it: impl Fn(&Target) -> bool,
+    has: impl Fn(&FdDir, u32) -> bool,
 ) -> Vec<Holder> {
     let mut seen = BTreeSet::new();
     let mut holders = Vec::new();
@@ -122,20 +153,35 @@ fn still_held(
         }
         let Ok(dir) = proc.process(pid) else { continue };
         let Ok(fds) = dir.fd_dir() else { continue };
-        let there = fds.target(number).is_some_and(|target| is_it(&target)) && fds.stdio(number) == of;
-        let counts = matches!(of, Stdio::Socket(_)) || fds.access(number).is_some_and(|access| access.write);
-        if there && counts && dir.stat().is_alive() {
+        if has(&fds, number) {
             seen.insert(pid);
-            holders.push((dir.id(), dir.stat().sid));
+            holders.push(dir.id());
         }
     }
-    holders.sort_unstable_by_key(|(id, _)| (id.start, id.pid));
-    holders.truncate(HOLDERS_MAX);
-    holders
-        .into_iter()
-        .filter_map(|(process, sid)| {
-            let dir = proc.identified(process).ok()??;
-            Some(Holder { process, uid: dir.uid().ok()?, sid, image: dir.image(), unit: None })
-        })
-        .collect()
+    describe(proc, holders).0
+}
+
+/// These processes as holders, oldest first, at most [`HOLDERS_MAX`]; and whether that is not all because one could not be read or
+/// there are more. Who has ended, or begun to, holds nothing.
+pub(super) fn describe(proc: &Proc, mut processes: Vec<ProcessId>) -> (Vec<Holder>, bool) {
+    processes.sort_unstable_by_key(|id| (id.start, id.pid));
+    let mut missing = processes.len() > HOLDERS_MAX;
+    processes.truncate(HOLDERS_MAX);
+    let one = |process| -> Result<Option<Holder>, Errno> {
+        let Some(dir) = proc.identified(process)? else { return Ok(None) };
+        if dir.stat().has_begun_to_exit() {
+            return Ok(None);
+        }
+        let holder = Holder { process, uid: dir.uid()?, sid: dir.stat().sid, image: dir.image(), unit: None };
+        Ok(Some(holder))
+    };
+    let mut holders = Vec::with_capacity(processes.len());
+    for process in processes {
+        match one(process) {
+            Ok(holder) => holders.extend(holder),
+            Err(Errno::NOENT | Errno::SRCH) => {}
+            Err(_) => missing = true,
+        }
+    }
+    (holders, missing)
 }

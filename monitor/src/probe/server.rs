@@ -2,63 +2,107 @@
 
 use rustix::io::Errno;
 
-use super::{Probe, clients, memory};
+use super::{
+    Probe, clients, memory,
+    pipe::Side,
+    ties, tracers,
+    wire::{Sight, Wired},
+};
 use crate::{
     host::{FdTable, ProcessDir},
-    model::{ProcessFacts, ProcessId, ServerFacts, Stdio, WireState},
+    model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState},
 };
 
 /// What in a process' environment asks to be left alone.
 const OPT_OUT: &[u8] = b"ORPHAND_OPT_OUT=1";
 
+/// A process of a server and its open files, read once.
+pub(super) struct Looked {
+    pub process: ProcessId,
+    pub table: FdTable,
+}
+
 impl Probe {
-    /// The facts about a server of these processes, whose standard input was `wire` at its birth. Processes that have
-    /// ended are left out. Whatever could not be seen of those that live is told in [`ServerFacts::blind`].
-    pub fn facts(&self, processes: &[ProcessId], wire: Stdio) -> ServerFacts {
+    /// The facts about this server. Processes that have ended, or begun to, are left out. Whatever could not be seen of those that
+    /// live is told in [`ServerFacts::blind`]. `others` are wires that will be asked about next.
+    pub fn facts(&self, subject: &Subject, others: &dyn Fn() -> Vec<Stdio>) -> ServerFacts {
         let mut facts = ServerFacts::default();
-        let mut open = Vec::new();
-        for &process in processes {
+        let (mut looked, mut tracing) = (Vec::new(), Vec::new());
+        for &process in &subject.processes {
             // One at a time: a server may have more processes than we may have descriptors.
             match self.proc.identified(process).and_then(|dir| dir.map(|dir| look(&dir)).transpose()) {
-                Ok(Some(seen)) => {
+                Ok(Some(Some(seen))) => {
                     facts.opted_out |= seen.opted_out;
                     facts.processes.push(seen.facts);
+                    tracing.push(seen.tracers);
                     if seen.table.cut {
                         facts
                             .blind
                             .get_or_insert(format!("{process} has more open files than orphand looks at"));
                     }
-                    open.push((process, seen.table));
+                    looked.push(Looked { process, table: seen.table });
                 }
-                Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}
+                Ok(None | Some(None)) | Err(Errno::NOENT | Errno::SRCH) => {}
                 Err(errno) => {
                     facts.blind.get_or_insert(format!("cannot read process {process} in /proc: {errno}"));
                 }
             }
         }
-        if facts.processes.is_empty() {
-            return facts;
+        if !facts.processes.is_empty() {
+            self.look_around(subject, &looked, others, &mut facts);
+            self.judge_tracers(&tracing, &mut facts);
         }
-        let sight = self.wire(wire, &open);
-        facts.stdin = sight.state;
-        if let WireState::Held { holders, .. } = &mut facts.stdin {
-            for holder in holders {
-                if !processes.contains(&holder.process) {
-                    holder.unit = self.unit(holder.process);
-                }
-            }
-        }
-        facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
-        match clients::any(&self.proc, &open) {
-            Ok(found) => {
-                for process in &mut facts.processes {
-                    (process.sockets.listens, process.sockets.clients) = (found.listens, found.served);
-                }
-            }
-            Err(why) => _ = facts.blind.get_or_insert(why),
-        }
-        facts.blind = facts.blind.or(sight.blind);
+        facts.copies = self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat());
         facts
+    }
+
+    /// Wires, ties, sockets, the unit.
+    fn look_around(
+        &self,
+        subject: &Subject,
+        looked: &[Looked],
+        others: &dyn Fn() -> Vec<Stdio>,
+        facts: &mut ServerFacts,
+    ) {
+        let uses = clients::of(&self.proc, looked);
+        let joined = ties::joined(&self.proc, looked, &uses.unix);
+        for ((process, sockets), joined) in facts.processes.iter_mut().zip(uses.each).zip(joined) {
+            (process.sockets, process.joined) = (sockets, joined);
+        }
+        let wires = [subject.stdin, subject.stdout];
+        let server = Wired { looked, complete: facts.blind.is_none(), wires, others };
+        let stdin = self.wire(&server, Side::Reads);
+        let is_same = subject.stdin == subject.stdout && matches!(subject.stdin, Stdio::Socket(_));
+        let stdout = if is_same { stdin.clone() } else { self.wire(&server, Side::Writes) };
+        for blind in [uses.blind, stdin.blind.clone(), stdout.blind.clone()].into_iter().flatten() {
+            facts.blind.get_or_insert(blind);
+        }
+        (facts.stdin, facts.stdout) = (self.in_units(stdin, subject), self.in_units(stdout, subject));
+        facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
+    }
+
+    /// The state with the units of those who are not of the server.
+    fn in_units(&self, sight: Sight, subject: &Subject) -> WireState {
+        let mut state = sight.state;
+        if let WireState::Held { holders, .. } = &mut state {
+            for holder in holders.iter_mut().filter(|holder| !subject.processes.contains(&holder.process)) {
+                holder.unit = self.unit(holder.process);
+            }
+        }
+        state
+    }
+
+    fn judge_tracers(&self, tracing: &[Vec<u32>], facts: &mut ServerFacts) {
+        let inside: Vec<ProcessId> = facts.processes.iter().map(|found| found.process).collect();
+        for (found, tracers) in facts.processes.iter_mut().zip(tracing) {
+            match tracers::is_outside(&self.proc, tracers, &inside) {
+                Ok(traced) => found.traced = traced,
+                Err(errno) => {
+                    let process = found.process;
+                    facts.blind.get_or_insert(format!("cannot tell who traces {process}: {errno}"));
+                }
+            }
+        }
     }
 }
 
@@ -66,10 +110,15 @@ struct Seen {
     facts: ProcessFacts,
     opted_out: bool,
     table: FdTable,
+    tracers: Vec<u32>,
 }
 
-fn look(dir: &ProcessDir) -> Result<Seen, Errno> {
-    Ok(Seen {
+/// What is to be seen of it; nothing if it has begun to exit.
+fn look(dir: &ProcessDir) -> Result<Option<Seen>, Errno> {
+    if dir.stat().has_begun_to_exit() {
+        return Ok(None);
+    }
+    Ok(Some(Seen {
         facts: ProcessFacts {
             process: dir.id(),
             uid: dir.uid()?,
@@ -80,9 +129,10 @@ fn look(dir: &ProcessDir) -> Result<Seen, Errno> {
             stdio: dir.stdio(),
             ..ProcessFacts::default()
         },
-        opted_out: dir.has_environment(OPT_OUT)?,
+        opted_out: dir.has_environment(OPT_OUT),
         table: dir.fd_table()?,
-    })
+        tracers: tracers::of(dir)?,
+    }))
 }
 
 #[cfg(test)]

@@ -45,15 +45,20 @@ fn one_process_opts_out_for_all() {
 fn every_question_has_its_answer() {
     let probe = Probe::new().unwrap();
     let us = ourselves();
-    match probe.answer(&About::Memory(vec![us])) {
+    match probe.answer(&About::Memory(vec![us]), &Vec::new) {
         Answer::Memory { processes } => assert_eq!(processes.len(), 1),
         other => panic!("{other:?}"),
     }
-    match probe.answer(&About::Process(us)) {
+    match probe.answer(&About::Process(us), &Vec::new) {
         Answer::Process { process } => assert_eq!(process.unwrap().id, us),
         other => panic!("{other:?}"),
     }
-    match probe.answer(&About::Server(Subject { processes: vec![us], ..Subject::default() })) {
+    match probe.answer(&About::Copies { copies: vec![us], among: Vec::new() }, &Vec::new) {
+        Answer::Copies { copies } => assert_eq!(copies[0].process, us),
+        other => panic!("{other:?}"),
+    }
+    let subject = Subject { processes: vec![us], ..Subject::default() };
+    match probe.answer(&About::Server(subject), &Vec::new) {
         Answer::Server { facts } => assert_eq!(facts.processes.len(), 1),
         other => panic!("{other:?}"),
     }

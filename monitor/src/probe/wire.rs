@@ -1,29 +1,26 @@
-//! The state of a wire, seen from outside.
+//! The state of a wire of a server, seen from outside and without side effects: who has its other end.
 //!
-//! A pipe: its read end is opened once more through the magic link of a process that holds it, polled and closed.
-//! `EPOLLHUP` is exact: no write end is open anywhere (`pipe_poll()`, fs/pipe.c). It is never opened for writing, which
-//! would revive it. A FIFO with a name cannot be asked this way (a fresh reader is told nothing about the past,
-//! `fifo_open()`): there a duplicate of the descriptor is polled, whose flags are never touched: they are the target's.
-//! A unix socket: `sock_diag` tells whether its peer was closed. Neither has a side effect on the target.
+//! Whether it is hung up is asked first, it costs microseconds and is exact: of a pipe the pipe (`pipe`), of a unix socket
+//! `sock_diag`, which tells whether its peer was closed. Who has the other end is told by a pass of the kernel over all open files
+//! (`pass`), where there are such. Else by /proc (`holders`), which does not list everybody: then somebody unseen may have it, too.
+//!
+//! A server that has let go of its own end has no wire any more: nobody can talk to it through what others have of it.
 
-use std::{collections::BTreeSet, os::fd::AsRawFd};
+use std::collections::BTreeSet;
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::{AsFd, OwnedFd},
-    fs::{CWD, FileType, Mode, OFlags, fstat, openat},
-    io::Errno,
-    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+use super::{
+    Probe, holders,
+    pass::{self, Told},
+    pipe::{self, Fifo, Said, Side},
+    server::Looked,
 };
-
-use super::{Probe, holders};
 use crate::{
-    host::{Fd, FdTable, ProcessDir, Target, UnixSocket, UnixSockets},
+    host::{Target, UnixSocket, UnixSockets},
     model::{Holder, ProcessId, Stdio, WireState},
 };
 
 /// What was seen of a wire.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sight {
     pub state: WireState,
     /// Why that is not all, if it is not.
@@ -38,46 +35,54 @@ impl Sight {
     fn blind(why: impl Into<String>) -> Self {
         Self { state: WireState::Unknown, blind: Some(why.into()) }
     }
+
+    /// What /proc tells: whether these are all, it does not.
+    fn held(holders: Vec<Holder>) -> Self {
+        Self::clear(WireState::Held { holders, unseen: true })
+    }
 }
 
-/// Whether these are all, nobody can tell from /proc.
-fn held(holders: Vec<Holder>) -> WireState {
-    WireState::Held { holders, unseen: true }
-}
-
-/// What one descriptor of the wire says.
-enum Said {
-    HungUp,
-    /// Somebody has the other end; the path, if it is a FIFO with a name.
-    Held(Option<Vec<u8>>),
+/// A server whose wires are looked at.
+pub(super) struct Wired<'a> {
+    /// Its processes that live, with their open files.
+    pub looked: &'a [Looked],
+    /// Whether that is all of them and all of their files.
+    pub complete: bool,
+    /// Its wires: standard input and output.
+    pub wires: [Stdio; 2],
+    /// Wires that will be asked about next.
+    pub others: &'a dyn Fn() -> Vec<Stdio>,
 }
 
 impl Probe {
-    /// The state of the wire of a server whose open files are `server`.
-    pub(super) fn wire(&self, wire: Stdio, server: &[(ProcessId, FdTable)]) -> Sight {
-        match wire {
-            Stdio::Pipe(inode) => self.pipe(inode, server),
-            Stdio::Socket(inode) => self.socket(inode, server),
+    /// The state of this server's wire on this side.
+    pub(super) fn wire(&self, server: &Wired<'_>, side: Side) -> Sight {
+        let [stdin, stdout] = server.wires;
+        match if side == Side::Reads { stdin } else { stdout } {
+            Stdio::Pipe(inode) => self.pipe(server, inode, side),
+            Stdio::Socket(inode) => self.socket(server, inode, side),
             // A server without a wire has none to hang up.
             _ => Sight::clear(WireState::Unknown),
         }
     }
 
-    fn pipe(&self, inode: u64, server: &[(ProcessId, FdTable)]) -> Sight {
-        let mut failure = None;
-        for (process, table) in server {
-            let Ok(Some(dir)) = self.proc.identified(*process) else { continue };
-            for number in pipe_fds(&dir, table, inode) {
-                match ask_pipe(&dir, number, inode) {
+    fn pipe(&self, server: &Wired<'_>, inode: u64, side: Side) -> Sight {
+        let wire = Stdio::Pipe(inode);
+        let (mut failure, mut there) = (None, None);
+        for Looked { process, table } in server.looked {
+            let dir = match self.proc.identified(*process) {
+                Ok(Some(dir)) => dir,
+                Ok(None) => continue,
+                Err(errno) => {
+                    failure = Some(format!("cannot read process {process} in /proc: {errno}"));
+                    continue;
+                }
+            };
+            for number in pipe::descriptors(&dir, table, inode) {
+                match pipe::ask(&dir, number, inode, side) {
                     Ok(Some(Said::HungUp)) => return Sight::clear(WireState::HungUp),
-                    Ok(Some(Said::Held(None))) => return self.held(Stdio::Pipe(inode)),
-                    Ok(Some(Said::Held(Some(path)))) => {
-                        return match holders::fifo_holders(&self.proc, inode, &path) {
-                            Ok(holders) => Sight::clear(held(holders)),
-                            Err(error) => Sight::blind(error.to_string()),
-                        };
-                    }
-                    // Closed or ended meanwhile, or the write end of the same pipe.
+                    Ok(Some(Said::Held(fifo))) => there = Some(fifo),
+                    // Closed or ended meanwhile, or the other end of the same pipe.
                     Ok(None) => {}
                     Err(errno) => {
                         failure = Some(format!("cannot poll descriptor {number} of {process}: {errno}"));
@@ -85,45 +90,42 @@ impl Probe {
                 }
             }
         }
-        match failure {
-            Some(failure) => Sight::blind(failure),
-            None => self.abandoned(Stdio::Pipe(inode)),
+        if let Some(sight) = self.told(server, wire, side, there.is_some()) {
+            return sight;
+        }
+        match (there, failure, side) {
+            (Some(None), ..) => self.held(wire, side),
+            (Some(Some(fifo)), ..) => self.fifo(inode, &fifo, side),
+            // Who may not take a duplicate can still look who has it.
+            (None, Some(_), Side::Writes) => self.held(wire, side),
+            (None, Some(failure), Side::Reads) => Sight::blind(failure),
+            (None, None, _) => self.lost(server, wire, side),
         }
     }
 
-    /// No process of the server has the wire open. What others have of it, if anything.
-    fn abandoned(&self, wire: Stdio) -> Sight {
-        let ask = |index: &holders::Index| {
-            let holders = index.holders(&self.proc, wire);
-            if !holders.is_empty() {
-                return Sight::clear(held(holders));
-            }
-            if let Stdio::Pipe(inode) = wire {
-                for (pid, number) in index.on(wire) {
-                    match self.proc.process(pid).and_then(|dir| ask_pipe(&dir, number, inode)) {
-                        Ok(Some(Said::HungUp)) => return Sight::clear(WireState::HungUp),
-                        Ok(Some(Said::Held(_))) => return Sight::clear(held(Vec::new())),
-                        Ok(None) | Err(_) => {}
-                    }
-                }
-            }
-            // Nobody on the host has either end open: nothing can ever come through it again. Where a process hides its
-            // files, it may have the other end. The look at the server is complete all the same: it has no wire.
-            Sight::clear(if index.blind.is_none() { WireState::HungUp } else { WireState::Unknown })
-        };
-        self.with_index(Age::Fresh, ask).unwrap_or_else(Sight::blind)
+    fn fifo(&self, inode: u64, fifo: &Fifo, side: Side) -> Sight {
+        match holders::fifo_holders(&self.proc, inode, fifo, side) {
+            Ok(holders) => Sight::held(holders),
+            Err(error) => Sight::blind(error.to_string()),
+        }
     }
 
-    fn socket(&self, inode: u64, server: &[(ProcessId, FdTable)]) -> Sight {
-        match self.diag(inode, server) {
-            Ok(Some(socket)) if socket.hung_up() => Sight::clear(WireState::HungUp),
-            Ok(Some(UnixSocket { peer: Some(peer), .. })) if peer != 0 => self.held(Stdio::Socket(peer)),
-            Ok(None) if !server.iter().any(|(_, table)| table.sockets().any(|s| s == inode)) => {
-                // The server has closed it. Who else has it may have passed it on; the peer cannot be told.
-                match self.abandoned(Stdio::Socket(inode)) {
-                    Sight { state: WireState::Held { .. }, .. } => Sight::clear(WireState::Unknown),
-                    sight => sight,
-                }
+    fn socket(&self, server: &Wired<'_>, inode: u64, side: Side) -> Sight {
+        let wire = Stdio::Socket(inode);
+        let found = self.diag(inode, server.looked);
+        if let Ok(Some(socket)) = &found
+            && socket.hung_up()
+        {
+            return Sight::clear(WireState::HungUp);
+        }
+        let there = server.looked.iter().any(|one| one.table.sockets().any(|socket| socket == inode));
+        if let Some(sight) = self.told(server, wire, side, there) {
+            return sight;
+        }
+        match found {
+            _ if !there => self.lost(server, wire, side),
+            Ok(Some(UnixSocket { peer: Some(peer), .. })) if peer != 0 => {
+                self.held(Stdio::Socket(peer), side)
             }
             // A peer that is not accepted yet; a datagram socket without one; not a unix socket; or one of a network
             // namespace that is neither ours nor the server's.
@@ -137,14 +139,14 @@ impl Probe {
     }
 
     /// The socket, in our network namespace or in one of the server's.
-    fn diag(&self, inode: u64, server: &[(ProcessId, FdTable)]) -> std::io::Result<Option<UnixSocket>> {
+    fn diag(&self, inode: u64, server: &[Looked]) -> std::io::Result<Option<UnixSocket>> {
         if let Some(found) = UnixSockets::here()?.find(inode)? {
             return Ok(Some(found));
         }
         let mut looked = BTreeSet::from([self.proc.our_network()?]);
         let mut failure = None;
-        for (process, _) in server {
-            let Ok(Some(dir)) = self.proc.identified(*process) else { continue };
+        for one in server {
+            let Ok(Some(dir)) = self.proc.identified(one.process) else { continue };
             let (Ok(name), Ok(namespace)) = (dir.network(), dir.open_file("ns/net")) else { continue };
             if looked.insert(name) {
                 match UnixSockets::inside(namespace).and_then(|mut sockets| sockets.find(inode)) {
@@ -157,24 +159,105 @@ impl Probe {
         failure.map_or(Ok(None), Err)
     }
 
-    /// It is not hung up: who has this end of it open?
-    fn held(&self, end: Stdio) -> Sight {
+    /// What a pass of the kernel says; nothing where there is none. `there`: the server has its own end, a moment ago.
+    fn told(&self, server: &Wired<'_>, wire: Stdio, side: Side, there: bool) -> Option<Sight> {
+        let mut passes = self.passes.borrow_mut();
+        if !passes.is_there() {
+            return None;
+        }
+        let inside: Vec<ProcessId> = server.looked.iter().map(|one| one.process).collect();
+        let ask = |passes: &mut pass::Source, inside: &[ProcessId]| {
+            let told = passes.ask(&server.wires, server.others, |ends| match wire {
+                Stdio::Socket(_) => pass::judge_socket(ends, wire, inside),
+                _ => pass::judge_pipe(ends, wire, side, inside),
+            });
+            // /proc says less, but it does not fail with the kernel side.
+            told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok()
+        };
+        let mut told = ask(&mut passes, &inside)?;
+        if let Told::Lost(sharers) = &told {
+            if there || !server.complete {
+                return Some(Sight::clear(WireState::Unknown));
+            }
+            let below = self.below(sharers, &inside);
+            if below.is_empty() {
+                return Some(Sight::clear(WireState::HungUp));
+            }
+            told = ask(&mut passes, &[inside, below].concat())?;
+        }
+        Some(Sight::clear(match told {
+            Told::HungUp => WireState::HungUp,
+            Told::Unknown | Told::Lost(_) => WireState::Unknown,
+            Told::Held { by, unseen } => {
+                let (holders, missing) = holders::describe(&self.proc, by);
+                WireState::Held { holders, unseen: unseen || missing }
+            }
+        }))
+    }
+
+    /// Nothing of the server has an end of its own of this wire, as far as its tables say.
+    fn lost(&self, server: &Wired<'_>, wire: Stdio, side: Side) -> Sight {
+        // A thread may have a table of its own (unshare(2)), or one of its files may be kept by io_uring: of both /proc/PID/fd says
+        // nothing.
+        if !server.complete || server.looked.iter().any(|one| self.may_hide(one.process, wire)) {
+            return Sight::clear(WireState::Unknown);
+        }
+        let inside: Vec<ProcessId> = server.looked.iter().map(|one| one.process).collect();
+        let ask = |index: &holders::Index| (index.sharers(&self.proc, wire, side), index.blind.is_some());
+        match self.with_index(Age::Fresh, ask) {
+            Ok((_, true)) => Sight::clear(WireState::Unknown),
+            Ok((sharers, false)) if self.below(&sharers, &inside).is_empty() => {
+                Sight::clear(WireState::HungUp)
+            }
+            // Of a socket the peer cannot be told here.
+            Ok(_) if matches!(wire, Stdio::Socket(_)) => Sight::clear(WireState::Unknown),
+            Ok(_) => self.held(wire, side),
+            Err(why) => Sight::blind(why),
+        }
+    }
+
+    /// Those of `sharers` that descend from one `inside`: a child that the engine has not heard of yet.
+    fn below(&self, sharers: &[ProcessId], inside: &[ProcessId]) -> Vec<ProcessId> {
+        let descends = |process: &&ProcessId| match self.proc.identified(**process) {
+            Ok(Some(dir)) => self.proc.ancestors(&dir).any(|above| inside.contains(&above.id())),
+            Ok(None) => false,
+            Err(_) => true,
+        };
+        sharers.iter().filter(descends).copied().collect()
+    }
+
+    /// Whether a process may have the wire open where `/proc/PID/fd` does not show it.
+    fn may_hide(&self, process: ProcessId, wire: Stdio) -> bool {
+        let Ok(Some(dir)) = self.proc.identified(process) else { return false };
+        let Ok(tables) = dir.thread_tables() else { return dir.still_alive() };
+        let is_it = |target: &Target| match target {
+            Target::Pipe(inode) => wire == Stdio::Pipe(*inode),
+            Target::Socket(inode) => wire == Stdio::Socket(*inode),
+            Target::Path(path) => path == b"anon_inode:[io_uring]",
+        };
+        tables.iter().any(|table| table.cut || table.fds.iter().any(|fd| is_it(&fd.target)))
+    }
+
+    /// It is not hung up: who has the other end of it open?
+    fn held(&self, end: Stdio, side: Side) -> Sight {
         for age in [Age::Fresh, Age::New] {
-            match self.with_index(age, |index| (index.holders(&self.proc, end), index.blind.clone())) {
-                Ok((holders, _)) if !holders.is_empty() => return Sight::clear(held(holders)),
+            match self.with_index(age, |index| (index.holders(&self.proc, end, side), index.blind.clone())) {
+                Ok((holders, _)) if !holders.is_empty() => return Sight::held(holders),
                 Err(why) => return Sight::blind(why),
                 // Nobody found: look anew; then it may be with one that could not be read.
-                Ok((_, blind)) if age == Age::New => {
-                    return Sight { state: held(Vec::new()), blind };
-                }
+                Ok((_, blind)) if age == Age::New => return Sight { blind, ..Sight::held(Vec::new()) },
                 Ok(_) => {}
             }
         }
-        Sight::clear(held(Vec::new()))
+        Sight::held(Vec::new())
     }
 
     /// Asks the index of all holders.
-    fn with_index<T>(&self, age: Age, ask: impl FnOnce(&holders::Index) -> T) -> Result<T, String> {
+    pub(super) fn with_index<T>(
+        &self,
+        age: Age,
+        ask: impl FnOnce(&holders::Index) -> T,
+    ) -> Result<T, String> {
         let mut kept = self.holders.borrow_mut();
         let index = match kept.take().filter(|index| age == Age::Fresh && index.is_fresh()) {
             Some(index) => index,
@@ -186,80 +269,9 @@ impl Probe {
 
 /// How old an index of all holders may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Age {
+pub(super) enum Age {
     Fresh,
     New,
-}
-
-/// The descriptors of a process that are open on this pipe or FIFO.
-fn pipe_fds(dir: &ProcessDir, table: &FdTable, inode: u64) -> Vec<u32> {
-    let numbers =
-        |is_it: &dyn Fn(&Fd) -> bool| table.fds.iter().filter(|fd| is_it(fd)).map(|fd| fd.number).collect();
-    let anonymous: Vec<u32> = numbers(&|fd| fd.target == Target::Pipe(inode));
-    match dir.fd_dir() {
-        // A FIFO has a name; only its type and number tell.
-        Ok(fds) if anonymous.is_empty() => numbers(&|fd| {
-            matches!(&fd.target, Target::Path(path) if path.starts_with(b"/"))
-                && fds.stdio(fd.number) == Stdio::Pipe(inode)
-        }),
-        _ => anonymous,
-    }
-}
-
-/// Asks the pipe through one descriptor; nothing if that is no read end of it (any more).
-fn ask_pipe(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<Said>, Errno> {
-    let ask = || -> Result<Option<Said>, Errno> {
-        let fds = dir.fd_dir()?;
-        if !fds.access(number).is_some_and(|access| access.read) {
-            return Ok(None);
-        }
-        let (file, held) = match fds.target(number) {
-            Some(Target::Pipe(n)) if n == inode => (reopen(&fds.pin(number)?, inode), Said::Held(None)),
-            Some(Target::Path(path)) => (duplicate(dir, number, inode), Said::Held(Some(path))),
-            _ => return Ok(None),
-        };
-        Ok(match file {
-            Err(Errno::ACCESS) => duplicate(dir, number, inode)?,
-            file => file?,
-        }
-        .map(|file| if has_hung_up(&file) { Said::HungUp } else { held }))
-    };
-    match ask() {
-        Err(Errno::NOENT | Errno::SRCH | Errno::BADF) => Ok(None),
-        said => said,
-    }
-}
-
-/// A read end of our own. `pinned` is compared before it is opened: opening another kind of file might have effects.
-fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
-    if !is_pipe(pinned, inode)? {
-        return Ok(None);
-    }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    openat(CWD, format!("/proc/self/fd/{}", pinned.as_raw_fd()), flags, Mode::empty()).map(Some)
-}
-
-/// The target's own open file. Its flags are shared with the target: only ever polled.
-fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
-    let pid = i32::try_from(dir.id().pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    if !dir.still_alive() {
-        return Ok(None);
-    }
-    let file = pidfd_getfd(&pidfd, number.cast_signed(), PidfdGetfdFlags::empty())?;
-    Ok(is_pipe(&file, inode)?.then_some(file))
-}
-
-fn is_pipe(file: impl AsFd, inode: u64) -> Result<bool, Errno> {
-    let stat = fstat(file)?;
-    Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
-}
-
-/// `POLLHUP` comes unasked.
-fn has_hung_up(file: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default())).is_ok()
-        && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
 }
 
 #[cfg(test)]

@@ -4,8 +4,27 @@ use std::{
     process::{Command, Stdio as Std},
 };
 
+use rustix::{
+    fs::{CWD, FileType, Mode},
+    process::Pid,
+};
+
 use super::*;
-use crate::probe::actors::{Started, facts, holders, id, our_session, ourselves};
+use crate::{
+    model::Subject,
+    probe::actors::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world},
+};
+
+/// A server with this standard input, and the one wire that it is asked about.
+fn ask(probe: &Probe, looked: &[Looked], wire: Stdio) -> Sight {
+    let server = Wired { looked, complete: true, wires: [wire, Stdio::Null], others: &Vec::new };
+    probe.wire(&server, Side::Reads)
+}
+
+/// The state of the standard output of this server.
+fn stdout(server: &Started, wire: Stdio) -> WireState {
+    look(&Subject { processes: vec![server.id()], stdout: wire, ..Subject::default() }).stdout
+}
 
 #[test]
 fn a_pipe_is_held_until_its_writer_closes_it() {
@@ -95,25 +114,129 @@ fn a_wire_that_was_moved_is_asked_where_it_is() {
 }
 
 #[test]
-fn a_wire_the_server_has_closed_is_hung_up_once_nobody_has_it() {
+fn a_wire_the_server_has_closed_is_hung_up() {
     let (reader, writer) = std::io::pipe().unwrap();
     let server = Started::sleeper(Std::null());
+    let state = |wire| {
+        let (_tree, probe) = world(&[ourselves(), server.id()]);
+        let subject = Subject { processes: vec![server.id()], stdin: wire, ..Subject::default() };
+        probe.facts(&subject, &Vec::new).stdin
+    };
     let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
-    assert_eq!(holders(&server, pipe), Some(vec![ourselves()]));
-    // The read end is with somebody who is not of the server.
-    drop(writer);
-    assert_eq!(holders(&server, pipe), None);
-    drop(reader);
+    // Somebody else has both ends: nobody talks to the server through them.
+    assert_eq!(state(pipe), WireState::HungUp);
+    drop((reader, writer));
+    assert_eq!(state(pipe), WireState::HungUp);
     let (one, other) = UnixStream::pair().unwrap();
     let socket = Stdio::Socket(rustix::fs::fstat(&one).unwrap().st_ino);
+    assert_eq!(state(socket), WireState::HungUp);
     drop((one, other));
-    for wire in [pipe, socket] {
-        let probe = Probe::new().unwrap();
-        let sight = probe.wire(wire, &[(server.id(), FdTable::default())]);
-        // Where a process keeps its files from root (a hardened pid 1), it might have it.
-        let hidden = holders::Index::take(&probe.proc).unwrap().blind.is_some();
-        assert_eq!(sight, Sight::clear(if hidden { WireState::Unknown } else { WireState::HungUp }));
-    }
+    assert_eq!(state(socket), WireState::HungUp);
+}
+
+#[test]
+fn a_wire_that_a_child_unheard_of_has_is_not_hung_up() {
+    // The process asked about has let go of it, what it has started has not.
+    let script = "import os, subprocess, time
+c = subprocess.Popen(['sleep', '600'], stdin=0); os.dup2(os.open('/dev/null', 0), 0); print(c.pid, flush=True); time.sleep(600)";
+    let (reader, writer) = std::io::pipe().unwrap();
+    let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
+    let (server, line) = Started::python(script, reader);
+    let child = id(line.parse().unwrap());
+    let (_tree, probe) = world(&[ourselves(), server.id(), child]);
+    let subject = Subject { processes: vec![server.id()], stdin: pipe, ..Subject::default() };
+    let held = probe.facts(&subject, &Vec::new).stdin;
+    end(child);
+    assert_eq!(held_by(&held), Some(vec![ourselves()]));
+    drop(writer);
+}
+
+#[test]
+fn where_somebody_hides_his_files_he_may_have_the_wire() {
+    let server = Started::sleeper(Std::null());
+    let (tree, probe) = world(&[server.id()]);
+    std::fs::create_dir(tree.path().join("7")).unwrap();
+    std::fs::write(tree.path().join("7/fd"), "no directory").unwrap();
+    let subject =
+        Subject { processes: vec![server.id()], stdin: Stdio::Pipe(u64::MAX), ..Subject::default() };
+    let found = probe.facts(&subject, &Vec::new);
+    assert_eq!((found.stdin, found.blind), (WireState::Unknown, None));
+}
+
+#[test]
+fn a_thread_with_a_table_of_its_own_may_have_the_wire() {
+    // unshare(CLONE_FILES) in a thread, then the others close the wire.
+    let script = "import ctypes, os, threading, time
+held = threading.Event()
+def keep(): ctypes.CDLL(None).unshare(0x400); held.set(); time.sleep(600)
+threading.Thread(target=keep).start(); held.wait()
+os.dup2(os.open('/dev/null', 0), 0); print(flush=True); time.sleep(600)";
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
+    let (server, _) = Started::python(script, reader);
+    assert_eq!(facts(&[server.id()], pipe).stdin, WireState::Unknown);
+}
+
+#[test]
+fn who_reads_what_the_server_writes() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
+    let server = Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stdout(writer));
+    let mut sibling = Started::sleeper(reader);
+    let WireState::Held { holders, unseen } = stdout(&server, pipe) else { panic!() };
+    assert_eq!(holders.iter().map(|h| h.process).collect::<Vec<_>>(), [sibling.id()]);
+    assert!(unseen, "/proc does not list everybody");
+    sibling.end();
+    assert_eq!(stdout(&server, pipe), WireState::HungUp);
+    assert_eq!(stdout(&server, pipe), WireState::HungUp, "asking has not revived it");
+}
+
+#[test]
+fn what_is_full_is_not_hung_up() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(&[0; 4096]).is_ok() {}
+    let server = Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stdout(writer));
+    assert_eq!(held_by(&stdout(&server, pipe)), Some(vec![ourselves()]));
+    drop(reader);
+    assert_eq!(stdout(&server, pipe), WireState::HungUp);
+}
+
+#[test]
+fn one_socket_may_be_both_wires() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let theirs = OwnedFd::from(theirs);
+    let server =
+        Started::new(Command::new("sleep").arg("600").stdin(theirs.try_clone().unwrap()).stdout(theirs));
+    let wire = server.wire();
+    let subject = Subject { processes: vec![server.id()], stdin: wire, stdout: wire, ..Subject::default() };
+    let found = look(&subject);
+    assert_eq!(held_by(&found.stdout), Some(vec![ourselves()]));
+    assert_eq!(found.stdin, found.stdout);
+    drop(ours);
+    let found = look(&subject);
+    assert_eq!((found.stdin, found.stdout), (WireState::HungUp, WireState::HungUp));
+}
+
+#[test]
+fn a_reader_in_flight_is_no_hang_up() {
+    // The read end is in a socket's queue: no process has it open.
+    let script = "import os, socket, sys, time
+a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [0]); os.dup2(os.open('/dev/null', 0), 0)
+print(flush=True); time.sleep(600)";
+    let (reader, writer) = std::io::pipe().unwrap();
+    let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
+    let (mut keeper, _) = Started::python(script, reader);
+    let server = Started::new(Command::new("sleep").arg("600").stdin(Std::null()).stdout(writer));
+    let state = || {
+        let (_tree, probe) = world(&[ourselves(), server.id(), keeper.id()]);
+        let subject = Subject { processes: vec![server.id()], stdout: pipe, ..Subject::default() };
+        probe.facts(&subject, &Vec::new).stdout
+    };
+    assert_eq!(state(), WireState::Held { holders: Vec::new(), unseen: true });
+    keeper.end();
+    assert_eq!(stdout(&server, pipe), WireState::HungUp);
 }
 
 #[test]
@@ -144,10 +267,10 @@ fn a_stdin_that_is_no_wire_is_unknown() {
 fn asking_a_thousand_times_disturbs_nobody() {
     let mut server = Started::new(Command::new("cat").stdin(Std::piped()).stdout(Std::piped()));
     let (wire, probe) = (server.wire(), Probe::new().unwrap());
-    let table = [(server.id(), probe.proc.fd_table(server.0.id()).unwrap())];
+    let table = [Looked { process: server.id(), table: probe.proc.fd_table(server.0.id()).unwrap() }];
     let (mut to, mut from) = (server.0.stdin.take().unwrap(), server.0.stdout.take().unwrap());
     for round in 0..1000_u32 {
-        assert!(matches!(probe.wire(wire, &table).state, WireState::Held { .. }));
+        assert!(matches!(ask(&probe, &table, wire).state, WireState::Held { .. }));
         to.write_all(&round.to_le_bytes()).unwrap();
         let mut back = [0; 4];
         from.read_exact(&mut back).unwrap();
@@ -165,10 +288,10 @@ fn what_cannot_be_read_is_no_proof() {
     let mut probe = Probe::new().unwrap();
     probe.proc = crate::host::Proc::at(tree.path()).unwrap();
     // The server has no wire; whether another has, cannot be told.
-    assert_eq!(probe.wire(Stdio::Pipe(u64::MAX), &[]), Sight::clear(WireState::Unknown));
+    assert_eq!(ask(&probe, &[], Stdio::Pipe(u64::MAX)), Sight::clear(WireState::Unknown));
     // It has one, and who is at its other end cannot be told.
     let why = Some("the open files of process 7 cannot be read".into());
-    assert_eq!(probe.held(Stdio::Pipe(u64::MAX)), Sight { state: held(vec![]), blind: why });
+    assert_eq!(probe.held(Stdio::Pipe(u64::MAX), Side::Reads), Sight { blind: why, ..Sight::held(vec![]) });
 }
 
 #[test]

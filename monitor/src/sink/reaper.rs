@@ -1,9 +1,11 @@
 //! Sends signals: the only place in orphand that can end a process.
 //!
-//! Invariant: a signal reaches exactly the process meant, or nobody. The pidfd is opened first, then the number's
-//! birth is compared, then the pidfd must still be alive: while it is, the number is its own and what was read is
-//! about it. Never `kill(pid)`, never a process group, never by name. For the daemon's shell, which carries out
-//! what a verdict asks for, and for `reap`.
+//! Invariant: a signal reaches exactly the process meant, or nobody. The pidfd is opened first ([`Reaper::aim`]), then the
+//! number's birth and user are compared, then the pidfd must still be alive: while it is, the number is its own and what was
+//! read is about it ([`Reaper::fire`]). A birth is known to a hundredth of a second only: whoever has the kernel's records takes
+//! what there is of them in between, where the end of a process that handed its number on within that time must be.
+//! Never `kill(pid)`, never a process group, never by name. For the daemon's shell, which carries out what a verdict asks
+//! for, and for `reap`.
 
 use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
@@ -39,6 +41,21 @@ pub enum ReaperError {
     Host(#[from] HostError),
 }
 
+/// A process that may be signalled, held by a pidfd: its number is not handed on unnoticed any more.
+#[derive(Debug)]
+pub struct Aim {
+    process: ProcessId,
+    /// Nothing if the reaper holds one since an earlier signal.
+    pidfd: Option<OwnedFd>,
+}
+
+impl Aim {
+    /// Whether it was signalled before, and has been held since: nothing can be wrong about whose number it is.
+    pub fn is_held(&self) -> bool {
+        self.pidfd.is_none()
+    }
+}
+
 /// Signals processes and knows when those it has signalled have ended.
 #[derive(Debug)]
 pub struct Reaper {
@@ -58,12 +75,11 @@ impl Reaper {
         Ok(Self { proc: Proc::system()?, ends, watched: BTreeMap::new() })
     }
 
-    /// Signals this process and watches it until it has ended ([`Reaper::ended`], [`Reaper::wait_any`]) or is
-    /// [forgotten](Reaper::forget). A process that cannot be signalled is not watched.
-    pub fn signal(&mut self, process: ProcessId, signal: Signal) -> Result<(), SignalError> {
-        if let Some(pidfd) = self.watched.get(&process) {
-            // The same process for as long as the descriptor is open; the next `ended` tells of its end.
-            return send(pidfd, signal);
+    /// Opens who has the number of this process now, if orphand may ever signal it. Whether it is the process meant is for
+    /// [`Reaper::fire`] to find out.
+    pub fn aim(&self, process: ProcessId) -> Result<Aim, SignalError> {
+        if self.watched.contains_key(&process) {
+            return Ok(Aim { process, pidfd: None });
         }
         if self.watched.len() >= WATCHED_MAX {
             return Err(refused(
@@ -71,16 +87,41 @@ impl Reaper {
                 format!("not sent: {WATCHED_MAX} processes are being ended already"),
             ));
         }
-        let pidfd = self.open(process)?;
+        let pidfd = Some(self.open(process)?);
+        Ok(Aim { process, pidfd })
+    }
+
+    /// Signals the process aimed at, if it is the one meant and has this real user, and watches it until it has ended
+    /// ([`Reaper::ended`], [`Reaper::wait_any`]) or is [forgotten](Reaper::forget). A process that cannot be signalled is not
+    /// watched.
+    pub fn fire(&mut self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
+        let Aim { process, pidfd } = aim;
+        let Some(pidfd) = pidfd else {
+            // The same process for as long as the descriptor is open; the next `ended` tells of its end.
+            return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));
+        };
+        self.compare(process, uid)?;
         let event = epoll::EventData::new_u64(process.pid.into());
         epoll::add(self.ends.get_ref(), &pidfd, event, epoll::EventFlags::IN)
             .map_err(|errno| system("epoll_ctl", errno))?;
+        // The pidfd must still be alive, see there: then the number was its own all the time.
         let sent = send(&pidfd, signal);
         self.watched.insert(process, pidfd);
         if sent.is_err() {
             self.forget(process);
         }
         sent
+    }
+
+    /// Both at once, for whoever has no records of the kernel.
+    pub fn signal(
+        &mut self,
+        process: ProcessId,
+        uid: Option<u32>,
+        signal: Signal,
+    ) -> Result<(), SignalError> {
+        let aim = self.aim(process)?;
+        self.fire(aim, uid, signal)
     }
 
     /// The watched processes that have ended since the last call. Does not wait.
@@ -124,31 +165,44 @@ impl Reaper {
         self.watched.len()
     }
 
-    /// A pidfd of exactly this process, if orphand may ever signal it.
+    /// A pidfd of whoever has this number.
     fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {
-        let never = |what: &str| refused(Errno::PERM, format!("refused: {process} is {what}"));
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
-        let Some(pid) = pid else { return Err(never("no process")) };
+        let Some(pid) = pid else { return Err(never(process, "no process")) };
         if pid == Pid::INIT {
-            return Err(never("pid 1"));
+            return Err(never(process, "pid 1"));
         }
         if self.is_ours(process.pid) {
-            return Err(never("orphand or an ancestor of it"));
+            return Err(never(process, "orphand or an ancestor of it"));
         }
-        let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
+        pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
             // Older kernels answer EINVAL, newer ones ENOENT, for a thread that is no process.
-            Errno::INVAL | Errno::NOENT => never("a thread, not a process"),
+            Errno::INVAL | Errno::NOENT => never(process, "a thread, not a process"),
             errno => failed("pidfd_open", errno),
-        })?;
-        let dir = self.proc.process(process.pid).map_err(|errno| failed("read /proc/PID/stat", errno))?;
+        })
+    }
+
+    /// Whether who has the number now is the process meant, and still that user's.
+    fn compare(&self, process: ProcessId, uid: Option<u32>) -> Result<(), SignalError> {
+        let unreadable = |errno| failed("read /proc/PID/stat", errno);
+        let dir = self.proc.process(process.pid).map_err(unreadable)?;
         if dir.id() != process {
             return Err(SignalError::Gone);
         }
         if dir.stat().is_kernel_thread() {
-            return Err(never("a kernel thread"));
+            return Err(never(process, "a kernel thread"));
         }
-        // Alive after the comparison: the number was its own all the time.
-        if has_ended(&pidfd) { Err(SignalError::Gone) } else { Ok(pidfd) }
+        let Some(known) = uid else { return Ok(()) };
+        match dir.uid() {
+            Ok(uid) if uid == known => Ok(()),
+            Ok(uid) => Err(SignalError::Unsure {
+                message: format!("{process} is user {uid}'s and was user {known}'s"),
+            }),
+            Err(Errno::SRCH | Errno::NOENT) => Err(SignalError::Gone),
+            Err(errno) => {
+                Err(SignalError::Unsure { message: format!("whose {process} is cannot be read: {errno}") })
+            }
+        }
     }
 
     /// Whether `pid` is orphand itself or above it, by the present parents.
@@ -206,6 +260,11 @@ fn failed(call: &str, errno: Errno) -> SignalError {
 
 fn system(call: &str, errno: Errno) -> SignalError {
     refused(errno, format!("{call}: {errno}"))
+}
+
+/// Orphand never signals this.
+fn never(process: ProcessId, what: &str) -> SignalError {
+    refused(Errno::PERM, format!("refused: {process} is {what}"))
 }
 
 fn refused(errno: Errno, message: String) -> SignalError {

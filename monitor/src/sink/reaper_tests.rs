@@ -37,7 +37,7 @@ async fn soon<T>(wait: impl Future<Output = T>) -> T {
 fn message(result: Result<(), SignalError>) -> (i32, String) {
     match result.unwrap_err() {
         SignalError::System { errno, message } => (errno, message),
-        SignalError::Gone => panic!("gone"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -46,7 +46,7 @@ async fn a_child_is_ended_and_told_of_once() {
     let mut child = Started::sleeper();
     let id = child.id();
     let mut reaper = Reaper::new().unwrap();
-    reaper.signal(id, Signal::Term).unwrap();
+    reaper.signal(id, None, Signal::Term).unwrap();
     assert_eq!(soon(reaper.wait_any()).await.unwrap(), id);
     assert_eq!((reaper.watched(), reaper.ended()), (0, Vec::new()));
     assert_eq!(child.signal_that_ended_it(), Some(15));
@@ -65,10 +65,10 @@ async fn a_child_that_ignores_the_first_signal_gets_the_second() {
     BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let id = child.id();
     let mut reaper = Reaper::new().unwrap();
-    reaper.signal(id, Signal::Term).unwrap();
+    reaper.signal(id, None, Signal::Term).unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(20), reaper.wait_any()).await.is_err());
     assert_eq!((reaper.watched(), reaper.ended()), (1, Vec::new()));
-    reaper.signal(id, Signal::Kill).unwrap();
+    reaper.signal(id, None, Signal::Kill).unwrap();
     assert_eq!(soon(reaper.wait_any()).await.unwrap(), id);
     assert_eq!(child.signal_that_ended_it(), Some(9));
 }
@@ -78,7 +78,7 @@ async fn many_ends_are_all_told_whoever_asks() {
     let children: Vec<_> = (0..20).map(|_| Started::sleeper()).collect();
     let mut reaper = Reaper::new().unwrap();
     for child in &children {
-        reaper.signal(child.id(), Signal::Kill).unwrap();
+        reaper.signal(child.id(), None, Signal::Kill).unwrap();
     }
     let mut told = Vec::new();
     while told.len() < 10 {
@@ -102,9 +102,38 @@ async fn another_birth_is_another_process() {
     let ProcessId { pid, start } = child.id();
     let mut reaper = Reaper::new().unwrap();
     for other in [start - 1, start + 1, 0] {
-        assert_eq!(reaper.signal(ProcessId::new(pid, other), Signal::Kill), Err(SignalError::Gone));
+        assert_eq!(reaper.signal(ProcessId::new(pid, other), None, Signal::Kill), Err(SignalError::Gone));
     }
     assert!(child.0.try_wait().unwrap().is_none());
+    assert_eq!(reaper.watched(), 0);
+}
+
+#[tokio::test]
+async fn a_process_of_another_user_is_not_the_one_that_was_judged() {
+    let mut child = Started::sleeper();
+    let id = child.id();
+    let ours = rustix::process::getuid().as_raw();
+    let mut reaper = Reaper::new().unwrap();
+    let error = reaper.signal(id, Some(ours + 1), Signal::Kill).unwrap_err();
+    let message = format!("{id} is user {ours}'s and was user {}'s", ours + 1);
+    assert_eq!((error, reaper.watched()), (SignalError::Unsure { message }, 0));
+    assert!(child.0.try_wait().unwrap().is_none());
+    reaper.signal(id, Some(ours), Signal::Term).unwrap();
+    // Held since: whoever it belongs to, it is the same.
+    reaper.signal(id, Some(ours + 1), Signal::Kill).ok();
+    assert!(child.signal_that_ended_it().is_some());
+}
+
+#[tokio::test]
+async fn who_ends_between_aim_and_signal_is_gone() {
+    let mut child = Started::sleeper();
+    let id = child.id();
+    let mut reaper = Reaper::new().unwrap();
+    let aim = reaper.aim(id).unwrap();
+    assert!(!aim.is_held());
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    assert_eq!(reaper.fire(aim, None, Signal::Kill), Err(SignalError::Gone));
     assert_eq!(reaper.watched(), 0);
 }
 
@@ -118,9 +147,9 @@ async fn the_dead_are_gone_before_and_after_the_wait() {
         std::thread::yield_now();
     }
     let mut reaper = Reaper::new().unwrap();
-    assert_eq!(reaper.signal(id, Signal::Term), Err(SignalError::Gone));
+    assert_eq!(reaper.signal(id, None, Signal::Term), Err(SignalError::Gone));
     child.0.wait().unwrap();
-    assert_eq!(reaper.signal(id, Signal::Term), Err(SignalError::Gone));
+    assert_eq!(reaper.signal(id, None, Signal::Term), Err(SignalError::Gone));
 }
 
 #[tokio::test]
@@ -129,9 +158,9 @@ async fn a_watched_one_that_died_is_gone_and_still_told_of() {
         Started(Command::new("sh").args(["-c", "trap '' TERM; cat"]).stdin(Stdio::piped()).spawn().unwrap());
     let id = child.id();
     let mut reaper = Reaper::new().unwrap();
-    reaper.signal(id, Signal::Kill).unwrap();
+    reaper.signal(id, None, Signal::Kill).unwrap();
     child.0.wait().unwrap();
-    assert_eq!(reaper.signal(id, Signal::Kill), Err(SignalError::Gone));
+    assert_eq!(reaper.signal(id, None, Signal::Kill), Err(SignalError::Gone));
     assert_eq!(reaper.ended(), [id]);
 }
 
@@ -163,7 +192,7 @@ async fn a_pending_kill_does_not_reach_who_got_the_number() {
         let mut first = Started::sleeper();
         let id = first.id();
         if watched {
-            reaper.signal(id, Signal::Term).unwrap();
+            reaper.signal(id, None, Signal::Term).unwrap();
         }
         first.0.kill().unwrap();
         first.0.wait().unwrap();
@@ -174,11 +203,11 @@ async fn a_pending_kill_does_not_reach_who_got_the_number() {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (id.pid - 1).to_string()).unwrap();
         let mut second = Started::sleeper();
         assert_eq!(second.id().pid, id.pid);
-        assert_eq!(reaper.signal(id, Signal::Kill), Err(SignalError::Gone));
+        assert_eq!(reaper.signal(id, None, Signal::Kill), Err(SignalError::Gone));
         assert_eq!(reaper.ended(), if watched { vec![id] } else { vec![] });
-        assert_eq!(reaper.signal(id, Signal::Kill), Err(SignalError::Gone));
+        assert_eq!(reaper.signal(id, None, Signal::Kill), Err(SignalError::Gone));
         assert!(second.0.try_wait().unwrap().is_none());
-        reaper.signal(second.id(), Signal::Kill).unwrap();
+        reaper.signal(second.id(), None, Signal::Kill).unwrap();
     }
     println!("reused 3 times");
 }
@@ -197,7 +226,7 @@ async fn who_is_never_signalled() {
         (ours, "orphand or an ancestor of it"),
         (parent, "orphand or an ancestor of it"),
     ] {
-        let (errno, message) = message(reaper.signal(id, Signal::Term));
+        let (errno, message) = message(reaper.signal(id, None, Signal::Term));
         assert_eq!((errno, message), (Errno::PERM.raw_os_error(), format!("refused: {id} is {why}")));
     }
     assert_eq!(reaper.watched(), 0);
@@ -211,7 +240,7 @@ async fn a_kernel_thread_is_never_signalled() {
     let kernel = kernel.filter(|dir| dir.stat().is_kernel_thread()).max_by_key(|dir| dir.id().pid);
     let kernel = kernel.expect("the initial PID namespace, which has kernel threads");
     let mut reaper = Reaper::new().unwrap();
-    assert!(message(reaper.signal(kernel.id(), Signal::Term)).1.ends_with("is a kernel thread"));
+    assert!(message(reaper.signal(kernel.id(), None, Signal::Term)).1.ends_with("is a kernel thread"));
 }
 
 #[tokio::test]
@@ -228,7 +257,7 @@ async fn a_thread_is_no_process() {
     BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let thread = Proc::system().unwrap().process(line.trim().parse().unwrap()).unwrap().id();
     let mut reaper = Reaper::new().unwrap();
-    assert!(message(reaper.signal(thread, Signal::Kill)).1.ends_with("is a thread, not a process"));
+    assert!(message(reaper.signal(thread, None, Signal::Kill)).1.ends_with("is a thread, not a process"));
     assert!(child.0.try_wait().unwrap().is_none());
 }
 

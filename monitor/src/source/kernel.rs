@@ -28,6 +28,11 @@ pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 const NOEXIST: u64 = 1;
 const EXIST: u64 = 2;
 
+/// Records that may be taken beyond those that were there when it was asked for them.
+const BEYOND: u64 = 1024;
+/// Tries to get at a record that was counted and cannot be read yet. Writing one takes a microsecond, on another CPU.
+const PATIENCE: u32 = 200;
+
 /// What the kernel side is told once.
 #[derive(Clone, Debug)]
 pub struct KernelOptions {
@@ -90,6 +95,8 @@ pub struct KernelSource {
     idle: Array<MapData, u32>,
     counters: PerCpuArray<MapData, Counters>,
     counted: Counters,
+    /// Records taken from the ring since the start.
+    handed_out: u64,
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
@@ -138,6 +145,7 @@ impl KernelSource {
             idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
             counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
             counted: Counters::default(),
+            handed_out: 0,
             undecodable: 0,
             log,
             hooks: Vec::new(),
@@ -173,18 +181,50 @@ impl KernelSource {
 
     /// Hands out what is in the ring, in causal order.
     pub fn drain(&mut self, mut f: impl FnMut(ProcessEvent)) {
-        while let Some(record) = self.ring.next() {
-            match decode(&record) {
-                Ok(event) => f(event),
-                Err(error) => {
-                    self.undecodable += 1;
-                    tracing::error!(%error, "a record of the kernel side is not understood");
-                }
-            }
-        }
+        while self.hand_out(&mut f) {}
         if let Some(log) = &mut self.log {
             log.flush();
         }
+    }
+
+    /// Hands out all that had been reported when this was called, and not much more: a storm cannot keep it busy. False if something
+    /// of it was lost, is not understood, or does not come: a record in front of it is still being written.
+    pub fn catch_up(&mut self, mut f: impl FnMut(ProcessEvent)) -> Result<bool, KernelError> {
+        // The programs count a record before they write it: whatever had been written is in this number.
+        let now = self.count()?;
+        if self.lost_until(&now) != Losses::default() {
+            return Ok(false);
+        }
+        let kinds =
+            [Counter::ForkProduced, Counter::ExecProduced, Counter::ExitProduced, Counter::SetsidProduced];
+        let dropped =
+            [Counter::ForkDropped, Counter::ExecDropped, Counter::ExitDropped, Counter::SetsidDropped];
+        let sum = |kinds: [Counter; 4]| kinds.iter().map(|kind| now.get(*kind)).sum::<u64>();
+        let wanted = sum(kinds).saturating_sub(sum(dropped));
+        let most = wanted.saturating_add(BEYOND);
+        let undecodable = self.undecodable;
+        for _ in 0..PATIENCE {
+            while self.handed_out < most && self.hand_out(&mut f) {}
+            if self.handed_out >= wanted {
+                return Ok(self.undecodable == undecodable);
+            }
+            std::thread::yield_now();
+        }
+        Ok(false)
+    }
+
+    /// Hands out the next record. Whether there was one.
+    fn hand_out(&mut self, f: &mut impl FnMut(ProcessEvent)) -> bool {
+        let Some(record) = self.ring.next() else { return false };
+        self.handed_out += 1;
+        match decode(&record) {
+            Ok(event) => f(event),
+            Err(error) => {
+                self.undecodable += 1;
+                tracing::error!(%error, "a record of the kernel side is not understood");
+            }
+        }
+        true
     }
 
     /// Records that were not understood since the start: versions of the two sides that do not fit.
@@ -239,20 +279,25 @@ impl KernelSource {
     /// processes matter to nobody until they run something of their own.
     pub fn losses(&mut self) -> Result<Losses, KernelError> {
         let now = self.count()?;
-        let delta = |what| now.get(what) - self.counted.get(what);
-        let losses = Losses {
-            fork: delta(Counter::ForkDropped),
-            exec: delta(Counter::ExecDropped),
-            exit: delta(Counter::ExitDropped),
-            setsid: delta(Counter::SetsidDropped),
-            member: delta(Counter::MembersFull),
-        };
-        let unfollowed = delta(Counter::BudgetUsedUp);
+        let losses = self.lost_until(&now);
+        let unfollowed = now.get(Counter::BudgetUsedUp) - self.counted.get(Counter::BudgetUsedUp);
         if unfollowed > 0 {
             tracing::debug!(unfollowed, "forks below a process that is not judged yet were not followed");
         }
         self.counted = now;
         Ok(losses)
+    }
+
+    /// What was lost since the last call of [`Self::losses`].
+    fn lost_until(&self, now: &Counters) -> Losses {
+        let delta = |what| now.get(what) - self.counted.get(what);
+        Losses {
+            fork: delta(Counter::ForkDropped),
+            exec: delta(Counter::ExecDropped),
+            exit: delta(Counter::ExitDropped),
+            setsid: delta(Counter::SetsidDropped),
+            member: delta(Counter::MembersFull),
+        }
     }
 
     /// Records made since the start.

@@ -8,6 +8,7 @@ mod candidates;
 mod ends;
 mod images;
 mod limits;
+mod moment;
 mod sessions;
 mod setup;
 mod stage;

@@ -139,6 +139,7 @@ fn input() -> impl Strategy<Value = Input> {
     let signal = prop_oneof![Just(Signal::Term), Just(Signal::Kill)];
     let error = prop::option::of(prop_oneof![
         Just(SignalError::Gone),
+        Just(SignalError::Unsure { message: "another user".to_owned() }),
         Just(SignalError::System { errno: 1, message: "no".to_owned() }),
     ]);
     prop_oneof![

@@ -268,7 +268,7 @@ impl Host {
                     self.log.given.push((now, Given::Input(input.clone())));
                     self.core.handle(now, input);
                 }
-                Effect::Signal { process, signal } => {
+                Effect::Signal { process, signal, .. } => {
                     let error = self.shoot(process, signal);
                     later.push(Input::Signalled { process, signal, error });
                 }

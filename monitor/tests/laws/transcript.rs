@@ -81,7 +81,7 @@ fn effect(effect: &Effect) -> String {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
         Effect::Ask { about: About::Process(process), .. } => format!("<- ask what {process} is"),
-        Effect::Signal { process, signal } => format!("<- signal {signal:?} to {process}"),
+        Effect::Signal { process, signal, .. } => format!("<- signal {signal:?} to {process}"),
         Effect::Track { process, tracking } => format!("<- track {process} {tracking:?}"),
         Effect::Untrack { process } => format!("<- untrack {process}"),
         Effect::Resync => "<- resync".to_owned(),

@@ -102,7 +102,11 @@ fn and_shoot(effect: Effect, when: fn(&Notice) -> bool) -> Vec<Effect> {
     let shown =
         notice(&effects[0]).filter(|n| when(n)).and_then(laws::server_of).map(|v| v.processes.clone());
     for p in shown.unwrap_or_default() {
-        effects.push(Effect::Signal { process: ProcessId::new(p.pid, p.start), signal: Signal::Kill });
+        effects.push(Effect::Signal {
+            process: ProcessId::new(p.pid, p.start),
+            signal: Signal::Kill,
+            uid: None,
+        });
     }
     effects
 }
@@ -243,7 +247,9 @@ fn who_is_moved_by_a_second_telling_is_caught() {
 #[test]
 fn who_signals_strangers_is_caught_by_garbage() {
     let says = |e| match e {
-        Effect::Emit { .. } => vec![Effect::Signal { process: ProcessId::new(77, 7), signal: Signal::Kill }],
+        Effect::Emit { .. } => {
+            vec![Effect::Signal { process: ProcessId::new(77, 7), signal: Signal::Kill, uid: None }]
+        }
         other => vec![other],
     };
     let inputs = [(1, Input::Ready { kernel: String::new(), hooks: Vec::new() })];

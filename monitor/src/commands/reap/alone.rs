@@ -66,12 +66,12 @@ impl Alone {
         while let Some(effect) = self.engine.poll_effect() {
             match effect {
                 Effect::Ask { token, about } => {
-                    let answer = self.probe.answer(&about);
+                    let answer = self.probe.answer(&about, &|| self.engine.judged_wires());
                     self.engine.handle(clock::now(), Input::Answered { token, answer });
                 }
-                Effect::Signal { process, signal } => {
+                Effect::Signal { process, signal, uid } => {
                     let Some(reaper) = reaper.as_deref_mut() else { continue };
-                    let error = reaper.signal(process, signal).err();
+                    let error = reaper.signal(process, uid, signal).err();
                     let gone = error == Some(SignalError::Gone);
                     self.engine.handle(clock::now(), Input::Signalled { process, signal, error });
                     if gone {

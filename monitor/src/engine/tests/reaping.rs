@@ -54,6 +54,42 @@ fn what_was_refused_does_not_count_as_killed_in_vain() {
 }
 
 #[test]
+fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
+    let mut story = Story::agent_with_server(Settings { other_uids: true, ..Settings::default() });
+    story.fork(30, 31);
+    story.unsure = [(30, Signal::Term), (31, Signal::Term), (31, Signal::Kill)].into();
+    story.uid = 1000;
+    let mut story = orphaned(story);
+    let looks = story.looks.len();
+    // The server proper was meant, and nothing was sent: the next thing is a look.
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    story.pass_secs(1);
+    assert_eq!(story.looks.len(), looks + 1);
+    story.pass_secs(60);
+    let sent = story.sent();
+    let of = |pid| sent.iter().filter(|(p, _)| *p == pid).map(|(_, s)| *s).collect::<Vec<_>>();
+    // The first of each came to nothing. SIGKILL only after SIGTERM was sent.
+    assert_eq!(of(30), [Signal::Term, Signal::Kill]);
+    assert_eq!(of(31), [Signal::Term, Signal::Term, Signal::Kill, Signal::Kill]);
+    // The look knows better than the fork record whose they are.
+    assert!(story.users.iter().all(|uid| *uid == Some(1000)), "{:?}", story.users);
+    assert_eq!(failures(&story), [(31, None), (30, None)]);
+}
+
+#[test]
+fn a_guard_that_the_look_finds_stops_what_was_not_sent() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.unsure = [(30, Signal::Term)].into();
+    let mut story = orphaned(story);
+    story.facts.opted_out = true;
+    story.pass_secs(60);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    story.told();
+    story.end(30);
+    assert_eq!(story.told(), ["orphan_exited"]);
+}
+
+#[test]
 fn what_survives_sigkill_is_told_after_a_hundred_rounds() {
     let mut story = orphaned(Story::agent_with_server(Settings::default()));
     story.pass(Duration::from_millis(5_000 + 98 * 50));

@@ -65,6 +65,10 @@ pub struct Story {
     pub gone: BTreeSet<u32>,
     /// What every signal is refused with.
     pub errno: Option<i32>,
+    /// Signals that are not sent the first time, because it may be another process.
+    pub unsure: BTreeSet<(u32, Signal)>,
+    /// The users that were to be compared, signal by signal.
+    pub users: Vec<Option<u32>>,
     /// What ends by SIGTERM; SIGKILL ends nothing here, an exit must be told.
     pub polite: BTreeSet<u32>,
     /// Looks at servers that were asked for.
@@ -93,6 +97,8 @@ impl Story {
             ran: BTreeSet::new(),
             facts_persisted: Vec::new(),
             errno: None,
+            unsure: BTreeSet::new(),
+            users: Vec::new(),
             polite: BTreeSet::new(),
             looks: Vec::new(),
             signals: Vec::new(),
@@ -125,12 +131,16 @@ impl Story {
                     let answer = self.answer(about);
                     self.engine.handle(self.now, Input::Answered { token, answer });
                 }
-                Effect::Signal { process, signal } => {
+                Effect::Signal { process, signal, uid } => {
+                    self.users.push(uid);
                     self.signals.push((process.pid, signal, self.now));
                     let refusal = |errno| SignalError::System { errno, message: "refused".to_owned() };
-                    let error = self.errno.map(refusal);
+                    let unsure = self.unsure.remove(&(process.pid, signal));
+                    let doubt = unsure.then(|| SignalError::Unsure { message: "another user".to_owned() });
+                    let error = doubt.or(self.errno.map(refusal));
+                    let sent = error.is_none();
                     self.engine.handle(self.now, Input::Signalled { process, signal, error });
-                    if self.errno.is_none() && self.polite.contains(&process.pid) {
+                    if sent && self.polite.contains(&process.pid) {
                         self.end(process.pid);
                     }
                 }

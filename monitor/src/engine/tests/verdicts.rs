@@ -125,3 +125,11 @@ fn an_agent_that_a_repair_finds_gone_leaves_suspects() {
     story.snapshot(vec![seen(20, 1, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)]);
     assert_eq!(story.told(), ["lost", "resynced"]);
 }
+
+#[test]
+fn the_wires_of_those_whose_owner_is_gone_are_asked_for_together() {
+    let mut story = Story::agent_with_server(Settings::default());
+    assert!(story.engine.judged_wires().is_empty());
+    story.end(20);
+    assert_eq!(story.engine.judged_wires(), WIRE[..2]);
+}

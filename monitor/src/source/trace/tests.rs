@@ -88,6 +88,11 @@ fn inputs() -> Vec<Input> {
             error: Some(SignalError::System { errno: 1, message: "pidfd".to_owned() }),
         },
         Input::Signalled { process: id, signal: Signal::Kill, error: Some(SignalError::Gone) },
+        Input::Signalled {
+            process: id,
+            signal: Signal::Term,
+            error: Some(SignalError::Unsure { message: "another user".to_owned() }),
+        },
         Input::Gone { process: id },
         Input::Ready { kernel: "6.18.5".to_owned(), hooks: vec!["fork".to_owned()] },
         Input::Configured { policy: policy() },

@@ -1,0 +1,182 @@
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use super::*;
+use crate::host::Proc;
+
+const ENTRY: &str = "ORPHAND_OPT_OUT=1";
+
+fn found(environ: &[u8], piece: usize) -> bool {
+    let mut search = Search::new(ENTRY.as_bytes());
+    environ.chunks(piece).any(|piece| search.feed(piece)) || search.ends()
+}
+
+#[test]
+fn only_a_whole_entry_counts_wherever_a_piece_ends() {
+    for piece in 1..40 {
+        for there in [
+            "ORPHAND_OPT_OUT=1\0",
+            "A=1\0ORPHAND_OPT_OUT=1\0B=2\0",
+            "A=1\0ORPHAND_OPT_OUT=1",
+            "\0\0ORPHAND_OPT_OUT=1\0",
+        ] {
+            assert!(found(there.as_bytes(), piece), "{there:?} in pieces of {piece}");
+        }
+        for near in [
+            "",
+            "\0",
+            "ORPHAND_OPT_OUT=10\0",
+            "ORPHAND_OPT_OUT=0\0",
+            "ORPHAND_OPT_OUT=\0",
+            "ORPHAND_OPT_OUT\0=1\0",
+            "XORPHAND_OPT_OUT=1\0",
+            "A=ORPHAND_OPT_OUT=1\0",
+            " ORPHAND_OPT_OUT=1\0",
+            "ORPHAND_OPT_OUT=1 \0",
+            "ORPHAND_OPORPHAND_OPT_OUT=1\0",
+            "ORPHAND_OPT_OUT=ORPHAND_OPT_OUT=1",
+        ] {
+            assert!(!found(near.as_bytes(), piece), "{near:?} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn the_place_is_in_fields_50_and_51() {
+    let fields: Vec<_> = (3..=52).map(|n| n.to_string()).collect();
+    let line = format!("7 (a) b) c) {}\n", fields.join(" "));
+    assert_eq!(parse_place(line.as_bytes()), Some((50, 51)));
+    assert_eq!(parse_place(b"7 (a) S 1 2"), None);
+}
+
+struct Started(Child);
+
+impl Started {
+    /// A shell that waits, behind a program that sets this up, in Python, and calls exec.
+    fn after(setup: &str) -> Self {
+        let script = format!(
+            "import os, resource, sys\nenv = {{'PATH': os.environ['PATH']}}\n{setup}\n\
+             os.execve('/bin/sh', ['sh', '-c', 'echo; read line'], env)"
+        );
+        Self::speaking(Command::new("python3").args(["-c", &script]))
+    }
+
+    /// Started, and it has said its word.
+    fn speaking(command: &mut Command) -> Self {
+        let mut started = Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(started.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "\n");
+        started
+    }
+
+    fn opted_out(&self) -> bool {
+        Proc::system().unwrap().process(self.0.id()).unwrap().has_environment(ENTRY.as_bytes())
+    }
+
+    fn dir(&self) -> OwnedFd {
+        let path = format!("/proc/{}", self.0.id());
+        rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Fills the environment with entries of 100 KiB, up to so many bytes, in front of what follows.
+fn behind(bytes: usize, what: &str) -> String {
+    format!(
+        "soft, hard = resource.getrlimit(resource.RLIMIT_STACK)\n\
+         resource.setrlimit(resource.RLIMIT_STACK, (min(64 << 20, hard) if hard >= 0 else 64 << 20, hard))\n\
+         for n in range({}): env['FILL%d' % n] = 'x' * 102400\n\
+         {what}",
+        bytes.div_ceil(102_400)
+    )
+}
+
+#[test]
+fn it_is_found_behind_one_and_behind_four_mebibytes() {
+    for mebibytes in [0, 1, 4] {
+        let bytes = mebibytes << 20;
+        assert!(
+            Started::after(&behind(bytes, "env['ORPHAND_OPT_OUT'] = '1'")).opted_out(),
+            "{mebibytes} MiB"
+        );
+        let near =
+            "env['ORPHAND_OPT_OUT'] = '10'; env['XORPHAND_OPT_OUT'] = '1'; env['A'] = 'ORPHAND_OPT_OUT=1'";
+        assert!(!Started::after(&behind(bytes, near)).opted_out(), "{mebibytes} MiB");
+    }
+}
+
+#[test]
+fn it_is_found_across_the_border_of_two_reads() {
+    // The first entry ends within the last bytes of the first read, and the one looked for begins there.
+    for before in 0..ENTRY.len() + 2 {
+        let fill = CHUNK - before;
+        let rest = "env = {'F': 'x' * (n - 3), 'ORPHAND_OPT_OUT': '1', 'PATH': os.environ['PATH']}";
+        let child = Started::after(&format!("n = {fill}\n{rest}"));
+        let environ = std::fs::read(format!("/proc/{}/environ", child.0.id())).unwrap();
+        let at = environ.windows(ENTRY.len()).position(|found| found == ENTRY.as_bytes()).unwrap();
+        assert!(child.opted_out(), "at byte {at}");
+    }
+}
+
+#[test]
+fn an_environment_that_is_too_long_is_not_seen() {
+    let child = Started::after(&behind(1 << 20, "env['ORPHAND_OPT_OUT'] = '0'"));
+    assert_eq!(find_within(&child.dir(), ENTRY.as_bytes(), 1 << 19), Sight::Unseen);
+    assert_eq!(find_within(&child.dir(), ENTRY.as_bytes(), 1 << 22), Sight::Absent);
+}
+
+#[test]
+fn an_empty_environment_was_read_to_its_end() {
+    let child = Started::after("env = {}");
+    assert!(std::fs::read(format!("/proc/{}/environ", child.0.id())).unwrap().is_empty());
+    assert!(!child.opted_out());
+}
+
+/// Nobody may read a page in the middle of its environment: the kernel's file ends there, without an error.
+#[test]
+fn an_environment_with_a_hole_counts_as_opted_out() {
+    let script = "import ctypes, os, sys\n\
+                  fields = open('/proc/self/stat').read().rsplit(') ', 1)[1].split()\n\
+                  begin, end = int(fields[47]), int(fields[48])\n\
+                  page = (begin + 200000) & ~4095\n\
+                  assert begin < page < page + 4096 < end\n\
+                  libc = ctypes.CDLL(None, use_errno=True)\n\
+                  assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(4096), 0) == 0\n\
+                  print(flush=True); sys.stdin.read()";
+    let fill = (0..5).map(|n| (format!("FILL{n}"), "x".repeat(100_000)));
+    let child = Started::speaking(Command::new("python3").args(["-c", script]).envs(fill));
+    assert_eq!(find(&child.dir(), ENTRY.as_bytes()), Sight::Unseen);
+    assert!(child.opted_out());
+}
+
+#[test]
+fn what_cannot_be_read_counts_as_opted_out_and_the_dead_do_not() {
+    let mut child = Started::after("");
+    let stranger = std::fs::metadata("/proc/1/environ").is_ok() && std::fs::read("/proc/1/environ").is_err();
+    if stranger {
+        // Without privileges: nobody may read this one.
+        assert!(Proc::system().unwrap().process(1).unwrap().has_environment(ENTRY.as_bytes()));
+    }
+    let dir = Proc::system().unwrap().process(child.0.id()).unwrap();
+    let missing = tempfile::tempdir().unwrap();
+    let no_process = rustix::fs::open(missing.path(), OFlags::PATH, Mode::empty()).unwrap();
+    assert_eq!(find(&no_process, ENTRY.as_bytes()), Sight::Unseen);
+    assert!(!dir.has_environment(ENTRY.as_bytes()));
+    child.0.kill().unwrap();
+    while dir.still_alive() {
+        std::thread::yield_now();
+    }
+    // A zombie, then nobody.
+    assert!(!dir.has_environment(ENTRY.as_bytes()));
+    child.0.wait().unwrap();
+    assert!(!dir.has_environment(ENTRY.as_bytes()));
+}

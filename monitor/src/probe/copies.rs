@@ -1,0 +1,109 @@
+//! What forked copies of an agent do: whether they live a life of their own, or only hold by accident what they were forked with.
+
+use std::collections::{BTreeMap, HashSet};
+
+use rustix::io::Errno;
+
+use super::{Probe, wire::Age};
+use crate::{
+    host::{FdTable, ProcessDir, UnixSocket, UnixSockets},
+    model::{Activity, CopyFacts, ProcessId, Stdio},
+};
+
+impl Probe {
+    /// What these copies do, those that live. A connection between themselves, or to one `among` these, is none.
+    pub fn copies(&self, copies: &[ProcessId], among: &[ProcessId]) -> Vec<CopyFacts> {
+        let mut found = Vec::new();
+        let mut tables = Vec::new();
+        for &process in copies {
+            match self.proc.identified(process) {
+                Ok(None) => {}
+                Ok(Some(dir)) if dir.stat().has_begun_to_exit() => {}
+                Ok(Some(dir)) => {
+                    let table = dir.fd_table().ok().filter(|table| !table.cut);
+                    let (sid, activity) = (dir.stat().sid, activity(&dir).ok());
+                    if table.is_some() || dir.still_alive() {
+                        tables.push(table);
+                        // Until the opposite is shown.
+                        found.push(CopyFacts { process, sid, connected: true, activity });
+                    }
+                }
+                Err(_) => {
+                    tables.push(None);
+                    found.push(CopyFacts { process, connected: true, ..CopyFacts::default() });
+                }
+            }
+        }
+        let known: HashSet<u32> = copies.iter().chain(among).map(|process| process.pid).collect();
+        for (facts, table) in found.iter_mut().zip(&tables) {
+            if let Some(table) = table {
+                facts.connected = self.is_connected(facts.process, table, &known);
+            }
+        }
+        found
+    }
+
+    /// Whether it has a socket that leads to somebody else, or that somebody may connect to. One that is no unix socket does, or
+    /// may: nobody makes one for nothing.
+    fn is_connected(&self, process: ProcessId, table: &FdTable, known: &HashSet<u32>) -> bool {
+        let sockets: HashSet<u64> = table.sockets().collect();
+        if sockets.is_empty() {
+            return false;
+        }
+        let Ok(unix) = self.unix_sockets(process, &sockets) else { return true };
+        sockets.iter().any(|inode| unix.get(inode).is_none_or(|socket| self.leads_out(socket, known)))
+    }
+
+    fn unix_sockets(
+        &self,
+        process: ProcessId,
+        inodes: &HashSet<u64>,
+    ) -> Result<BTreeMap<u64, UnixSocket>, std::io::Error> {
+        let dir = self.proc.identified(process)?.ok_or(Errno::SRCH)?;
+        let mut found = UnixSockets::here()?.among(inodes)?;
+        if dir.network()? != self.proc.our_network()? {
+            found.extend(UnixSockets::inside(dir.open_file("ns/net")?)?.among(inodes)?);
+        }
+        Ok(found.into_iter().map(|socket| (socket.inode, socket)).collect())
+    }
+
+    fn leads_out(&self, socket: &UnixSocket, known: &HashSet<u32>) -> bool {
+        if socket.listens || (!socket.connection && socket.name.is_some()) {
+            return true;
+        }
+        match socket.peer {
+            None => false,
+            // Waiting to be accepted is connected; hung up is not.
+            Some(0) => socket.connection && !socket.hung_up(),
+            Some(peer) => {
+                let holders = self.with_index(Age::Fresh, |index| {
+                    let pids: Vec<u32> = index.on(Stdio::Socket(peer)).map(|(pid, _)| pid).collect();
+                    (pids, index.blind.is_some())
+                });
+                match holders {
+                    Ok((pids, false)) => pids.is_empty() || pids.iter().any(|pid| !known.contains(pid)),
+                    Ok((_, true)) | Err(_) => true,
+                }
+            }
+        }
+    }
+}
+
+/// What a process has done so far.
+fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
+    let mut cpu_ns = 0_u64;
+    for tid in dir.threads()? {
+        let Some(schedstat) = dir.thread_file(tid, "schedstat")? else { continue };
+        let field = std::str::from_utf8(&schedstat).ok().and_then(|s| s.split_ascii_whitespace().next());
+        cpu_ns = cpu_ns.wrapping_add(field.and_then(|field| field.parse().ok()).ok_or(Errno::INVAL)?);
+    }
+    // Who has never run does not exist: the kernel keeps no such account.
+    if cpu_ns == 0 {
+        return Err(Errno::NOSYS);
+    }
+    Ok(Activity { cpu_ns, io_bytes: dir.bytes_moved()? })
+}
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;

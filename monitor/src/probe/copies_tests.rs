@@ -1,0 +1,117 @@
+use std::{
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::Stdio as Std,
+};
+
+use super::*;
+use crate::{
+    model::Subject,
+    probe::actors::{Started, facts, ourselves, world},
+};
+
+/// Whether a copy with this descriptor is told to be connected, where only these two and we can be seen.
+fn connected(copy: &Started, other: &Started, among: &[ProcessId]) -> bool {
+    let (_tree, probe) = world(&[ourselves(), copy.id(), other.id()]);
+    let found = probe.copies(&[copy.id()], among);
+    assert_eq!(found.len(), 1);
+    found[0].connected
+}
+
+#[test]
+fn a_copy_without_sockets_is_not_connected() {
+    let copy = Started::sleeper(Std::piped());
+    let found = Probe::new().unwrap().copies(&[copy.id()], &[]);
+    let [CopyFacts { process, sid, connected: false, activity: Some(activity) }] = found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((process, sid), (copy.id(), crate::probe::actors::our_session()));
+    assert!(activity.cpu_ns > 0 && activity.io_bytes > 0);
+}
+
+#[test]
+fn what_leads_to_the_network_counts() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let probe = Probe::new().unwrap();
+    for socket in [OwnedFd::from(listener), OwnedFd::from(client), OwnedFd::from(udp)] {
+        let copy = Started::sleeper(socket);
+        assert!(probe.copies(&[copy.id()], &[ourselves()])[0].connected);
+    }
+}
+
+#[test]
+fn a_pair_counts_by_who_has_its_other_half() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let copy = Started::sleeper(OwnedFd::from(theirs));
+    let mut server = Started::sleeper(OwnedFd::from(ours.try_clone().unwrap()));
+    // We have it, too.
+    assert!(connected(&copy, &server, &[server.id()]));
+    assert!(!connected(&copy, &server, &[server.id(), ourselves()]));
+    drop(ours);
+    assert!(!connected(&copy, &server, &[server.id()]));
+    assert!(connected(&copy, &server, &[]));
+    server.end();
+    assert!(!Probe::new().unwrap().copies(&[copy.id()], &[])[0].connected, "hung up");
+}
+
+#[test]
+fn both_halves_among_copies_are_no_connection() {
+    let (one, other) = UnixStream::pair().unwrap();
+    let copies = [Started::sleeper(OwnedFd::from(one)), Started::sleeper(OwnedFd::from(other))];
+    let ids = [copies[0].id(), copies[1].id()];
+    let (_tree, probe) = world(&ids);
+    assert!(probe.copies(&ids, &[]).iter().all(|copy| !copy.connected));
+    assert!(probe.copies(&ids[..1], &[]).iter().all(|copy| copy.connected));
+}
+
+#[test]
+fn a_unix_listener_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
+    let copy = Started::sleeper(OwnedFd::from(listener));
+    assert!(Probe::new().unwrap().copies(&[copy.id()], &[])[0].connected);
+}
+
+#[test]
+fn who_does_something_is_seen_to() {
+    let script = "import sys, time; print(flush=True)
+for line in sys.stdin: sum(range(100000)); print(flush=True)";
+    let mut copy = Started::new(
+        std::process::Command::new("python3")
+            .args(["-u", "-c", script])
+            .stdin(Std::piped())
+            .stdout(Std::piped()),
+    );
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(copy.0.stdout.take().unwrap()));
+    lines.next().unwrap().unwrap();
+    let probe = Probe::new().unwrap();
+    let dir = probe.proc.process(copy.0.id()).unwrap();
+    // It waits for its next line: nothing changes any more.
+    while dir
+        .thread_file(copy.0.id(), "status")
+        .unwrap()
+        .is_none_or(|s| !s.windows(8).any(|w| w == b"State:\tS"))
+    {
+        std::thread::yield_now();
+    }
+    let now = || probe.copies(&[copy.id()], &[])[0].activity.unwrap();
+    let (before, again) = (now(), now());
+    assert_eq!(before, again);
+    std::io::Write::write_all(&mut copy.0.stdin.as_ref().unwrap(), b"x\n").unwrap();
+    lines.next().unwrap().unwrap();
+    let after = now();
+    assert!(after.cpu_ns > before.cpu_ns && after.io_bytes > before.io_bytes, "{before:?} {after:?}");
+}
+
+#[test]
+fn the_dead_are_left_out_and_servers_tell_of_their_copies() {
+    let (server, mut copy) = (Started::sleeper(Std::null()), Started::sleeper(Std::null()));
+    let subject = Subject { processes: vec![server.id()], copies: vec![copy.id()], ..Subject::default() };
+    let found = Probe::new().unwrap().facts(&subject, &Vec::new).copies;
+    assert_eq!(found.iter().map(|copy| copy.process).collect::<Vec<_>>(), [copy.id()]);
+    assert!(facts(&[server.id()], crate::model::Stdio::Null).copies.is_empty());
+    copy.end();
+    assert!(Probe::new().unwrap().facts(&subject, &Vec::new).copies.is_empty());
+}

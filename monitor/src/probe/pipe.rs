@@ -1,0 +1,145 @@
+//! Asks a pipe through a descriptor that a process has of it, without a side effect.
+//!
+//! The read end of an anonymous pipe is opened once more through the magic link of a process that holds it, polled and closed.
+//! `POLLHUP` is exact: no write end is open anywhere, in flight or not (`pipe_poll()`, fs/pipe.c). Nothing is ever opened for
+//! writing: that would revive the pipe. So the write end is asked through a duplicate of the descriptor (`pidfd_getfd(2)`):
+//! `POLLERR` is as exact, no read end is open anywhere. A FIFO with a name is always asked through a duplicate (a fresh reader is
+//! told nothing about the past, `fifo_open()`). A duplicate shares its flags with the target: it is polled, never changed.
+
+use std::os::fd::AsRawFd;
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsFd, OwnedFd},
+    fs::{CWD, FileType, Mode, OFlags, fstat, openat},
+    io::Errno,
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
+
+use crate::{
+    host::{Access, Fd, FdTable, ProcessDir, Target},
+    model::Stdio,
+};
+
+/// Which end of a stream the server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// It reads: its standard input.
+    Reads,
+    /// It writes: its standard output.
+    Writes,
+}
+
+impl Side {
+    /// Whether a descriptor is an end like the server's own.
+    pub const fn is_own(self, access: Access) -> bool {
+        match self {
+            Self::Reads => access.read,
+            Self::Writes => access.write,
+        }
+    }
+
+    /// Whether a descriptor is the other end.
+    pub const fn is_other(self, access: Access) -> bool {
+        match self {
+            Self::Reads => access.write,
+            Self::Writes => access.read,
+        }
+    }
+}
+
+/// A FIFO with a name: where, and the device that its inode number belongs to, as stat(2) tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fifo {
+    pub path: Vec<u8>,
+    pub device: u64,
+}
+
+/// What one descriptor of the wire says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    HungUp,
+    /// Somebody has the other end.
+    Held(Option<Fifo>),
+}
+
+/// The descriptors of a process that are open on this pipe or FIFO.
+pub(super) fn descriptors(dir: &ProcessDir, table: &FdTable, inode: u64) -> Vec<u32> {
+    let numbers =
+        |is_it: &dyn Fn(&Fd) -> bool| table.fds.iter().filter(|fd| is_it(fd)).map(|fd| fd.number).collect();
+    let anonymous: Vec<u32> = numbers(&|fd| fd.target == Target::Pipe(inode));
+    match dir.fd_dir() {
+        // A FIFO has a name; only its type and number tell.
+        Ok(fds) if anonymous.is_empty() => numbers(&|fd| {
+            matches!(&fd.target, Target::Path(path) if path.starts_with(b"/"))
+                && fds.stdio(fd.number) == Stdio::Pipe(inode)
+        }),
+        _ => anonymous,
+    }
+}
+
+/// Asks the pipe through one descriptor; nothing if that is no end like the server's own (any more).
+pub(super) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Result<Option<Said>, Errno> {
+    let ask = || -> Result<Option<Said>, Errno> {
+        let fds = dir.fd_dir()?;
+        if !fds.access(number).is_some_and(|access| side.is_own(access)) {
+            return Ok(None);
+        }
+        let (file, path) = match fds.target(number) {
+            Some(Target::Pipe(n)) if n == inode => match side {
+                Side::Reads => match reopen(&fds.pin(number)?, inode) {
+                    Err(Errno::ACCESS) => (duplicate(dir, number, inode)?, None),
+                    file => (file?, None),
+                },
+                Side::Writes => (duplicate(dir, number, inode)?, None),
+            },
+            Some(Target::Path(path)) => (duplicate(dir, number, inode)?, Some(path)),
+            _ => return Ok(None),
+        };
+        let Some(file) = file else { return Ok(None) };
+        if has_hung_up(&file, side) {
+            return Ok(Some(Said::HungUp));
+        }
+        let device = fstat(&file)?.st_dev;
+        Ok(Some(Said::Held(path.map(|path| Fifo { path, device }))))
+    };
+    match ask() {
+        Err(Errno::NOENT | Errno::SRCH | Errno::BADF) => Ok(None),
+        said => said,
+    }
+}
+
+/// A read end of our own. `pinned` is compared before it is opened: opening another kind of file might have effects.
+fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
+    if !is_pipe(pinned, inode)? {
+        return Ok(None);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    openat(CWD, format!("/proc/self/fd/{}", pinned.as_raw_fd()), flags, Mode::empty()).map(Some)
+}
+
+/// The target's own open file. Its flags are shared with the target: only ever polled.
+fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
+    let pid = i32::try_from(dir.id().pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    if !dir.still_alive() {
+        return Ok(None);
+    }
+    let file = pidfd_getfd(&pidfd, number.cast_signed(), PidfdGetfdFlags::empty())?;
+    Ok(is_pipe(&file, inode)?.then_some(file))
+}
+
+fn is_pipe(file: impl AsFd, inode: u64) -> Result<bool, Errno> {
+    let stat = fstat(file)?;
+    Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// Both marks come unasked. A file that can be read and written has both ends: its reader and writer is itself.
+fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
+    let mark = match side {
+        Side::Reads => PollFlags::HUP,
+        Side::Writes => PollFlags::ERR,
+    };
+    let mut fds = [PollFd::new(file, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).is_ok() && fds.iter().any(|fd| fd.revents().contains(mark))
+}
