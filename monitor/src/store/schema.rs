@@ -57,13 +57,13 @@ UPDATE servers SET
     doubts = (SELECT json_group_array(iif(value = 'listening', 'clients', 'owner_unknown'))
               FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence')),
     unproven = judged, judged = NULL
-WHERE ended IS NULL AND reaping IS NULL AND json_valid(guards)
-  AND EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence'));
+WHERE ended IS NULL AND reaping IS NULL AND iif(json_valid(guards),
+  EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence')), 0);
 UPDATE servers SET
     guards = (SELECT json_group_array(value) FROM json_each(guards)
               WHERE value NOT IN ('listening', 'weak_evidence', 'detached'))
-WHERE json_valid(guards)
-  AND EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence', 'detached'));
+WHERE iif(json_valid(guards),
+  EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence', 'detached')), 0);
 UPDATE servers SET guards = NULL, pss = NULL WHERE unproven IS NOT NULL;
 ";
 
