@@ -32,8 +32,8 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
     change.execute_batch("DELETE FROM boots")?;
     for (table, select, order) in TABLES {
         let latest = format!("{select} ORDER BY {}", order.replace(',', " DESC,") + " DESC");
-        let mut copied = copy(&old, &change, table, &latest)?;
-        copied += copy(&old, &change, table, &format!("{select} ORDER BY {order}"))?;
+        let mut copied = copy(&old, &change, table, &latest);
+        copied += copy(&old, &change, table, &format!("{select} ORDER BY {order}"));
         if table == "boots" {
             change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [&boot])?;
             change.execute(
@@ -56,17 +56,17 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
     Ok(runs)
 }
 
-fn copy(old: &Connection, new: &Connection, table: &str, select: &str) -> rusqlite::Result<u64> {
-    let Ok(mut read) = old.prepare(select) else { return Ok(0) };
+fn copy(old: &Connection, new: &Connection, table: &str, select: &str) -> u64 {
+    let Ok(mut read) = old.prepare(select) else { return 0 };
     let columns = read.column_count();
     let marks = vec!["?"; columns].join(", ");
     let named = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let names: Vec<String> = read.column_names().into_iter().map(named).collect();
-    let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", names.join(", "));
+    let quoted: Vec<String> = read.column_names().into_iter().map(named).collect();
+    let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", quoted.join(", "));
     // Columns of somebody else's.
-    let Ok(mut write) = new.prepare(&insert) else { return Ok(0) };
+    let Ok(mut write) = new.prepare(&insert) else { return 0 };
     let mut copied = 0;
-    let Ok(mut rows) = read.query([]) else { return Ok(0) };
+    let Ok(mut rows) = read.query([]) else { return 0 };
     // The first row that cannot be read ends it.
     while let Ok(Some(row)) = rows.next() {
         let values: rusqlite::Result<Vec<Value>> = (0..columns).map(|column| row.get(column)).collect();
@@ -75,5 +75,5 @@ fn copy(old: &Connection, new: &Connection, table: &str, select: &str) -> rusqli
             copied += 1;
         }
     }
-    Ok(copied)
+    copied
 }

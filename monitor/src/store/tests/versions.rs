@@ -87,7 +87,8 @@ fn the_guards_of_version_1_that_are_gone() {
 fn a_damaged_one_of_version_1_is_salvaged() {
     let dir = tempfile::tempdir().unwrap();
     drop(stored(dir.path(), V1));
-    let guarded = r#"UPDATE servers SET judged = since, evidence = '[]', guards = '["observe","listening"]', rss = 7"#;
+    let guarded =
+        r#"UPDATE servers SET judged = since, evidence = '[]', guards = '["observe","listening"]', rss = 7"#;
     drop(stored(dir.path(), guarded));
     place::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
     let (mut store, opening) = open_in(dir.path(), BOOT, OFFSET).unwrap();
