@@ -29,13 +29,13 @@ use crate::{
 };
 
 /// The daemon's grace.
-const GRACE: &str = "2s";
+const GRACE: &str = "6s";
 
 /// How long what is in use must have stood after it was built: the grace, the term timeout, and time to spare.
-const STANDS: Duration = Duration::from_secs(8);
+const STANDS: Duration = Duration::from_secs(14);
 
 /// How long a true orphan may take to be ended.
-const ENDS: Duration = Duration::from_secs(25);
+const ENDS: Duration = Duration::from_secs(40);
 
 /// Plays all `scripts` and judges them: by the daemon, or by what `judge`, a command for the shell, prints.
 pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
