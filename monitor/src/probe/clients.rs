@@ -235,14 +235,13 @@ impl Found {
                 .filter(|(listener, _)| accepts(*listener, local))
                 .map(|(_, inode)| *inode)
                 .collect();
-            if entry.inode != 0 {
-                let is_ours = self.owners.contains_key(&entry.inode);
-                if is_ours && (!to.is_empty() || !network.is_outgoing(local, remote)) {
+            if self.owners.contains_key(&entry.inode) {
+                if !to.is_empty() || !network.is_outgoing(local, remote) {
                     self.served(entry.inode, other);
                 }
                 continue;
             }
-            // Nobody's any more, or nobody's yet: of whom the port is.
+            // Nobody's any more, nobody's yet, or of one who shares the listener: of whom the port is.
             to.into_iter().for_each(|inode| self.served(inode, other));
             if entry.state == TcpState::TimeWait && network.has(remote.0) != Some(false) {
                 for (_, inode) in ours.iter().filter(|(listener, _)| accepts(*listener, remote)) {
