@@ -73,9 +73,10 @@ class Ring:
         self.ring = checked(libc.syscall(IO_URING_SETUP, 4, parameters), "io_uring_setup")
         p = list(parameters)
         # struct io_uring_params: sq_off begins at word 10, cq_off at word 20.
-        self.tail, self.mask, self.array = p[11], p[12], p[16]
+        self.tail, self.mask, self.array, self.done_head, self.done_tail = p[11], p[12], p[16], p[20], p[21]
         self.sq = mmap.mmap(self.ring, self.array + 4 * p[0], offset=0)
         self.sqes = mmap.mmap(self.ring, 64 * p[0], offset=0x10000000)
+        self.cq = mmap.mmap(self.ring, p[25] + 16 * p[1], offset=0x8000000)
         checked(libc.syscall(IO_URING_REGISTER, self.ring, 2, (ctypes.c_int32 * 1)(fd), 1), "io_uring_register")
         os.close(fd)
 
@@ -97,6 +98,8 @@ class Ring:
         struct.pack_into("I", self.sq, self.array + 4 * slot, slot)
         struct.pack_into("I", self.sq, self.tail, tail + 1)
         checked(libc.syscall(IO_URING_ENTER, self.ring, 1, 1, GETEVENTS, None, 0), "io_uring_enter")
+        # What is done is taken off the queue, else it would be full after a few.
+        self.cq[self.done_head:self.done_head + 4] = self.cq[self.done_tail:self.done_tail + 4]
 
 
 def trace(tid):

@@ -59,7 +59,9 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
         };
         let known: HashSet<u64> = match sockets.and_then(|mut sockets| sockets.among(&inodes)) {
             Ok(sockets) => {
-                sockets.iter().for_each(|socket| found.add_unix(socket));
+                for socket in &sockets {
+                    found.add_unix(socket);
+                }
                 let known = sockets.iter().map(|socket| socket.inode).collect();
                 unix.extend(sockets);
                 known
@@ -220,7 +222,9 @@ impl Found {
     fn add_tcp(&mut self, entries: &[TcpNetEntry], listeners: &[(End, u64)], network: &Network<'_>) {
         let ours: Vec<(End, u64)> =
             listeners.iter().filter(|(_, inode)| self.owners.contains_key(inode)).copied().collect();
-        ours.iter().for_each(|(_, inode)| self.listens(*inode));
+        for (_, inode) in &ours {
+            self.listens(*inode);
+        }
         let ends = |e: &TcpNetEntry| (plain(e.local_address), plain(e.remote_address));
         let begun =
             |e: &&TcpNetEntry| !matches!(e.state, TcpState::Listen | TcpState::Close | TcpState::SynSent);
@@ -235,15 +239,16 @@ impl Found {
                 .filter(|(listener, _)| accepts(*listener, local))
                 .map(|(_, inode)| *inode)
                 .collect();
-            if entry.inode != 0 {
-                let is_ours = self.owners.contains_key(&entry.inode);
-                if is_ours && (!to.is_empty() || !network.is_outgoing(local, remote)) {
+            if self.owners.contains_key(&entry.inode) {
+                if !to.is_empty() || !network.is_outgoing(local, remote) {
                     self.served(entry.inode, other);
                 }
                 continue;
             }
-            // Nobody's any more, or nobody's yet: of whom the port is.
-            to.into_iter().for_each(|inode| self.served(inode, other));
+            // Nobody's any more, nobody's yet, or of one who shares the listener: of whom the port is.
+            for inode in to {
+                self.served(inode, other);
+            }
             if entry.state == TcpState::TimeWait && network.has(remote.0) != Some(false) {
                 for (_, inode) in ours.iter().filter(|(listener, _)| accepts(*listener, remote)) {
                     self.served(*inode, None);

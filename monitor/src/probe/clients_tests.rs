@@ -18,10 +18,14 @@ print(s.getsockname()[1], flush=True)
 while True: c = s.accept()[0]; c.send(b'x'); globals().setdefault('kept', []).append(c)
 ";
 
+/// One whose port nobody had a moment ago: the system gives out ports again while connections of the past linger there.
 fn tcp_server(address: &str) -> (Started, u16) {
-    let (server, port) =
-        Started::line_of(Command::new("python3").args(["-c", TCP, address]).stdin(Std::null()));
-    (server, port.parse().unwrap())
+    let start = || {
+        let mut command = Command::new("python3");
+        let (server, port) = Started::line_of(command.args(["-c", TCP, address]).stdin(Std::null()));
+        (server, port.parse().unwrap())
+    };
+    (0..16).map(|_| start()).find(|(server, _)| !serves(server)).unwrap()
 }
 
 fn serves(server: &Started) -> bool {

@@ -75,26 +75,24 @@ impl Source {
         let kept = self.last.take().filter(|pass| pass.taken.elapsed() < FRESH && covers(pass));
         // Its age may hide a further holder beside one that is there, nothing else.
         let kept = kept.filter(|pass| matches!(judge(pass.latest()), Told::Held { .. }));
-        let last = match kept {
-            Some(pass) => self.last.insert(pass),
-            None => {
-                let all =
-                    wires.iter().copied().chain(others()).filter(|wire| wire.is_wire()).take(WANTED_MAX);
-                let wanted: BTreeSet<Stdio> = all.collect();
-                let list: Vec<Stdio> = wanted.iter().copied().collect();
-                let taken = Instant::now();
-                let ends = passes.pass(&list)?;
-                self.last.insert(Pass { taken, wanted, ends, again: None })
-            }
+        let last = if let Some(pass) = kept {
+            self.last.insert(pass)
+        } else {
+            let all = wires.iter().copied().chain(others()).filter(|wire| wire.is_wire()).take(WANTED_MAX);
+            let wanted: BTreeSet<Stdio> = all.collect();
+            let wires: Vec<Stdio> = wanted.iter().copied().collect();
+            let taken = Instant::now();
+            let ends = passes.pass(&wires)?;
+            self.last.insert(Pass { taken, wanted, ends, again: None })
         };
-        let told = judge(&last.ends);
+        let told = judge(last.latest());
         if !matches!(told, Told::Held { unseen: true, .. }) {
             return Ok(told);
         }
         if last.again.is_none() {
             sleep(SECOND_LOOK);
-            let list: Vec<Stdio> = last.wanted.iter().copied().collect();
-            last.again = Some(passes.pass(&list)?);
+            let wires: Vec<Stdio> = last.wanted.iter().copied().collect();
+            last.again = Some(passes.pass(&wires)?);
         }
         Ok(judge(last.latest()))
     }

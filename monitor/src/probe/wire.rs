@@ -94,10 +94,9 @@ impl Probe {
             return sight;
         }
         match (there, failure, side) {
-            (Some(None), ..) => self.held(wire, side),
             (Some(Some(fifo)), ..) => self.fifo(inode, &fifo, side),
             // Who may not take a duplicate can still look who has it.
-            (None, Some(_), Side::Writes) => self.held(wire, side),
+            (Some(None), ..) | (None, Some(_), Side::Writes) => self.held(wire, side),
             (None, Some(failure), Side::Reads) => Sight::blind(failure),
             (None, None, _) => self.lost(server, wire, side),
         }

@@ -24,18 +24,18 @@ pub use self::{
 };
 use self::{play::Play, said::Said};
 use crate::{
-    daemon::Launch,
+    daemon::{Launch, orphand},
     scene::{Scene, scene},
 };
 
 /// The daemon's grace.
-const GRACE: &str = "2s";
+const GRACE: &str = "6s";
 
 /// How long what is in use must have stood after it was built: the grace, the term timeout, and time to spare.
-const STANDS: Duration = Duration::from_secs(8);
+const STANDS: Duration = Duration::from_secs(14);
 
 /// How long a true orphan may take to be ended.
-const ENDS: Duration = Duration::from_secs(25);
+const ENDS: Duration = Duration::from_secs(40);
 
 /// Plays all `scripts` and judges them: by the daemon, or by what `judge`, a command for the shell, prints.
 pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
@@ -48,10 +48,13 @@ pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
         };
         Ok(())
     })?;
+    lines.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(lines)
 }
 
 fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
+    // Asked for first: nobody should wait for all to be built to learn that there is no judge.
+    orphand()?;
     let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
     let daemon = s.daemon_with(&Launch { grace: GRACE, ..Launch::default() })?;
     let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;
