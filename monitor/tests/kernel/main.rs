@@ -6,9 +6,11 @@
 mod births;
 mod candidates;
 mod ends;
+mod holders;
 mod images;
 mod limits;
 mod sessions;
 mod setup;
 mod stage;
+mod stand;
 mod wakeups;
