@@ -6,11 +6,13 @@
 #![no_std]
 
 mod counter;
+mod end;
 mod member;
 mod offsets;
 mod record;
 
 pub use counter::{Counter, Counters};
+pub use end::{EndOffsets, EndRecord, end_flags};
 pub use member::{Anchor, COMM_LEN, Candidate, Member, State};
 pub use offsets::{Offsets, Tuning};
 pub use record::{

@@ -1,6 +1,6 @@
 //! User space puts these types into aya's maps and globals. And the one unsafe call it needs.
 
-use crate::{Counters, Member, Offsets, Tuning};
+use crate::{Counters, EndOffsets, Member, Offsets, Tuning};
 
 // SAFETY: repr(C), without padding and pointers, every bit pattern valid.
 unsafe impl aya::Pod for Member {}
@@ -8,6 +8,8 @@ unsafe impl aya::Pod for Member {}
 unsafe impl aya::Pod for Counters {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Offsets {}
+// SAFETY: as above.
+unsafe impl aya::Pod for EndOffsets {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Tuning {}
 

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `main` | entry points, and counting what fails |
 //! | `hooks` | each event: filter, fill, emit |
+//! | `ends` | the pass over all descriptors: filter, fill, write |
 //! | `members` | whom the events are reported for |
-//! | `task` | the only reader of the kernel's structures |
+//! | `task` | the reader of `task_struct` and of what hangs on it |
+//! | `file` | the reader of `struct file` and of what hangs on it |
 //! | `emit` | the only writer of the ring |
 //! | `maps` | maps and globals |
 // On the host there is nothing to run: that build is for clippy.
@@ -22,6 +24,8 @@
 #![expect(missing_docs, reason = "the macros of the entry points drop their docs")]
 
 mod emit;
+mod ends;
+mod file;
 mod hooks;
 mod maps;
 mod members;
@@ -78,6 +82,15 @@ pub fn sys_exit_setsid(ctx: TracePointContext) -> i32 {
     // SAFETY: a read of the context, which is longer than that.
     let ret = unsafe { ctx.read_at::<i64>(SYS_EXIT_RET) };
     settle(Kind::Setsid, ret.map_err(|_| Counter::Unreadable).and_then(hooks::setsid))
+}
+
+/// `bpf_iter_task_file`, kernel/bpf/task_iter.c: called for each open descriptor of each thread that has a table of its own, and
+/// once after the last. 0 goes on.
+#[unsafe(link_section = "iter/task_file")]
+#[unsafe(no_mangle)]
+pub extern "C" fn task_file(ctx: &ends::TaskFile) -> i32 {
+    ends::visit(ctx);
+    0
 }
 
 #[cfg(target_arch = "bpf")]

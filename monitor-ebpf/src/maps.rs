@@ -1,10 +1,13 @@
 //! Maps and globals, and the counters' one writer.
 
 use aya_ebpf::{
+    bindings::BPF_F_NO_PREALLOC,
     macros::map,
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
-use monitor_common::{COMM_LEN, Counter, Counters, ExecRecord, Member, Offsets, TAIL_MAX, Tuning};
+use monitor_common::{
+    COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Member, Offsets, TAIL_MAX, Tuning,
+};
 
 /// The records, in causal order. User space sets the size.
 #[map]
@@ -22,6 +25,10 @@ pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12,
 /// comm padded with NULs -> `Candidate`.
 #[map]
 pub static CANDIDATES: HashMap<[u8; COMM_LEN], u32> = HashMap::with_max_entries(1 << 10, 0);
+
+/// Inode number -> nothing: whose open ends a pass over all descriptors tells. Full only while one goes on.
+#[map]
+pub static WANTED: HashMap<u64, u8> = HashMap::with_max_entries(1 << 13, BPF_F_NO_PREALLOC);
 
 /// One entry: 1 while the reader sleeps without a timer and wants to be woken by the next record.
 #[map]
@@ -53,6 +60,14 @@ const OFFSETS_UNSET: Offsets = {
     unsafe { core::mem::zeroed() }
 };
 
+/// Likewise, where the kernel has all of it.
+#[unsafe(no_mangle)]
+static END_OFFSETS: EndOffsets = END_OFFSETS_UNSET;
+const END_OFFSETS_UNSET: EndOffsets = {
+    // SAFETY: zeroes are valid for a structure of integers.
+    unsafe { core::mem::zeroed() }
+};
+
 /// Set by user space.
 #[unsafe(no_mangle)]
 static TUNING: Tuning = Tuning { ring_quarter: 1 << 18, pending_budget: 256, mcp_names: 1 };
@@ -78,6 +93,21 @@ pub(crate) use offset;
 pub fn offsets(field: impl FnOnce(&'static Offsets) -> &'static u32) -> u32 {
     // SAFETY: a reference to a static is valid for reads.
     unsafe { core::ptr::read_volatile(field(&OFFSETS)) }
+}
+
+/// Those for a pass over all descriptors.
+macro_rules! end_offset {
+    ($field:ident) => {
+        $crate::maps::end_offsets(|o| &o.$field)
+    };
+}
+pub(crate) use end_offset;
+
+/// One of those for a pass over all descriptors.
+#[inline(always)]
+pub fn end_offsets(field: impl FnOnce(&'static EndOffsets) -> &'static u32) -> u32 {
+    // SAFETY: a reference to a static is valid for reads.
+    unsafe { core::ptr::read_volatile(field(&END_OFFSETS)) }
 }
 
 /// A quarter of the ring in bytes.

@@ -1,4 +1,4 @@
-//! The only reader of `task_struct` and of what hangs on it. Every offset comes from the running kernel's BTF.
+//! The reader of `task_struct` and of what hangs on it. Every offset comes from the running kernel's BTF.
 //!
 //! The tracepoints run inside an RCU read-side section and mostly on behalf of the task they tell about, so what is
 //! reached from it stays allocated meanwhile. `bpf_probe_read_kernel()` answers EFAULT otherwise: counted,
@@ -21,15 +21,17 @@ const SIGNAL_GROUP_EXIT: u32 = 4;
 #[derive(Clone, Copy)]
 pub struct Task(*const u8);
 
+/// A field of the kernel's.
 #[inline(always)]
-fn read<T: Copy>(base: *const u8, offset: u32) -> Result<T, Counter> {
+pub fn read<T: Copy>(base: *const u8, offset: u32) -> Result<T, Counter> {
     let at = base.wrapping_add(offset as usize).cast::<T>();
     // SAFETY: the helper checks the address.
     unsafe { bpf_probe_read_kernel(at) }.map_err(|_| Counter::Unreadable)
 }
 
+/// A field that is a pointer.
 #[inline(always)]
-fn pointer(base: *const u8, offset: u32) -> Result<*const u8, Counter> {
+pub fn pointer(base: *const u8, offset: u32) -> Result<*const u8, Counter> {
     read(base, offset)
 }
 
@@ -108,12 +110,17 @@ impl Task {
         read(pointer(self.0, offset!(task_group_leader))?, offset!(task_exit_code))
     }
 
+    /// Its descriptor table, by address; null once it has given it up.
+    #[inline(always)]
+    pub fn table(self) -> Result<*const u8, Counter> {
+        pointer(self.0, offset!(task_files))
+    }
+
     /// Descriptor `fd`, 0 to 2. The table has room for these at least (`NR_OPEN_DEFAULT`), and in an exec hook it is the
     /// task's own (`unshare_files()` in `begin_new_exec()`).
     #[inline(always)]
     pub fn stream(self, fd: u32) -> Result<StreamRecord, Counter> {
-        let files = pointer(self.0, offset!(task_files))?;
-        let table = pointer(files, offset!(files_fdt))?;
+        let table = pointer(self.table()?, offset!(files_fdt))?;
         let array = pointer(table, offset!(fdtable_fd))?;
         let file = pointer(array, fd * size_of::<*const u8>() as u32)?;
         if file.is_null() {

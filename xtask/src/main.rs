@@ -5,8 +5,10 @@
 
 mod bench;
 mod check;
+mod clean_root;
 mod command;
 mod dist;
+mod fresh;
 mod judgement;
 mod privilege;
 mod run;

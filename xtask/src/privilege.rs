@@ -28,8 +28,13 @@ pub fn prefix(why: &str) -> Result<Vec<String>> {
 
 /// A command for `program` that runs as root.
 pub fn command(program: &str, why: &str) -> Result<Command> {
-    let mut words = prefix(why)?.into_iter().chain([program.to_owned()]);
-    let mut command = Command::new(words.next().unwrap_or_else(|| program.to_owned()));
+    Ok(words(&prefix(why)?, program))
+}
+
+/// A command for `program` behind the words of [`prefix`].
+pub fn words(prefix: &[String], program: &str) -> Command {
+    let mut words = prefix.iter().map(String::as_str).chain([program]);
+    let mut command = Command::new(words.next().unwrap_or(program));
     command.args(words);
-    Ok(command)
+    command
 }

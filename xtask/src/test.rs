@@ -5,8 +5,8 @@
 //! cannot be run is a failure.
 //!
 //! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]); so is `cargo xtask test package`, on what
-//! is handed out ([`dist::test`]); `cargo xtask test judgement` prints the table of all situations ([`crate::judgement`]), which the whole
-//! test plays too.
+//! is handed out ([`dist::test`]), and `cargo xtask test fresh`, which runs all of this where nothing is installed ([`fresh`]).
+//! `cargo xtask test judgement` prints the table of all situations ([`crate::judgement`]), which the whole test plays too.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{command, dist, judgement, privilege, setup, vm, workspace};
+use crate::{command, dist, fresh, judgement, privilege, setup, vm, workspace};
 
 /// The arguments of `test`.
 #[derive(clap::Args)]
@@ -38,6 +38,11 @@ enum On {
     Vm,
     /// The static binary and the packages that people get, in a system with next to nothing in it, and what lintian says.
     Package,
+    /// This command itself, on a Debian that has nothing but Rust, gcc and git, started as nohup starts it.
+    Fresh {
+        /// Only tests whose name contains this.
+        filter: Option<String>,
+    },
     /// Every situation: what is true in it, how it is judged; writes docs/judgement.md. Another tool may judge, too.
     Judgement(judgement::Args),
 }
@@ -50,6 +55,7 @@ pub fn main(args: &Args) -> Result<()> {
     match &args.on {
         Some(On::Vm) => return vm::main(),
         Some(On::Package) => return dist::test(),
+        Some(On::Fresh { filter }) => return fresh::main(filter.as_deref()),
         Some(On::Judgement(args)) => return judgement::main(args),
         None => {}
     }
@@ -57,11 +63,12 @@ pub fn main(args: &Args) -> Result<()> {
     // Asked for first: nobody should wait for a build to learn that a password is needed.
     let root =
         if args.unprivileged { Vec::new() } else { privilege::prefix("the tests on the real kernel")? };
+    // Before the first round, which calls some of them; who may not install them is told which are missing.
+    let tools = if args.unprivileged { setup::Tools::found()? } else { setup::tests()? };
     command::run(workspace::cargo().arg("build").args(WHAT).args(["--bins", "--tests"]))?;
     let mut count = Count::default();
-    count += round(args.filter.as_deref(), &[], &[])?;
+    count += round(args.filter.as_deref(), &only(&tools)?, &[])?;
     if !args.unprivileged {
-        setup::tests()?;
         dist::make(true)?;
         setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
         count += round(args.filter.as_deref(), &root, &["--ignored", "--test-threads=1"])?;
@@ -78,6 +85,14 @@ pub fn main(args: &Args) -> Result<()> {
         bail!("no test was run; is there one named like \"{}\"?", args.filter.as_deref().unwrap_or_default());
     }
     Ok(())
+}
+
+/// What runs the tests of the first round: they find these programs and no others.
+fn only(tools: &setup::Tools) -> Result<Vec<String>> {
+    let folder = workspace::target_dir()?.join("tools");
+    tools.link(&folder)?;
+    let env = command::find("env").context("env is not in PATH")?;
+    Ok([env.to_string_lossy().into_owned(), format!("PATH={}", folder.display())].into())
 }
 
 /// Tries what the README says: `cargo install --path monitor` gives `orphand`, and nothing else.

@@ -98,6 +98,10 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
     give_up(&mut kernel, config, hook.as_ref())?;
+    let mut probe = Probe::new()?;
+    if let Some(holders) = kernel.take_holders() {
+        probe = probe.with_passes(Box::new(holders));
+    }
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config, log);
@@ -108,7 +112,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         rules,
         kernel,
         procfs,
-        probe: Probe::new()?,
+        probe,
         reaper: Reaper::new()?,
         stream: stream(flags.format, wall)?,
         hook: Hook::start(hook, wall)?,

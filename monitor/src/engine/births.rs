@@ -61,7 +61,7 @@ impl Engine {
             Role::Server { .. } => true,
             Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward => false,
             Role::Launcher | Role::Shell | Role::Other { .. } => {
-                same_wires && (rules.only_launches(before) || base(&before.exe) == base(&image.exe))
+                same_wires && rules.only_launches(before)
             }
         };
         if !goes_on {
@@ -230,8 +230,4 @@ impl Engine {
         server.last_view = Some(view.clone());
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
     }
-}
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

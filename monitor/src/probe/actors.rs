@@ -13,10 +13,13 @@ pub(super) struct Started(pub Child);
 
 impl Started {
     pub fn new(command: &mut Command) -> Self {
-        let child = command.spawn().unwrap();
+        let child = command.spawn();
+        let mut child =
+            child.unwrap_or_else(|e| panic!("{command:?}: {e}; cargo xtask setup --tests installs it"));
         // A vfork(2) parent goes on before the new image has its arguments and environment (`begin_new_exec()`).
         let environ = format!("/proc/{}/environ", child.id());
         while std::fs::read(&environ).is_ok_and(|bytes| bytes.is_empty()) {
+            assert!(child.try_wait().unwrap().is_none(), "{command:?} has ended at once");
             std::thread::yield_now();
         }
         Self(child)

@@ -122,8 +122,8 @@ fn arguments(bytes: &[u8]) -> Vec<String> {
     bytes.split(|&b| b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
 }
 
-const S_IFMT: u32 = 0o170_000;
-const S_IFIFO: u32 = 0o010_000;
+pub(super) const S_IFMT: u32 = 0o170_000;
+pub(super) const S_IFIFO: u32 = 0o010_000;
 const S_IFCHR: u32 = 0o020_000;
 const S_IFREG: u32 = 0o100_000;
 const S_IFSOCK: u32 = 0o140_000;
@@ -162,15 +162,15 @@ fn subject(b: &[u8]) -> Option<ProcessId> {
     Some(process(u32_at(b, offset_of!(Header, tgid))?, u64_at(b, offset_of!(Header, start))?))
 }
 
-const fn process(tgid: u32, start_ns: u64) -> ProcessId {
+pub(super) const fn process(tgid: u32, start_ns: u64) -> ProcessId {
     ProcessId::new(tgid, BootTime(start_ns).ticks())
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 

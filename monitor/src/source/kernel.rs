@@ -8,15 +8,25 @@ use std::{
     collections::BTreeSet,
     fs, io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use aya::{
     Ebpf, EbpfLoader,
     maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf},
 };
-use monitor_common::{Anchor, COMM_LEN, Candidate as Rule, Counter, Counters, Member, State, Tuning};
+use monitor_common::{
+    Anchor, COMM_LEN, Candidate as Rule, Counter, Counters, EndOffsets, Member, State, Tuning,
+};
 
-use super::{attach, birth, decode::decode, kernel_error::KernelError, layout, log};
+use super::{
+    attach, birth,
+    decode::decode,
+    holders::{self, Holders},
+    kernel_error::KernelError,
+    layout::{self, LayoutError},
+    log,
+};
 use crate::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
 
 /// The programs, built by build.rs.
@@ -48,6 +58,8 @@ pub struct KernelOptions {
     pub members: u32,
     /// How many forks below a candidate are reported until it is judged.
     pub pending_budget: u32,
+    /// How many pipes and sockets one pass over all descriptors can be about; for more it takes several.
+    pub wanted: u32,
     /// Whether the programs log (aya-log); free if not.
     pub log: bool,
 }
@@ -61,6 +73,7 @@ impl Default for KernelOptions {
             ring_bytes: RingSize::DEFAULT.bytes(),
             members: 1 << 15,
             pending_budget: 256,
+            wanted: 1 << 13,
             log: false,
         }
     }
@@ -100,8 +113,9 @@ pub struct KernelSource {
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
+    holders: Option<Holders>,
     // Holds the programs and their links.
-    programs: Ebpf,
+    programs: Arc<Mutex<Ebpf>>,
 }
 
 impl KernelSource {
@@ -110,7 +124,7 @@ impl KernelSource {
         attach::require_rights()?;
         attach::require_initial_pid_namespace()?;
         let btf = fs::read(BTF).map_err(|source| KernelError::NoBtf { path: BTF, source })?;
-        let offsets = layout::offsets(&btf)?;
+        let (offsets, ends) = layout::read(&btf)?;
         drop(btf);
         attach::raise_memlock();
 
@@ -126,9 +140,11 @@ impl KernelSource {
             .btf(None)
             .override_global(aya_log::LEVEL, &log_level, true)
             .override_global("OFFSETS", &offsets, true)
+            .override_global("END_OFFSETS", ends.as_ref().unwrap_or(&EndOffsets::default()), true)
             .override_global("TUNING", &tuning, true)
             .map_max_entries("RECORDS", ring_bytes)
             .map_max_entries("MEMBERS", options.members)
+            .map_max_entries("WANTED", options.wanted)
             .load(OBJECT)
             .map_err(KernelError::load)?;
 
@@ -136,7 +152,9 @@ impl KernelSource {
         for candidate in &options.candidates {
             candidates.insert(comm(&candidate.comm), when(candidate), 0)?;
         }
+        let wanted = HashMap::try_from(take(&mut programs, "WANTED")?)?;
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
+        let hooks = attach::attach(&mut programs, options.setsid)?;
         let mut source = Self {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
@@ -148,12 +166,44 @@ impl KernelSource {
             handed_out: 0,
             undecodable: 0,
             log,
-            hooks: Vec::new(),
-            programs,
+            hooks,
+            holders: None,
+            programs: Arc::new(Mutex::new(programs)),
         };
-        source.hooks = attach::attach(&mut source.programs, options.setsid)?;
+        source.open_holders(ends, wanted, options.wanted);
         monitor_common::trim_heap();
         Ok(source)
+    }
+
+    /// Without the pass over all descriptors a look at /proc has to do: no reason not to watch.
+    fn open_holders(
+        &mut self,
+        ends: Result<EndOffsets, LayoutError>,
+        wanted: HashMap<MapData, u64, u8>,
+        room: u32,
+    ) {
+        let loaded = ends.map_err(KernelError::from).and_then(|_| {
+            let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+            holders::load(&mut programs)
+        });
+        let opened = loaded
+            .map_err(|e| e.to_string())
+            .and_then(|()| Holders::new(Arc::downgrade(&self.programs), wanted, room));
+        match opened {
+            Ok(holders) => {
+                self.hooks.push(holders::HOOK.to_owned());
+                self.holders = Some(holders);
+            }
+            Err(error) => tracing::warn!(
+                "{}: {error}; going on without: who holds a wire is read from /proc, which does not show all",
+                holders::HOOK
+            ),
+        }
+    }
+
+    /// What makes passes over all descriptors, where this kernel allows it: once. It works as long as the kernel side is there.
+    pub fn take_holders(&mut self) -> Option<Holders> {
+        self.holders.take()
     }
 
     /// Whose execs are reported from now on.
@@ -171,7 +221,10 @@ impl KernelSource {
 
     /// Whether the maps can be used: a try that changes nothing.
     pub fn works(&mut self) -> bool {
-        self.count().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok()
+        self.count().is_ok()
+            && self.set_idle(false).is_ok()
+            && self.untrack(0).is_ok()
+            && self.holders.as_mut().is_none_or(|holders| holders.prove().is_ok())
     }
 
     /// The hooks in use.
@@ -357,7 +410,7 @@ fn comm(name: &str) -> [u8; COMM_LEN] {
 }
 
 /// Whether a change of a map found its key.
-fn absent_is_fine(change: Result<(), MapError>) -> Result<bool, MapError> {
+pub(super) fn absent_is_fine(change: Result<(), MapError>) -> Result<bool, MapError> {
     match change {
         Ok(()) => Ok(true),
         Err(MapError::KeyNotFound | MapError::ElementNotFound) => Ok(false),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use monitor_common::Offsets;
+use monitor_common::{EndOffsets, Offsets};
 use thiserror::Error;
 
 use super::btf::{Btf, BtfError, Kind, Type, TypeId};
@@ -47,7 +47,16 @@ const POINTER: u32 = 8;
 
 /// The offsets of the kernel whose BTF these bytes are.
 pub fn offsets(btf: &[u8]) -> Result<Offsets, LayoutError> {
+    read(btf).map(|(offsets, _)| offsets)
+}
+
+/// Likewise; and those for a pass over all descriptors, where it has them.
+pub fn read(btf: &[u8]) -> Result<(Offsets, Result<EndOffsets, LayoutError>), LayoutError> {
     let kernel = Names::new(Btf::parse(btf)?);
+    Ok((of_events(&kernel)?, ends::offsets(&kernel)))
+}
+
+fn of_events(kernel: &Names<'_>) -> Result<Offsets, LayoutError> {
     let field = |record, field, size| kernel.offset(record, field, size);
 
     kernel.tracepoint("sched_process_fork", "btf_trace_sched_process_fork", 2)?;
@@ -113,7 +122,7 @@ impl<'a> Names<'a> {
         let mut by_name = HashMap::new();
         for (_, ty) in btf.types() {
             let wanted: &[&'static str] = match ty.kind {
-                Kind::Struct => &STRUCTS,
+                Kind::Struct => &[&STRUCTS[..], &ends::STRUCTS[..]].concat(),
                 Kind::Typedef => &TYPEDEFS,
                 Kind::Enum => &ENUMS,
                 _ => continue,
@@ -196,6 +205,8 @@ impl<'a> Names<'a> {
         if found >= wanted { Ok(arguments) } else { Err(LayoutError::Tracepoint { name, found, wanted }) }
     }
 }
+
+mod ends;
 
 #[cfg(test)]
 mod cut;

@@ -5,6 +5,8 @@ pub mod attach;
 pub mod birth;
 pub mod btf;
 pub mod decode;
+pub mod ends;
+pub mod holders;
 pub mod kernel;
 pub mod kernel_error;
 pub mod layout;

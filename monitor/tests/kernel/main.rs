@@ -6,10 +6,12 @@
 mod births;
 mod candidates;
 mod ends;
+mod holders;
 mod images;
 mod limits;
 mod moment;
 mod sessions;
 mod setup;
 mod stage;
+mod stand;
 mod wakeups;

@@ -9,6 +9,8 @@ mod compiler;
 mod linker;
 mod mounts;
 mod packages;
+mod programs;
+mod tools;
 
 use std::{fs, path::Path};
 
@@ -18,6 +20,7 @@ use rustix::fs::FlockOperation;
 pub use bpf::{Bpf, TARGET};
 use compiler::Compiler;
 pub use packages::{download, install_clippy};
+pub use tools::Tools;
 
 use crate::{command, workspace};
 
@@ -59,24 +62,30 @@ pub fn bpf() -> Result<Bpf> {
     Ok(bpf)
 }
 
-/// Makes sure that the programs the tests call are there.
-pub fn tests() -> Result<()> {
-    packages::install_for_tests()
+/// Makes sure that the programs the tests call are there, those of both rounds.
+pub fn tests() -> Result<Tools> {
+    packages::install_programs(&programs::TESTS)?;
+    Tools::found()
 }
 
 /// Makes sure that the programs are there that the test on a machine of its own calls.
 pub fn vm() -> Result<()> {
-    packages::install_for_vm()
+    packages::install_programs(&programs::VM)
 }
 
 /// Makes sure that the programs are there that pack what is handed out.
 pub fn dist() -> Result<()> {
-    packages::install_for_dist()
+    packages::install_programs(&programs::DIST)
 }
 
 /// Makes sure that the programs are there that the test of what is handed out calls.
 pub fn package() -> Result<()> {
-    packages::install_for_package()
+    packages::install_programs(&programs::PACKAGE)
+}
+
+/// Makes sure that the programs are there that the test on a machine without any of them calls.
+pub fn fresh() -> Result<()> {
+    packages::install_programs(&programs::FRESH)
 }
 
 /// Has the tests' own installer fetch the published MCP packages; it is idempotent.

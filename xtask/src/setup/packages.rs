@@ -1,4 +1,4 @@
-//! The distribution's packages: the one list of them, and how they get installed.
+//! The distribution's packages, and how they get installed.
 //!
 //! Only on Debian and its kin, only with `apt-get`, and never at the price of removing anything.
 
@@ -10,91 +10,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
+use super::programs::Program;
 use crate::{command, privilege};
 
 /// A compiler with a prebuilt `core` for BPF, and its clippy for `cargo xtask check`.
 const COMPILER: [&str; 3] = ["rustc-web", "libstd-rust-web-dev-bpf", CLIPPY];
 const CLIPPY: &str = "rust-web-clippy";
-
-/// A program that the tests need, how to see that it is there, and Debian's packages for it.
-struct Program {
-    name: &'static str,
-    /// A command line that succeeds where it is there and whole.
-    proof: &'static [&'static str],
-    packages: &'static [&'static str],
-}
-
-/// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
-/// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-const TESTS: [Program; 13] = [
-    Program {
-        name: "Python with venv",
-        proof: &["python3", "-c", "import ensurepip, venv"],
-        packages: &["python3", "python3-venv"],
-    },
-    Program { name: "Node.js", proof: &["node", "--version"], packages: &["nodejs"] },
-    Program { name: "npm", proof: &["npm", "--version"], packages: &["npm"] },
-    Program { name: "chromium", proof: &["test", "-x", "/usr/bin/chromium"], packages: &["chromium"] },
-    Program {
-        name: "Prometheus",
-        proof: &["test", "-x", "/usr/bin/prometheus", "-a", "-x", "/usr/bin/promtool"],
-        packages: &["prometheus"],
-    },
-    Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"] },
-    Program { name: "systemd", proof: &["test", "-x", "/lib/systemd/systemd"], packages: &["systemd"] },
-    Program {
-        name: "D-Bus for systems and users",
-        proof: &["test", "-x", "/usr/bin/dbus-daemon", "-a", "-e", "/usr/lib/systemd/user/dbus.socket"],
-        packages: &["dbus", "dbus-user-session"],
-    },
-    // The examples of alert hooks are run against the real thing.
-    Program {
-        name: "curl and jq",
-        proof: &["test", "-x", "/usr/bin/curl", "-a", "-x", "/usr/bin/jq"],
-        packages: &["curl", "jq"],
-    },
-    Program {
-        name: "notify-send and Python's D-Bus",
-        proof: &[
-            "test",
-            "-x",
-            "/usr/bin/notify-send",
-            "-a",
-            "-e",
-            "/usr/lib/python3/dist-packages/dbus/service.py",
-        ],
-        packages: &["libnotify-bin", "python3-dbus", "python3-gi"],
-    },
-    // The package's pages are looked for as a person would.
-    Program { name: "man", proof: &["test", "-x", "/usr/bin/man"], packages: &["man-db"] },
-    Program { name: "msmtp", proof: &["test", "-x", "/usr/bin/msmtp"], packages: &["msmtp"] },
-    Program { name: "shellcheck", proof: &["test", "-x", "/usr/bin/shellcheck"], packages: &["shellcheck"] },
-];
-
-/// What the test on a machine of its own needs beside those: the machine, and what packs and loads its kernel's parts.
-const VM: [Program; 4] = [
-    Program { name: "QEMU", proof: &["qemu-system-x86_64", "--version"], packages: &["qemu-system-x86"] },
-    Program { name: "cpio", proof: &["cpio", "--version"], packages: &["cpio"] },
-    Program {
-        name: "the tools for kernel modules",
-        proof: &["test", "-x", "/usr/sbin/modprobe", "-a", "-x", "/usr/sbin/depmod"],
-        packages: &["kmod"],
-    },
-    Program {
-        name: "systemd",
-        proof: &["test", "-x", "/usr/lib/systemd/systemd", "-a", "-x", "/usr/bin/systemctl"],
-        packages: &["systemd"],
-    },
-];
-
-/// What packs what is handed out; the rest of it comes with every compiler of C.
-const DIST: [Program; 1] = [Program { name: "xz", proof: &["xz", "--version"], packages: &["xz-utils"] }];
-
-/// What the test of what is handed out needs beside those for all: what makes a clean root, and what judges a package.
-const PACKAGE: [Program; 2] = [
-    Program { name: "mmdebstrap", proof: &["mmdebstrap", "--version"], packages: &["mmdebstrap"] },
-    Program { name: "lintian", proof: &["lintian", "--version"], packages: &["lintian"] },
-];
 
 /// Installs a compiler that can build for BPF.
 pub fn install_compiler() -> Result<()> {
@@ -111,35 +32,16 @@ pub fn install_llvm(major: u32) -> Result<()> {
     install(&format!("LLVM {major}"), &[&format!("llvm-{major}-dev")])
 }
 
-/// Installs the programs that the tests need.
-pub fn install_for_tests() -> Result<()> {
-    install_programs(&TESTS)
-}
-
-/// Installs the programs that the test on a machine of its own needs.
-pub fn install_for_vm() -> Result<()> {
-    install_programs(&VM)
-}
-
-/// Installs the programs that pack what is handed out.
-pub fn install_for_dist() -> Result<()> {
-    install_programs(&DIST)
-}
-
-/// Installs the programs that the test of what is handed out needs.
-pub fn install_for_package() -> Result<()> {
-    install_programs(&PACKAGE)
-}
-
-fn install_programs(programs: &[Program]) -> Result<()> {
-    let missing: Vec<&Program> = programs.iter().filter(|program| !is_there(program)).collect();
+/// Installs what is missing of these programs.
+pub fn install_programs(programs: &[Program]) -> Result<()> {
+    let missing: Vec<&Program> = programs.iter().filter(|program| !program.is_there()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|program| program.name).collect();
     let packages: Vec<&str> = missing.iter().flat_map(|program| program.packages).copied().collect();
     install(&names.join(", "), &packages)?;
-    match missing.iter().find(|program| !is_there(program)) {
+    match missing.iter().find(|program| !program.is_there()) {
         Some(program) => {
             bail!("{} was installed but does not work: `{}`", program.name, program.proof.join(" "))
         }
@@ -208,11 +110,6 @@ fn family(os_release: &str) -> Family {
         _ => None,
     })
     .unwrap_or(Family::Other)
-}
-
-fn is_there(program: &Program) -> bool {
-    let Some((name, args)) = program.proof.split_first() else { return false };
-    command::output(Command::new(name).args(args)).is_ok()
 }
 
 /// Installs packages; a failure is tried once more with fresh lists.

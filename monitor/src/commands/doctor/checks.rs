@@ -22,6 +22,7 @@ use crate::{
     model::{Check, Report},
     source::{
         attach,
+        holders::HOOK,
         kernel::{BTF, KernelOptions, KernelSource},
         kernel_error::KernelError,
         layout,
@@ -55,7 +56,7 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
         checks.extend(daemon(pid, config));
     } else {
         checks.push(Check::note("daemon", "none runs: `orphand run` starts one"));
-        checks.push(programs(config));
+        checks.extend(programs(config));
     }
     checks.push(store(&config.state_dir, running));
     checks.push(socket_pairs(&pair()));
@@ -171,7 +172,8 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
             } else {
                 Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", status.blind.join("; ")))
             };
-            vec![daemon, Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)))]
+            let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
+            vec![daemon, loaded, holders(&status.hooks)]
         }
         Err(error) => vec![
             Check::note("daemon", format!("runs as pid {pid}, but how it stands is not known: {error}")),
@@ -180,10 +182,28 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
     }
 }
 
-fn programs(config: &Config) -> Check {
+fn programs(config: &Config) -> Vec<Check> {
     let options = KernelOptions { setsid: config.setsid, ..KernelOptions::default() };
-    let opened = KernelSource::open(&options).map(|source| format!("they load: {}", hooks(&source.hooks())));
-    of("kernel programs", opened)
+    let opened = KernelSource::open(&options).map(|source| source.hooks());
+    let holders = holders(opened.as_deref().unwrap_or_default());
+    vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders]
+}
+
+/// Who tells which processes have a pipe or a socket open.
+fn holders(hooks: &[String]) -> Check {
+    let name = "who holds a wire";
+    if hooks.iter().any(|hook| hook == HOOK) {
+        return Check::ok(
+            name,
+            format!("the kernel tells, descriptors on their way to a process included ({HOOK})"),
+        );
+    }
+    Check::note(
+        name,
+        format!(
+            "/proc tells, where descriptors on their way to a process are not seen: {HOOK} does not work here, `orphand run` says why"
+        ),
+    )
 }
 
 /// The hooks by name, and what that on setsid costs.
@@ -287,6 +307,13 @@ mod tests {
         assert!(told("fexit:ksys_setsid").ends_with("costs nothing"));
         assert!(told("tracepoint:syscalls:sys_exit_setsid").contains("30 ns"));
         assert!(hooks(&[]).contains("not hooked"));
+    }
+
+    #[test]
+    fn who_holds_a_wire_is_told_by_the_kernel_or_by_proc() {
+        assert_eq!(holders(&[HOOK.to_owned()]).is, Health::Ok);
+        let without = holders(&["raw_tracepoint:sched_process_fork".to_owned()]);
+        assert!(without.is == Health::Note && without.found.starts_with("/proc tells"), "{without:?}");
     }
 
     #[test]

@@ -7,12 +7,9 @@
 
 use std::{
     collections::BTreeSet,
-    env,
-    ffi::OsString,
-    fs,
+    env, fs,
     io::{self, PipeReader, PipeWriter, Read as _, Write as _},
     os::fd::{AsFd as _, BorrowedFd},
-    process::{Command, Stdio},
     sync::{Arc, OnceLock, mpsc},
     thread,
     time::{Duration, Instant},
@@ -84,12 +81,9 @@ fn run() -> Result<Report, String> {
         }
     };
     thread::Builder::new().spawn(collector).map_err(failed("start a thread"))?;
-    let child = {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg(step::ARGUMENT).args(arguments.collect::<Vec<OsString>>());
-        command.stdin(Stdio::inherit()).stdout(starts).stderr(says);
-        command.spawn().map_err(failed("start a process"))?.id()
-    };
+    let child = step::start(arguments, &starts, &says).map_err(failed("start a process"))?;
+    // Who reads waits for the end.
+    drop((starts, says));
     let _ = tell.send(child);
     let mut watch =
         Watch { said: Some(said), kept: Vec::new(), ends, status: Arc::clone(&status), left: true };

@@ -1,17 +1,25 @@
 //! The last step before a hook runs, in the process that becomes it: this program once more, between a runner and the hook.
 //!
-//! Invariant: the hook gets no capability, as root neither, and no descriptor but its standard streams. Whatever fails on the way is said on the pipe that is the step's standard output, and nothing is executed.
+//! Invariant: the hook gets no capability, as root neither, no descriptor but its standard streams, and no signal that is blocked or
+//! ignored, whatever the daemon was started with. Whatever fails on the way is said on the pipe that is the step's standard output, and
+//! nothing is executed.
 
 use std::{
     env,
-    ffi::OsString,
-    fs, io,
-    io::Write as _,
-    os::unix::process::CommandExt as _,
+    ffi::{CString, OsStr, OsString},
+    fs,
+    io::{self, PipeWriter, Write as _},
+    os::{
+        fd::AsRawFd as _,
+        unix::{ffi::OsStrExt as _, process::CommandExt as _},
+    },
     process::{Command, Stdio},
 };
 
-use nix::sys::signal::SigSet;
+use nix::{
+    spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn},
+    sys::signal::SigSet,
+};
 use rustix::{
     fs::Mode,
     process::{Signal, set_parent_process_death_signal, umask},
@@ -23,6 +31,37 @@ use rustix::{
 
 /// The first argument that makes the program such a step; see [`main`]. Behind it: file, event.
 pub const ARGUMENT: &str = "__hook-step";
+
+/// Starts the step behind our own standard input: `reports` is its standard output, `says` its standard error, and the hook's. Gives its
+/// number.
+///
+/// What the daemon was started to ignore (`nohup`, a shell's background) all below it would, a shell script even for good: no trap in
+/// it is heard. std's `Command` sets nothing back but SIGPIPE, `posix_spawn(3)` does.
+pub(super) fn start(
+    arguments: impl Iterator<Item = OsString>,
+    reports: &PipeWriter,
+    says: &PipeWriter,
+) -> io::Result<u32> {
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF)?;
+    attributes.set_sigdefault(&SigSet::all())?;
+    let mut streams = PosixSpawnFileActions::init()?;
+    streams.add_dup2(reports.as_raw_fd(), 1)?;
+    streams.add_dup2(says.as_raw_fd(), 2)?;
+    let own = ["orphand", ARGUMENT].map(OsString::from).into_iter();
+    let words = own.chain(arguments).map(|word| word_of(&[&word])).collect::<io::Result<Vec<_>>>()?;
+    let environment = env::vars_os()
+        .map(|(name, value)| word_of(&[&name, OsStr::new("="), &value]))
+        .collect::<io::Result<Vec<_>>>()?;
+    let pid = posix_spawn("/proc/self/exe", &streams, &attributes, &words, &environment)?;
+    Ok(pid.as_raw().unsigned_abs())
+}
+
+/// A word for the kernel, of these parts.
+fn word_of(parts: &[&OsStr]) -> io::Result<CString> {
+    let bytes: Vec<u8> = parts.iter().flat_map(|part| part.as_bytes()).copied().collect();
+    Ok(CString::new(bytes)?)
+}
 
 /// What the step does. It returns only where the hook could not be executed.
 pub fn main() {

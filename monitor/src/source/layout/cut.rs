@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::{ENUMS, STRUCTS, TYPEDEFS};
+use super::{ENUMS, STRUCTS, TYPEDEFS, ends};
 use crate::source::btf::{Btf, Kind, Type, TypeId};
 
 /// The fields that are kept, whatever structure they are in.
-const FIELDS: [&str; 25] = [
+const FIELDS: [&str; 41] = [
     "tgid",
     "group_leader",
     "real_parent",
@@ -33,6 +33,22 @@ const FIELDS: [&str; 25] = [
     "i_mode",
     "i_ino",
     "i_rdev",
+    "f_mode",
+    "private_data",
+    "f_count",
+    "f_ref",
+    "i_sb",
+    "i_pipe",
+    "s_dev",
+    "readers",
+    "writers",
+    "sk",
+    "__sk_common",
+    "skc_family",
+    "sk_socket",
+    "peer",
+    "socket",
+    "vfs_inode",
 ];
 
 /// The small BTF.
@@ -43,7 +59,7 @@ pub fn cut(full: &[u8]) -> Vec<u8> {
         let name = btf.name(&ty);
         let listed = |names: &[&str]| names.iter().any(|n| n.as_bytes() == name);
         let wanted = match ty.kind {
-            Kind::Struct => listed(&STRUCTS),
+            Kind::Struct => listed(&STRUCTS) || listed(&ends::STRUCTS),
             Kind::Typedef => listed(&TYPEDEFS),
             Kind::Enum => listed(&ENUMS),
             _ => false,

@@ -5,15 +5,15 @@ use std::{fs, time::Instant};
 use monitor_common::Offsets;
 use proptest::prelude::*;
 
-use super::{LayoutError, cut::cut, offsets};
+use super::{LayoutError, cut::cut, offsets, read};
 use crate::source::btf::{Btf, BtfError};
 
 const V5_10: &[u8] = include_bytes!("../../../tests/btf/5.10.btf");
 const V6_1: &[u8] = include_bytes!("../../../tests/btf/6.1.btf");
 const V6_12: &[u8] = include_bytes!("../../../tests/btf/6.12.btf");
 const V6_18: &[u8] = include_bytes!("../../../tests/btf/6.18.btf");
-const V7_2: &[u8] = include_bytes!("../../../tests/btf/7.2.btf");
-const ALL: [&[u8]; 5] = [V5_10, V6_1, V6_12, V6_18, V7_2];
+const V7_3: &[u8] = include_bytes!("../../../tests/btf/7.3.btf");
+const ALL: [&[u8]; 5] = [V5_10, V6_1, V6_12, V6_18, V7_3];
 
 #[test]
 fn every_kernel_has_what_is_read() {
@@ -42,7 +42,7 @@ fn the_offsets_are_those_that_another_reader_finds() {
     assert_eq!(some(offsets(V6_1).unwrap()), EXPECTED[1]);
     assert_eq!(some(offsets(V6_12).unwrap()), EXPECTED[2]);
     assert_eq!(some(offsets(V6_18).unwrap()), EXPECTED[3]);
-    assert_eq!(some(offsets(V7_2).unwrap()), EXPECTED[4]);
+    assert_eq!(some(offsets(V7_3).unwrap()), EXPECTED[4]);
 }
 
 /// From the uncut BTF by a reader that has nothing in common with this one.
@@ -51,7 +51,7 @@ const EXPECTED: [[u32; 8]; 5] = [
     [2420, 2480, 3072, 384, 96, 312, 104, 76],
     [2436, 2496, 3072, 376, 112, 376, 104, 76],
     [1268, 1328, 1848, 384, 144, 480, 104, 76],
-    [2812, 2872, 3448, 400, 128, 720, 120, 76],
+    [2876, 2936, 3520, 400, 128, 728, 128, 76],
 ];
 
 #[test]
@@ -59,6 +59,15 @@ fn group_dead_is_found_where_the_tracepoint_has_it() {
     let has = ALL.map(|blob| offsets(blob).unwrap().exit_has_group_dead);
     assert_eq!(has, [0, 0, 0, 1, 1]);
 }
+
+/// Likewise.
+const EXPECTED_FOR_ENDS: [[[u32; 4]; 2]; 5] = [
+    [[68, 56, 552, 16], [104, 640, 848, 128]],
+    [[68, 56, 584, 16], [104, 624, 864, 128]],
+    [[12, 0, 576, 16], [104, 288, 864, 128]],
+    [[4, 176, 584, 16], [104, 288, 872, 128]],
+    [[4, 168, 528, 16], [96, 288, 872, 128]],
+];
 
 /// The blob with one word of its strings changed.
 fn without(blob: &[u8], word: &str) -> Vec<u8> {
@@ -81,6 +90,28 @@ fn what_is_missing_is_named() {
     }
     let error = offsets(&without(V6_1, "PIDTYPE_SID")).unwrap_err();
     assert_eq!(error, LayoutError::NoType("PIDTYPE_SID"));
+}
+
+#[test]
+fn a_pass_over_descriptors_needs_more() {
+    let ends = ALL.map(|blob| read(blob).unwrap().1.unwrap());
+    // `file::f_ref` is of 6.13.
+    assert_eq!(ends.map(|found| found.file_count_of_one), [1, 1, 1, 0, 0]);
+    for found in ends {
+        assert!(found.socket_inode >= 64 && found.socket_inode.is_multiple_of(8), "{found:?}");
+        assert!(found.pipe_readers < found.pipe_writers, "{found:?}");
+    }
+    let some = ends.map(|found| {
+        let file = [found.file_mode, found.file_count, found.inode_pipe, found.super_device];
+        let socket = [found.pipe_writers, found.sock_socket, found.unix_peer, found.socket_inode];
+        [file, socket]
+    });
+    assert_eq!(some, EXPECTED_FOR_ENDS);
+    // Without it the events are read all the same.
+    for (word, missing) in [("unix_sock", "unix_sock"), ("i_pipe", "i_pipe"), ("f_count", "f_count")] {
+        let (_, ends) = read(&without(V6_1, word)).unwrap();
+        assert!(ends.unwrap_err().to_string().contains(missing));
+    }
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! The pass over all descriptors of the host: filter, fill, write.
+
+use core::hint::black_box;
+
+use aya_ebpf::{bindings::seq_file, helpers::generated::bpf_seq_write};
+use monitor_common::{Counter, EndRecord, end_flags};
+
+use crate::{
+    file::{File, is_fifo, is_socket},
+    maps::{self, WANTED},
+    task::Task,
+};
+
+/// `struct bpf_iter__task_file`, kernel/bpf/task_iter.c: what the kernel hands in.
+#[repr(C)]
+pub struct TaskFile {
+    meta: *const Meta,
+    task: *const u8,
+    fd: u32,
+    pad: u32,
+    file: *const u8,
+}
+
+/// The beginning of `struct bpf_iter_meta`, include/linux/bpf.h.
+#[repr(C)]
+struct Meta {
+    seq: *mut seq_file,
+}
+
+/// Writes a record about this descriptor if it was asked for. One that cannot be read is told too: a pass that leaves something
+/// out must not look like a whole one.
+#[inline(always)]
+pub fn visit(ctx: &TaskFile) {
+    // Both are null after the last one. One after the other: the compiler would check both at a time with an operation that the
+    // verifier does not allow on pointers.
+    let task = black_box(ctx.task);
+    if task.is_null() {
+        return;
+    }
+    let file = black_box(ctx.file);
+    if file.is_null() {
+        return;
+    }
+    let mut record = EndRecord { number: ctx.fd, ..EndRecord::default() };
+    match fill(Task::new(task), file, &mut record) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(why) => {
+            maps::count(why);
+            record.flags = end_flags::UNREADABLE;
+        }
+    }
+    // SAFETY: the kernel hands in a valid pointer.
+    let seq = unsafe { (*ctx.meta).seq };
+    let bytes = core::ptr::from_ref(&record).cast();
+    // A buffer that is full is no failure: the kernel empties it and shows the same descriptor again.
+    // SAFETY: the record is valid for its size.
+    unsafe { bpf_seq_write(seq, bytes, size_of::<EndRecord>() as u32) };
+}
+
+/// Whether it was asked for.
+#[inline(always)]
+fn fill(task: Task, address: *const u8, record: &mut EndRecord) -> Result<bool, Counter> {
+    let file = File::new(address);
+    let inode = file.inode()?;
+    let mode = inode.mode()?;
+    let fifo = is_fifo(mode);
+    if !fifo && !is_socket(mode) {
+        return Ok(false);
+    }
+    record.ino = inode.number()?;
+    let peer = if fifo { None } else { file.peer()? };
+    let mut wanted = is_wanted(record.ino);
+    if let Some(peer) = peer {
+        record.peer = peer;
+        record.flags = end_flags::PEER;
+        wanted |= is_wanted(peer);
+    }
+    if !wanted {
+        return Ok(false);
+    }
+    record.start = task.group_birth()?;
+    record.tgid = task.tgid()?;
+    record.table = task.table()? as u64;
+    record.file = address as u64;
+    record.references = file.references()?;
+    record.access = file.access()?;
+    record.mode = mode;
+    record.device = inode.device()?;
+    if fifo {
+        (record.readers, record.writers) = inode.pipe()?;
+    }
+    Ok(true)
+}
+
+#[inline(always)]
+fn is_wanted(ino: u64) -> bool {
+    // A number at once: the verifier does not allow to combine two pointers.
+    black_box(WANTED.get_ptr(ino).is_some())
+}

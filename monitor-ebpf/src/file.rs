@@ -1,0 +1,118 @@
+//! The reader of `struct file` and of what hangs on it: inode, pipe, socket. Every offset comes from the running kernel's BTF.
+//!
+//! The iterator holds a reference to the file that it shows, so its inode, pipe and socket stay. A connected socket holds one to
+//! its peer; the peer's `struct socket` is freed after an RCU grace period, and a program runs inside a read-side section.
+
+use monitor_common::Counter;
+
+use crate::{
+    maps::{end_offset, offset},
+    task::{pointer, read},
+};
+
+const S_IFMT: u32 = 0o170_000;
+const S_IFIFO: u32 = 0o010_000;
+const S_IFSOCK: u32 = 0o140_000;
+/// `AF_UNIX`, include/linux/socket.h.
+const AF_UNIX: u16 = 1;
+
+/// A `struct file`.
+#[derive(Clone, Copy)]
+pub struct File(*const u8);
+
+/// A `struct inode`.
+#[derive(Clone, Copy)]
+pub struct Inode(*const u8);
+
+impl File {
+    /// Not null.
+    #[inline(always)]
+    pub const fn new(file: *const u8) -> Self {
+        Self(file)
+    }
+
+    /// What it is open on.
+    #[inline(always)]
+    pub fn inode(self) -> Result<Inode, Counter> {
+        Ok(Inode(pointer(self.0, offset!(file_inode))?))
+    }
+
+    /// How it was opened: `FMODE_READ`, `FMODE_WRITE` and others.
+    #[inline(always)]
+    pub fn access(self) -> Result<u32, Counter> {
+        read(self.0, end_offset!(file_mode))
+    }
+
+    /// References to it, without the iterator's.
+    #[inline(always)]
+    pub fn references(self) -> Result<u64, Counter> {
+        let count: u64 = read(self.0, end_offset!(file_count))?;
+        Ok(count.wrapping_sub(u64::from(end_offset!(file_count_of_one))))
+    }
+
+    /// The inode number of the peer of a unix socket: 0 for a peer that has none, since it was closed or was not accepted yet.
+    /// None for another kind of socket, for one without a peer, and for a file that only names a socket (`O_PATH`).
+    #[inline(always)]
+    pub fn peer(self) -> Result<Option<u64>, Counter> {
+        let socket = pointer(self.0, end_offset!(file_private))?;
+        if socket.is_null() {
+            return Ok(None);
+        }
+        let sock = pointer(socket, end_offset!(socket_sk))?;
+        if sock.is_null() || read::<u16>(sock, end_offset!(sock_family))? != AF_UNIX {
+            return Ok(None);
+        }
+        let peer = pointer(sock, end_offset!(unix_peer))?;
+        if peer.is_null() {
+            return Ok(None);
+        }
+        let socket = pointer(peer, end_offset!(sock_socket))?;
+        if socket.is_null() {
+            return Ok(Some(0));
+        }
+        Inode(socket.wrapping_add(end_offset!(socket_inode) as usize)).number().map(Some)
+    }
+}
+
+impl Inode {
+    /// `i_mode`.
+    #[inline(always)]
+    pub fn mode(self) -> Result<u32, Counter> {
+        Ok(u32::from(read::<u16>(self.0, offset!(inode_mode))?))
+    }
+
+    /// `i_ino`.
+    #[inline(always)]
+    pub fn number(self) -> Result<u64, Counter> {
+        read(self.0, offset!(inode_ino))
+    }
+
+    /// `i_sb->s_dev`.
+    #[inline(always)]
+    pub fn device(self) -> Result<u32, Counter> {
+        read(pointer(self.0, end_offset!(inode_super))?, end_offset!(super_device))
+    }
+
+    /// Of a FIFO: how many open file descriptions can read it, and how many can write it. One that nobody has opened for
+    /// either (`O_PATH`) has no pipe.
+    #[inline(always)]
+    pub fn pipe(self) -> Result<(u32, u32), Counter> {
+        let pipe = pointer(self.0, end_offset!(inode_pipe))?;
+        if pipe.is_null() {
+            return Ok((0, 0));
+        }
+        Ok((read(pipe, end_offset!(pipe_readers))?, read(pipe, end_offset!(pipe_writers))?))
+    }
+}
+
+/// Whether it is the mode of a FIFO, with or without a name.
+#[inline(always)]
+pub const fn is_fifo(mode: u32) -> bool {
+    mode & S_IFMT == S_IFIFO
+}
+
+/// Whether it is the mode of a socket.
+#[inline(always)]
+pub const fn is_socket(mode: u32) -> bool {
+    mode & S_IFMT == S_IFSOCK
+}

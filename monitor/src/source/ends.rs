@@ -1,0 +1,136 @@
+//! What a pass over all descriptors wrote becomes [`OpenEnd`]s. Pure and total.
+
+use std::{
+    collections::{HashMap, HashSet},
+    mem::offset_of,
+};
+
+use monitor_common::{EndRecord, end_flags};
+
+use super::decode::{S_IFIFO, S_IFMT, process, u32_at, u64_at};
+use crate::{
+    host::{Access, OpenEnd},
+    model::Stdio,
+};
+
+/// `FMODE_READ` and `FMODE_WRITE`, include/linux/fs.h.
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+
+/// The whole records at the beginning of these bytes, and how many bytes are left over.
+pub fn records(bytes: &[u8]) -> (Vec<EndRecord>, usize) {
+    let chunks = bytes.chunks_exact(size_of::<EndRecord>());
+    let rest = chunks.remainder().len();
+    (chunks.filter_map(record).collect(), rest)
+}
+
+fn record(b: &[u8]) -> Option<EndRecord> {
+    Some(EndRecord {
+        start: u64_at(b, offset_of!(EndRecord, start))?,
+        ino: u64_at(b, offset_of!(EndRecord, ino))?,
+        peer: u64_at(b, offset_of!(EndRecord, peer))?,
+        file: u64_at(b, offset_of!(EndRecord, file))?,
+        table: u64_at(b, offset_of!(EndRecord, table))?,
+        references: u64_at(b, offset_of!(EndRecord, references))?,
+        tgid: u32_at(b, offset_of!(EndRecord, tgid))?,
+        number: u32_at(b, offset_of!(EndRecord, number))?,
+        mode: u32_at(b, offset_of!(EndRecord, mode))?,
+        device: u32_at(b, offset_of!(EndRecord, device))?,
+        access: u32_at(b, offset_of!(EndRecord, access))?,
+        flags: u32_at(b, offset_of!(EndRecord, flags))?,
+        readers: u32_at(b, offset_of!(EndRecord, readers))?,
+        writers: u32_at(b, offset_of!(EndRecord, writers))?,
+    })
+}
+
+/// A descriptor in a table. While a process gives its table up, the process stands for it.
+type Slot = (u64, u32, u32);
+
+const fn slot(record: &EndRecord) -> Slot {
+    let process = if record.table == 0 { record.tgid } else { 0 };
+    (record.table, process, record.number)
+}
+
+/// The open ends of what is wanted, and of the peers of wanted sockets.
+///
+/// A table that threads share is told once: the kernel shows it once a thread where the first thread has ended, and before 5.10
+/// always. One that processes share is told for each of them, and counts as if each had a copy of it: a description then has as
+/// many references as it has descriptors, and what is more is elsewhere.
+///
+/// # Errors
+///
+/// A line that says why what was written is not all.
+pub fn settle(records: &[EndRecord], wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
+    if records.iter().any(|record| record.flags & end_flags::UNREADABLE != 0) {
+        return Err("the kernel side could not read a descriptor".to_owned());
+    }
+    let wanted: HashSet<Stdio> = wanted.iter().copied().collect();
+    let mut seen = HashSet::new();
+    let records: Vec<&EndRecord> = records
+        .iter()
+        .filter(|record| is_wanted(record, &wanted))
+        .filter(|record| seen.insert((record.tgid, record.start, slot(record), record.file, record.ino)))
+        .collect();
+
+    let mut files: HashMap<(u64, u64, u32), File> = HashMap::new();
+    for record in &records {
+        let fresh = files.len() as u64;
+        let file = files.entry(key(record)).or_default();
+        if file.ends == 0 {
+            file.number = fresh;
+        }
+        file.ends += 1;
+        file.slots.insert(slot(record));
+    }
+    Ok(records
+        .into_iter()
+        .filter_map(|record| files.get(&key(record)).map(|file| end(record, file)))
+        .collect())
+}
+
+/// An open file description.
+#[derive(Default)]
+struct File {
+    /// In the order of their appearance.
+    number: u64,
+    /// Descriptors, one for each process that shares a table.
+    ends: u64,
+    /// Descriptors in tables.
+    slots: HashSet<Slot>,
+}
+
+/// An address alone would do if one pass told all: it may be used again between two.
+const fn key(record: &EndRecord) -> (u64, u64, u32) {
+    (record.file, record.ino, record.device)
+}
+
+fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>) -> bool {
+    wanted.contains(&of(record)) || peer(record).is_some_and(|peer| wanted.contains(&Stdio::Socket(peer)))
+}
+
+const fn of(record: &EndRecord) -> Stdio {
+    if record.mode & S_IFMT == S_IFIFO { Stdio::Pipe(record.ino) } else { Stdio::Socket(record.ino) }
+}
+
+const fn peer(record: &EndRecord) -> Option<u64> {
+    if record.flags & end_flags::PEER == 0 { None } else { Some(record.peer) }
+}
+
+fn end(record: &EndRecord, file: &File) -> OpenEnd {
+    let shared = file.ends - file.slots.len() as u64;
+    OpenEnd {
+        process: process(record.tgid, record.start),
+        number: record.number,
+        of: of(record),
+        device: record.device,
+        peer: peer(record),
+        access: Access { read: record.access & READ != 0, write: record.access & WRITE != 0 },
+        file: file.number,
+        references: record.references.saturating_add(shared),
+        readers: record.readers,
+        writers: record.writers,
+    }
+}
+
+#[cfg(test)]
+mod tests;

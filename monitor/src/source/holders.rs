@@ -1,0 +1,193 @@
+//! Who holds a pipe or a socket open, asked of the kernel: a BPF iterator over all descriptors of the host (`iter/task_file`, since
+//! Linux 5.8), which writes down those of the inodes that are wanted.
+//!
+//! Invariant: a pass tells every descriptor that was open from its beginning to its end, or it is an error.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    os::unix::net::UnixStream,
+    sync::{Mutex, PoisonError, Weak},
+};
+
+use aya::{
+    Btf, Ebpf,
+    maps::{HashMap, MapData, MapError},
+    programs::{Iter, ProgramError},
+};
+use monitor_common::EndRecord;
+use rustix::{
+    fs::fstat,
+    pipe::{PipeFlags, pipe_with},
+};
+
+use super::{ends, kernel_error::KernelError};
+use crate::{
+    host::{OpenEnd, Passes},
+    model::Stdio,
+};
+
+/// The program.
+const PROGRAM: &str = "task_file";
+/// How it is called among the hooks.
+pub const HOOK: &str = "iter:task_file";
+/// What the kernel's buffer holds, and more.
+const BUFFER: usize = 64 << 10;
+/// How often the kernel may say that it has looked at a million descriptors in a row and found nothing (`MAX_ITER_OBJECTS`).
+const MILLIONS: u32 = 1000;
+/// Somebody else's fork may come between a descriptor and the look at it.
+const TRIES: u32 = 5;
+
+/// Makes passes over all descriptors as long as the kernel side is there.
+pub struct Holders {
+    programs: Weak<Mutex<Ebpf>>,
+    wanted: HashMap<MapData, u64, u8>,
+    /// How many inodes one pass can be about.
+    room: usize,
+}
+
+impl std::fmt::Debug for Holders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Holders").field("room", &self.room).finish_non_exhaustive()
+    }
+}
+
+/// Loads the program.
+pub(super) fn load(programs: &mut Ebpf) -> Result<(), KernelError> {
+    let refused = |e: ProgramError| KernelError::program(HOOK, &e);
+    let btf = Btf::from_sys_fs().map_err(|e| refused(e.into()))?;
+    iterator(programs)?.load(PROGRAM, &btf).map_err(refused)
+}
+
+fn iterator(programs: &mut Ebpf) -> Result<&mut Iter, KernelError> {
+    programs.program_mut(PROGRAM).and_then(|p| p.try_into().ok()).ok_or(KernelError::Object(PROGRAM))
+}
+
+impl Holders {
+    /// Of programs that were loaded. `room`: the size of the map `wanted`.
+    pub(super) fn new(
+        programs: Weak<Mutex<Ebpf>>,
+        wanted: HashMap<MapData, u64, u8>,
+        room: u32,
+    ) -> Result<Self, String> {
+        let mut holders = Self { programs, wanted, room: room as usize };
+        holders.prove().map(|()| holders)
+    }
+
+    /// The proof that passes work here: a pipe and a pair of sockets of our own, whose ends are known.
+    pub(super) fn prove(&mut self) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| format!("cannot make a pipe to try it with: {error}");
+        let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(&e))?;
+        let pair = UnixStream::pair().map_err(|e| failed(&e))?;
+        let of_pipe = fstat(&pipe.0).map_err(|e| failed(&e))?;
+        let sockets = [&pair.0, &pair.1].map(fstat);
+        let [Ok(one), Ok(other)] = sockets else { return Err(failed(&io::Error::last_os_error())) };
+        // The peer is told without being asked for.
+        let wanted = [Stdio::Pipe(of_pipe.st_ino), Stdio::Socket(one.st_ino)];
+        let mut found = Vec::new();
+        for _ in 0..TRIES {
+            found = self.pass(&wanted)?;
+            let shown: Vec<_> = found.iter().map(shown).collect();
+            let device = device(of_pipe.st_dev);
+            let expected = [
+                (Stdio::Pipe(of_pipe.st_ino), None, (true, false), 1, (1, 1)),
+                (Stdio::Pipe(of_pipe.st_ino), None, (false, true), 1, (1, 1)),
+                (Stdio::Socket(one.st_ino), Some(other.st_ino), (true, true), 1, (0, 0)),
+                (Stdio::Socket(other.st_ino), Some(one.st_ino), (true, true), 1, (0, 0)),
+            ];
+            let own = found.iter().all(|end| end.process.pid == std::process::id());
+            let pipes = || found.iter().filter(|end| matches!(end.of, Stdio::Pipe(_)));
+            if own && shown == expected && pipes().all(|end| end.device == device) {
+                return Ok(());
+            }
+        }
+        Err(format!("what it tells of our own pipe and sockets is wrong: {found:?}"))
+    }
+
+    /// One pass over all descriptors of the host for what is in the map.
+    fn read(&self) -> Result<Vec<EndRecord>, String> {
+        let mut iterator = self.iterator()?;
+        let mut records = Vec::new();
+        let mut buffer = vec![0; BUFFER];
+        let mut begun = 0;
+        let mut millions = 0;
+        loop {
+            let free = buffer.get_mut(begun..).unwrap_or_default();
+            let got = match iterator.read(free) {
+                Ok(0) if begun == 0 => return Ok(records),
+                Ok(0) => return Err(format!("the kernel told {begun} bytes of a descriptor and no more")),
+                Ok(got) => got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && millions < MILLIONS => {
+                    millions += 1;
+                    continue;
+                }
+                Err(error) => return Err(format!("cannot read on: {error}")),
+            };
+            let filled = begun + got;
+            let (whole, rest) = ends::records(buffer.get(..filled).unwrap_or_default());
+            records.extend(whole);
+            buffer.copy_within(filled - rest..filled, 0);
+            begun = rest;
+        }
+    }
+
+    /// A new look of the iterator's, from the first process on.
+    fn iterator(&self) -> Result<File, String> {
+        let programs = self.programs.upgrade().ok_or("the kernel side is gone")?;
+        // Nothing panics while it is locked, and what it guards would be whole all the same.
+        let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let program = iterator(&mut programs).map_err(|e| e.to_string())?;
+        let link = program.attach().and_then(|id| program.take_link(id));
+        let link = link.map_err(|e| KernelError::program(HOOK, &e).to_string())?;
+        link.into_file().map_err(|error| format!("cannot begin a pass over all descriptors: {error}"))
+    }
+
+    fn forget(&mut self, inodes: &[u64]) -> Result<(), MapError> {
+        inodes.iter().try_for_each(|inode| super::kernel::absent_is_fine(self.wanted.remove(inode)).map(drop))
+    }
+
+    fn pass_for(&mut self, inodes: &[u64]) -> Result<Vec<EndRecord>, String> {
+        let entered = inodes.iter().try_for_each(|inode| self.wanted.insert(inode, 0, 0));
+        let found = entered.map_err(|e| told(&e)).and_then(|()| self.read());
+        // In any case: what stays would be in the way of the next.
+        self.forget(inodes).map_err(|e| told(&e))?;
+        found
+    }
+}
+
+fn told(error: &MapError) -> String {
+    format!("cannot tell the kernel which pipes and sockets are wanted: {error}")
+}
+
+impl Passes for Holders {
+    fn pass(&mut self, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
+        let mut inodes: Vec<u64> = wanted.iter().filter_map(|one| inode(*one)).collect();
+        inodes.sort_unstable();
+        inodes.dedup();
+        let mut records = Vec::new();
+        for some in inodes.chunks(self.room) {
+            records.extend(self.pass_for(some)?);
+        }
+        ends::settle(&records, wanted)
+    }
+}
+
+const fn inode(of: Stdio) -> Option<u64> {
+    match of {
+        Stdio::Pipe(inode) | Stdio::Socket(inode) => Some(inode),
+        _ => None,
+    }
+}
+
+type Shown = (Stdio, Option<u64>, (bool, bool), u64, (u32, u32));
+
+const fn shown(end: &OpenEnd) -> Shown {
+    let access = (end.access.read, end.access.write);
+    (end.of, end.peer, access, end.references, (end.readers, end.writers))
+}
+
+/// A device number as the kernel keeps it, of one as fstat(2) tells it.
+fn device(told: u64) -> u32 {
+    rustix::fs::major(told) << 20 | rustix::fs::minor(told)
+}
