@@ -17,6 +17,90 @@ use crate::{command, privilege};
 const COMPILER: [&str; 3] = ["rustc-web", "libstd-rust-web-dev-bpf", CLIPPY];
 const CLIPPY: &str = "rust-web-clippy";
 
+<<<<<<< HEAD
+=======
+/// A program that the tests need, how to see that it is there, and Debian's packages for it.
+struct Program {
+    name: &'static str,
+    /// A command line that succeeds where it is there and whole.
+    proof: &'static [&'static str],
+    packages: &'static [&'static str],
+}
+
+/// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
+/// browser, tmux is a guard, make runs a job, and systemd is booted in namespaces whether the machine runs it or not.
+const TESTS: [Program; 14] = [
+    Program {
+        name: "Python with venv",
+        proof: &["python3", "-c", "import ensurepip, venv"],
+        packages: &["python3", "python3-venv"],
+    },
+    Program { name: "Node.js", proof: &["node", "--version"], packages: &["nodejs"] },
+    Program { name: "npm", proof: &["npm", "--version"], packages: &["npm"] },
+    Program { name: "chromium", proof: &["test", "-x", "/usr/bin/chromium"], packages: &["chromium"] },
+    Program {
+        name: "Prometheus",
+        proof: &["test", "-x", "/usr/bin/prometheus", "-a", "-x", "/usr/bin/promtool"],
+        packages: &["prometheus"],
+    },
+    Program { name: "make", proof: &["make", "--version"], packages: &["make"] },
+    Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"] },
+    Program { name: "systemd", proof: &["test", "-x", "/lib/systemd/systemd"], packages: &["systemd"] },
+    Program {
+        name: "D-Bus for systems and users",
+        proof: &["test", "-x", "/usr/bin/dbus-daemon", "-a", "-e", "/usr/lib/systemd/user/dbus.socket"],
+        packages: &["dbus", "dbus-user-session"],
+    },
+    // The examples of alert hooks are run against the real thing.
+    Program {
+        name: "curl and jq",
+        proof: &["test", "-x", "/usr/bin/curl", "-a", "-x", "/usr/bin/jq"],
+        packages: &["curl", "jq"],
+    },
+    Program {
+        name: "notify-send and Python's D-Bus",
+        proof: &[
+            "test",
+            "-x",
+            "/usr/bin/notify-send",
+            "-a",
+            "-e",
+            "/usr/lib/python3/dist-packages/dbus/service.py",
+        ],
+        packages: &["libnotify-bin", "python3-dbus", "python3-gi"],
+    },
+    // The package's pages are looked for as a person would.
+    Program { name: "man", proof: &["test", "-x", "/usr/bin/man"], packages: &["man-db"] },
+    Program { name: "msmtp", proof: &["test", "-x", "/usr/bin/msmtp"], packages: &["msmtp"] },
+    Program { name: "shellcheck", proof: &["test", "-x", "/usr/bin/shellcheck"], packages: &["shellcheck"] },
+];
+
+/// What the test on a machine of its own needs beside those: the machine, and what packs and loads its kernel's parts.
+const VM: [Program; 4] = [
+    Program { name: "QEMU", proof: &["qemu-system-x86_64", "--version"], packages: &["qemu-system-x86"] },
+    Program { name: "cpio", proof: &["cpio", "--version"], packages: &["cpio"] },
+    Program {
+        name: "the tools for kernel modules",
+        proof: &["test", "-x", "/usr/sbin/modprobe", "-a", "-x", "/usr/sbin/depmod"],
+        packages: &["kmod"],
+    },
+    Program {
+        name: "systemd",
+        proof: &["test", "-x", "/usr/lib/systemd/systemd", "-a", "-x", "/usr/bin/systemctl"],
+        packages: &["systemd"],
+    },
+];
+
+/// What packs what is handed out; the rest of it comes with every compiler of C.
+const DIST: [Program; 1] = [Program { name: "xz", proof: &["xz", "--version"], packages: &["xz-utils"] }];
+
+/// What the test of what is handed out needs beside those for all: what makes a clean root, and what judges a package.
+const PACKAGE: [Program; 2] = [
+    Program { name: "mmdebstrap", proof: &["mmdebstrap", "--version"], packages: &["mmdebstrap"] },
+    Program { name: "lintian", proof: &["lintian", "--version"], packages: &["lintian"] },
+];
+
+>>>>>>> judge
 /// Installs a compiler that can build for BPF.
 pub fn install_compiler() -> Result<()> {
     install("a compiler with a core for BPF", &COMPILER)
