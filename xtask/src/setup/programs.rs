@@ -29,7 +29,7 @@ impl Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 14] = [
+pub const TESTS: [Program; 15] = [
     Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
     Program {
         name: "Python with venv",
@@ -51,6 +51,7 @@ pub const TESTS: [Program; 14] = [
         packages: &["prometheus"],
         first: &[],
     },
+    Program { name: "make", proof: &["make", "--version"], packages: &["make"], first: &[] },
     Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"], first: &[] },
     Program {
         name: "systemd",
