@@ -1,0 +1,254 @@
+"""What the processes of a situation are made of. For programs that `situation.Stage.part` wrote; they import all of it.
+
+Nobody here has a line to the situation's script: a socket or pipe to it would be a client or a wire, and change the truth. They
+tell by files in the situation's folder (`here`, `use`), are told by files (`wait_for`) or by being killed, and otherwise rest in
+the kernel: a process that shall be idle takes no CPU time.
+"""
+import array
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+DIR = os.environ["ORPHAND_SITUATION_DIR"]
+BIN = f"{DIR}/bin"
+ME = os.path.basename(sys.argv[0])
+TICK = 0.25  # seconds between two uses
+TIMEOUT = 8.0  # seconds that an answer may take
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def argument(option, default=None):
+    """The word behind `option` in our command line."""
+    return sys.argv[sys.argv.index(option) + 1] if option in sys.argv else default
+
+
+ALIAS = argument("--as", ME)
+
+
+def tell(path, text):
+    """A file in the situation's folder, whole at once."""
+    new = f"{DIR}/{path}.{os.getpid()}"
+    with open(new, "w") as f:
+        f.write(text)
+    os.replace(new, f"{DIR}/{path}")
+
+
+def here(alias=None):
+    """Announce this process, under the number that the /proc in sight has for it."""
+    with open("/proc/self/stat", "rb") as f:
+        text = f.read()
+    tell(f"here/{alias or ALIAS}", f"{text.split()[0].decode()} {text.rpartition(b')')[2].split()[19].decode()}")
+
+
+def wait_for(what):
+    """Wait until the script says `go(what)`; not for those that shall be idle."""
+    while not os.path.exists(f"{DIR}/go/{what}"):
+        time.sleep(0.02)
+
+
+def present(alias):
+    """Wait until `alias` has announced itself; gives its number."""
+    while not os.path.exists(f"{DIR}/here/{alias}"):
+        time.sleep(0.02)
+    with open(f"{DIR}/here/{alias}") as f:
+        return int(f.read().split()[0])
+
+
+def rest():
+    """Do nothing for ever, in the kernel."""
+    while True:
+        signal.pause()
+
+
+# ---- starting others -----------------------------------------------------------------------------------------
+
+
+class Server:
+    """A server that we talk to: `w` to its stdin, `r` from its stdout."""
+
+    def __init__(self, w, r, pid=None):
+        self.w, self.r, self.pid, self.asked = w, r, pid, 0
+
+    def ask(self):
+        """One request and its answer; raises if there is none."""
+        self.asked += 1
+        os.write(self.w, json.dumps({"jsonrpc": "2.0", "id": f"{os.getpid()}.{self.asked}", "method": "ping"}).encode() + b"\n")
+        if not select.select([self.r], [], [], TIMEOUT)[0]:
+            raise TimeoutError("no answer")
+        answer = os.read(self.r, 65536)
+        if b"result" not in answer:
+            raise EOFError(f"the wire says {answer!r}")
+
+    def let_go(self):
+        """Close our ends."""
+        for fd in {self.w, self.r}:
+            os.close(fd)
+
+
+def wires(kind):
+    """(our write end, our read end, its stdin, its stdout) of a new wire: `pipe` or `socket`."""
+    if kind == "socket":
+        near, far = socket.socketpair()
+        near, far = near.detach(), far.detach()
+        return near, near, far, far
+    (far_r, near_w), (near_r, far_w) = os.pipe(), os.pipe()
+    return near_w, near_r, far_r, far_w
+
+
+def start(program, *args, wire="pipe", stdin=None, stdout=None, **popen):
+    """Start a program of the situation (or any, by its path) on a wire of ours and ask it once; `wire=None`: no wire, on `stdin`
+    and `stdout` or /dev/null; `asked=False`: do not talk to it. Further arguments are those of subprocess.Popen."""
+    path = program if program.startswith("/") else f"{BIN}/{program}"
+    asked = popen.pop("asked", True)
+    if wire is None:
+        null = subprocess.DEVNULL
+        return subprocess.Popen([path, *args], stdin=null if stdin is None else stdin, stdout=null if stdout is None else stdout, **popen)
+    near_w, near_r, far_r, far_w = wires(wire)
+    child = subprocess.Popen([path, *args], stdin=far_r, stdout=far_w, **popen)
+    for fd in {far_r, far_w}:
+        os.close(fd)
+    server = Server(near_w, near_r, child.pid)
+    server.child = child
+    if asked:
+        server.ask()
+    return server
+
+
+def shell(line, program="/bin/bash", wait=True, **popen):
+    """A command line as an agent's Bash tool runs it: a session of its own, nothing on stdin, output into a file."""
+    out = open(f"{DIR}/shell.log", "a")
+    how = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out, "start_new_session": True, "cwd": DIR, **popen}
+    child = subprocess.Popen([program, "-c", line], **how)
+    if wait:
+        child.wait()
+    return child
+
+
+def copy(body, setsid=False, alias=None):
+    """A forked copy of us, without exec, that does `body()` and never comes back; gives its number."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if setsid:
+                os.setsid()
+            if alias:
+                here(alias)
+            body()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def become(program, *args, **env):
+    """Exec in place."""
+    path = program if program.startswith("/") else f"{BIN}/{program}"
+    os.execve(path, [path, *args], {**os.environ, **env})
+
+
+# ---- use -----------------------------------------------------------------------------------------------------
+
+
+def use(name, act):
+    """Use something until it breaks: each use is counted for the script, a failure is told once and for all."""
+    count = 0
+    while True:
+        try:
+            act()
+        except Exception as error:
+            tell(f"broken/{name}", repr(error))
+            tell(f"beats/{name}", str(count))
+            rest()
+        count += 1
+        tell(f"beats/{name}", str(count))
+        time.sleep(TICK)
+
+
+# ---- being a server ------------------------------------------------------------------------------------------
+
+
+def answer(line):
+    """The answer to one line, if it is a request."""
+    try:
+        number = json.loads(line)["id"]
+    except (ValueError, KeyError, TypeError):
+        return
+    os.write(1, json.dumps({"jsonrpc": "2.0", "id": number, "result": {}}).encode() + b"\n")
+
+
+def read_on():
+    """Answer until the end of stdin."""
+    pending = b""
+    while True:
+        data = os.read(0, 65536)
+        if not data:
+            return
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            answer(line)
+
+
+def leak_on(leak):
+    """What a server does that should have ended."""
+    if leak == "exit":
+        os._exit(0)
+    while leak == "spin":  # a runaway loop, at a tenth of a core so as to leave the machine to others
+        until = time.monotonic() + 0.01
+        while time.monotonic() < until:
+            pass
+        time.sleep(0.09)
+    while True:  # an interval timer keeps its loop busy
+        time.sleep(0.2)
+
+
+def serve(leak="timer"):
+    """Serve stdin and stdout, then leak. `timer`: an interval timer goes on; `spin`: a runaway loop; `deaf`: and SIGTERM is
+    ignored; `blocked`: a read of something else never comes back, stdin is read by a thread; `closed`: stdin itself is closed
+    after the first line, what is asked stays unanswered; `exit`: none of it, it ends as it should."""
+    if leak == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    here()
+    if leak == "blocked":
+        fifo = f"{DIR}/{ALIAS}.fifo"
+        os.mkfifo(fifo)
+        threading.Thread(target=read_on, daemon=True).start()
+        open(fifo, "rb")
+        rest()
+    if leak == "closed":
+        answer(os.read(0, 65536))
+        os.close(0)
+    else:
+        read_on()
+    leak_on(leak)
+
+
+# ---- what only the kernel can do -----------------------------------------------------------------------------
+
+
+def check(result, what):
+    """A system call through libc, as an exception if it failed."""
+    if result < 0:
+        raise OSError(ctypes.get_errno(), what)
+    return result
+
+
+def send_fds(sock, fds):
+    """Put descriptors into a unix socket."""
+    sock.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+
+
+def receive_fds(sock, count):
+    """Take descriptors out of a unix socket."""
+    data, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_LEN(count * 4))
+    fds = array.array("i")
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(content)
+    return list(fds)

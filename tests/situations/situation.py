@@ -1,0 +1,321 @@
+"""The frame of a situation: real processes whose truth is known, which a judge shall tell apart.
+
+A script imports this, states `TRUTH`, `WHEN`, `NEEDS`, `TWIN` beside its docstring, defines `build(stage)` and calls `situation.main()`.
+`build` puts everything in place, the cause included, and gives `stage.truth(orphans=.., in_use=..)`. Then one line of JSON is printed, a
+line (or the end) of stdin is waited for, one more line tells whether use went on, and all that was started is ended: whoever carries this
+situation's folder in the environment, or was named. Processes are ended by pidfd, with their birth compared, and in no other way.
+
+By hand: `./orphans/busy_timer.py` shows the first line; Enter ends it. `--describe` prints what the script states.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = "/usr/bin/python3"
+VARIABLE = "ORPHAND_SITUATION_DIR"
+PATIENCE = 30.0  # seconds that anything may take before the situation counts as broken
+LOOK_AGAIN = 0.02  # seconds between two looks at what has no descriptor to wait on
+
+
+class Broken(Exception):
+    """The situation could not be built."""
+
+
+def within(what, look, patience=PATIENCE):
+    """What `look` gives as soon as that is true in the sense of Python."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise Broken(f"not within {patience:.0f} s: {what}")
+        time.sleep(LOOK_AGAIN)
+
+
+class Process:
+    """A process by number and birth (clock ticks since boot, field 22 of /proc/PID/stat)."""
+
+    def __init__(self, pid, start=None):
+        self.pid = int(pid)
+        self.start = start if start is not None else (self._stat() or [None, None])[1]
+
+    def _stat(self):
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as f:
+                fields = f.read().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        # A leader that has exited before its threads shows as a zombie.
+        alive = fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
+        return alive, int(fields[19]), int(fields[1]), int(fields[3])
+
+    def alive(self):
+        """Whether it runs; a zombie does not."""
+        stat = self._stat()
+        return bool(stat and stat[1] == self.start and stat[0])
+
+    def parent(self):
+        stat = self._stat()
+        return stat[2] if stat else None
+
+    def session(self):
+        stat = self._stat()
+        return stat[3] if stat else None
+
+    def argv(self):
+        try:
+            with open(f"/proc/{self.pid}/cmdline", "rb") as f:
+                return f.read().decode(errors="replace").split("\0")[:-1]
+        except OSError:
+            return []
+
+    def kill(self, number=signal.SIGKILL, wait=True):
+        """Signal it; wait until it is gone (`wait`)."""
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return
+        try:
+            if self.alive():
+                signal.pidfd_send_signal(pidfd, number)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(pidfd)
+        if wait:
+            within(f"the end of {self}", lambda: not self.alive())
+            self.bury()
+
+    def bury(self):
+        """Collect it if it is a child of ours that has ended."""
+        try:
+            os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+
+    def told(self):
+        return {"pid": self.pid, "start": self.start}
+
+    def __eq__(self, other):
+        return (self.pid, self.start) == (other.pid, other.start)
+
+    def __hash__(self):
+        return hash((self.pid, self.start))
+
+    def __repr__(self):
+        return f"{self.pid}@{self.start}"
+
+
+class Stage:
+    """Where a situation is played: a folder, the processes that carry its name, and what they tell in it."""
+
+    def __init__(self):
+        given = os.environ.get(VARIABLE)
+        self.dir = given or tempfile.mkdtemp(prefix="orphand-situation-")
+        self.ours = not given
+        os.environ[VARIABLE] = self.dir
+        os.environ.setdefault("ORPHAND_SITUATION", name())
+        os.chmod(self.dir, 0o755)
+        for folder in ("bin", "here", "beats", "broken", "go"):
+            os.makedirs(f"{self.dir}/{folder}", exist_ok=True)
+            os.chmod(f"{self.dir}/{folder}", 0o777)
+        self.log = open(f"{self.dir}/log", "a")
+        os.chmod(f"{self.dir}/log", 0o666)
+        self.named = set()  # processes to end although they do not carry the folder in their environment
+        self.checks = []  # further questions whether use goes on
+
+    # ---- putting things in place -----------------------------------------------------------------------------
+
+    def put(self, program, text, mode=0o755):
+        """A program of this name in the situation's `bin`; gives its path."""
+        path = f"{self.dir}/bin/{program}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(textwrap.dedent(text).lstrip("\n"))
+        os.chmod(path, mode)
+        return path
+
+    def part(self, program, body):
+        """A Python program of this name (its name makes it an agent, a server or a bystander) that knows all of `part.py`."""
+        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {HERE!r})\nfrom part import *\n"
+        return self.put(program, head + textwrap.dedent(body))
+
+    def server(self, program="mcp-server-fake", leak="timer"):
+        """A stand-in server: it answers each line of its input, and at its end leaks as `leak` says (see `part.serve`)."""
+        return self.part(program, f"serve({leak!r})\n")
+
+    def run(self, *argv, **popen):
+        """Start a program whose parent is this script: nobody in the play. Its streams are /dev/null unless told otherwise."""
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": self.log}
+        child = subprocess.Popen([str(a) for a in argv], **{**streams, "cwd": self.dir, **popen})
+        child.returncode = 0  # Popen shall not wait for it: Process.bury does
+        process = Process(child.pid)
+        self.named.add(process)
+        return process
+
+    # ---- who is there ----------------------------------------------------------------------------------------
+
+    def who(self, alias):
+        """The process that announced itself as `alias` (`part.here`), as soon as it has."""
+        path = f"{self.dir}/here/{alias}"
+        within(f"{alias} announced itself", lambda: os.path.exists(path))
+        with open(path) as f:
+            process = Process(*map(int, f.read().split()))
+        self.named.add(process)
+        return process
+
+    def everyone(self):
+        """All living processes of this situation, this script apart."""
+        mark = f"{VARIABLE}={self.dir}".encode()
+        found = {p for p in self.named if p.alive()}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != os.getpid():
+                try:
+                    with open(f"/proc/{entry}/environ", "rb") as f:
+                        mine = mark in f.read().split(b"\0")
+                except OSError:
+                    continue
+                process = Process(entry)
+                if mine and process.alive():
+                    found.add(process)
+        return sorted(found, key=lambda p: (p.start, p.pid))
+
+    def find(self, program, count=1):
+        """The processes whose program (or its script) has this base name, as soon as there are `count`."""
+
+        def look():
+            named = lambda p: program in (os.path.basename(a) for a in p.argv()[:3])
+            found = [p for p in self.everyone() if named(p)]
+            return found if len(found) >= count else None
+
+        return within(f"{count} x {program}", look)
+
+    def write(self, path, text=""):
+        """A file in the situation's folder, whole at once: it may be what somebody waits for."""
+        with open(f"{self.dir}/{path}.new", "w") as f:
+            f.write(text)
+        os.replace(f"{self.dir}/{path}.new", f"{self.dir}/{path}")
+
+    def go(self, alias):
+        """What `part.wait_for(alias)` waits for."""
+        self.write(f"go/{alias}")
+
+    def adopted(self, *processes):
+        """Wait until these have a new parent that is none of this situation's."""
+        for process in processes:
+            strangers = lambda p=process: p.parent() not in [q.pid for q in self.everyone()] + [os.getpid()]
+            within(f"{process} is adopted", strangers)
+
+    # ---- use -------------------------------------------------------------------------------------------------
+
+    def beats(self, who, count=2):
+        """Wait until `who` (`part.use`) has used something that often."""
+        within(f"{count} uses by {who}", lambda: self._count(who) >= count)
+
+    def _count(self, who):
+        try:
+            with open(f"{self.dir}/beats/{who}") as f:
+                return int(f.read() or 0)
+        except FileNotFoundError:
+            return 0
+
+    def grows(self, path):
+        """A check: the file of the situation goes on growing."""
+        size = lambda: os.path.getsize(f"{self.dir}/{path}") if os.path.exists(f"{self.dir}/{path}") else 0
+        within(f"{path} grows", lambda: size() > 0)
+
+        def check():
+            before = size()
+            return bool(within(f"{path} goes on", lambda: size() > before, 5))
+
+        self.checks.append(check)
+
+    def use_went_on(self):
+        """Whether all use went on until now: None if nothing was in use."""
+        users = os.listdir(f"{self.dir}/beats")
+        if not users and not self.checks:
+            return None
+        try:
+            for who in users:
+                before = self._count(who)
+                broken = f"{self.dir}/broken/{who}"
+                moved = lambda who=who, broken=broken: os.path.exists(broken) or self._count(who) > before
+                within(f"{who} goes on", moved, 5)
+                if os.path.exists(broken):
+                    return False
+            return all(check() for check in self.checks)
+        except Exception as error:
+            print(error, file=self.log, flush=True)
+            return False
+
+    # ---- the end ---------------------------------------------------------------------------------------------
+
+    def truth(self, orphans=(), in_use=(), may_end=(), note=""):
+        """What is true when everything is in place."""
+        for process in [*in_use, *orphans]:
+            if not process.alive():
+                raise Broken(f"{process} is not alive: nothing to be judged")
+        lists = {"orphans": orphans, "in_use": in_use, "may_end": may_end}
+        self.named.update(*lists.values())
+        return {**{k: [p.told() for p in v] for k, v in lists.items()}, "note": note}
+
+    def end(self):
+        """End all that was started."""
+
+        def nobody():
+            left = self.everyone()
+            for process in left:
+                process.kill(wait=False)
+            for process in self.named:
+                process.bury()
+            return not left
+
+        within("the end of everybody", nobody)
+        if self.ours:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def name():
+    """`group/name` of the running script."""
+    path = os.path.abspath(sys.argv[0])
+    return f"{os.path.basename(os.path.dirname(path))}/{os.path.basename(path)[:-3]}"
+
+
+def describe(script):
+    """What a script states of itself."""
+    get = lambda key, default: getattr(script, key, default)
+    lines = (script.__doc__ or "").strip().splitlines()
+    return {"name": name(), "description": lines[0] if lines else "", "truth": script.TRUTH, "when": get("WHEN", "watched"),
+            "needs": get("NEEDS", []), "twin": get("TWIN", None)}
+
+
+def main():
+    """Play the script that was run."""
+    script = sys.modules["__main__"]
+    if "--describe" in sys.argv:
+        print(json.dumps(describe(script)))
+        return
+
+    def stop(*_):
+        raise SystemExit(1)
+
+    signal.signal(signal.SIGTERM, stop)
+    stage = Stage()
+    try:
+        truth = script.build(stage)
+        print(json.dumps(truth), flush=True)
+        sys.stdin.readline()
+        print(json.dumps({"use_went_on": stage.use_went_on()}), flush=True)
+    except Exception as error:
+        with open(f"{stage.dir}/log") as f:
+            sys.exit(f"{name()}: {error!r}\n{f.read()}")
+    finally:
+        stage.end()
