@@ -107,6 +107,16 @@ impl Fixtures {
         [("UV_CACHE_DIR", self.uv.join("cache")), ("UV_CONSTRAINT", self.uv.join("requirements.txt"))]
     }
 
+    /// Where a situation finds each of them.
+    pub fn environment(&self) -> [(&'static str, &Path); 4] {
+        [
+            ("ORPHAND_FIXTURES_NPM", &self.npm),
+            ("ORPHAND_FIXTURES_PYTHON1", &self.python1),
+            ("ORPHAND_FIXTURES_PYTHON2", &self.python2),
+            ("ORPHAND_FIXTURES_UV", &self.uv),
+        ]
+    }
+
     fn warm_uv(&self, at: &Path) -> Result<()> {
         let mut uvx = Command::new(Self::venv_bin(&self.python2, "uvx"));
         run(

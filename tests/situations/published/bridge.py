@@ -1,0 +1,21 @@
+#!/usr/bin/python3 -B
+"""supergateway as a detached HTTP service in front of a stdio server, with a client that asks over and over"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+import software
+
+TRUTH = "in use"
+NEEDS = ["npm", "python2"]
+TWIN = "published/gateway_client"
+
+
+def build(stage):
+    port, service = software.bridge(stage)
+    client = software.http_client(stage, port)
+    return stage.truth(in_use=[service, *software.below(service), client])
+
+
+situation.main()

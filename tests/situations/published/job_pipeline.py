@@ -1,0 +1,32 @@
+#!/usr/bin/python3 -B
+"""Claude Code's Bash tool ran `nohup sh -c 'echo {} | mcp-server-x | sed .. > results' &`; claude ended, the job goes on"""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+import software
+
+TRUTH = "in use"
+NEEDS = ["npm", "claude"]
+TWIN = "published/job_killed_session"
+
+
+def build(stage):
+    stage.part("mcp-server-x", """
+        here()
+        sys.stdin.readline()
+        while True:
+            os.write(1, b'{"part": 1}\\n')
+            time.sleep(0.1)
+    """)
+    results = f"{stage.dir}/results"
+    software.claude_ran(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
+    server = stage.who("x")
+    stage.grows("results")
+    job = [p for p in stage.everyone() if p.session() == server.session()]
+    return stage.truth(in_use=job)
+
+
+situation.main()

@@ -1,0 +1,30 @@
+#!/usr/bin/python3 -B
+"""uvx > mcp-server-time blocked in its start, in a read of time zones that never ends; the host on the Python SDK 2 is killed"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+import software
+
+TRUTH = "orphan"
+NEEDS = ["python2"]
+TWIN = "published/host_python2"
+
+
+def build(stage):
+    zones = f"{stage.dir}/zones"
+    os.mkdir(zones)
+    os.mkfifo(f"{zones}/Hung")
+    how = {"env": {"PYTHONTZPATH": zones}, "programs": 2, "mute": True}
+    host = software.Host(stage, "python2", software.venv_bin("PYTHON2", "uvx"), "mcp-server-time", "--local-timezone", "UTC", **how)
+
+    def blocked():
+        with open(f"/proc/{host.server[-1].pid}/wchan") as f:
+            return f.read() == "wait_for_partner"
+
+    situation.within("it waits for a writer", blocked)
+    return stage.truth(orphans=host.kill())
+
+
+situation.main()
