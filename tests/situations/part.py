@@ -4,8 +4,6 @@ Nobody here has a line to the situation's script: a socket or pipe to it would b
 tell by files in the situation's folder (`here`, `use`), are told by files (`wait_for`) or by being killed, and otherwise rest in
 the kernel: a process that shall be idle takes no CPU time.
 """
-import array
-import ctypes
 import json
 import os
 import select
@@ -21,9 +19,6 @@ BIN = f"{DIR}/bin"
 ME = os.path.basename(sys.argv[0])
 TICK = 0.25  # seconds between two uses
 TIMEOUT = 8.0  # seconds that an answer may take
-
-libc = ctypes.CDLL(None, use_errno=True)
-
 
 def argument(option, default=None):
     """The word behind `option` in our command line."""
@@ -171,16 +166,30 @@ def use(name, act):
         time.sleep(TICK)
 
 
+def on_call(name, act):
+    """Rest, and use something once each time the script asks for it (`Stage.when_called`)."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    count = 0
+    while True:
+        tell(f"beats/{name}", str(count))
+        signal.sigwait({signal.SIGUSR1})
+        try:
+            act()
+        except Exception as error:
+            tell(f"broken/{name}", repr(error))
+        count += 1
+
+
 # ---- being a server ------------------------------------------------------------------------------------------
 
 
-def answer(line):
+def answer(line, out=1):
     """The answer to one line, if it is a request."""
     try:
         number = json.loads(line)["id"]
     except (ValueError, KeyError, TypeError):
         return
-    os.write(1, json.dumps({"jsonrpc": "2.0", "id": number, "result": {}}).encode() + b"\n")
+    os.write(out, json.dumps({"jsonrpc": "2.0", "id": number, "result": {}}).encode() + b"\n")
 
 
 def read_on():
@@ -229,26 +238,12 @@ def serve(leak="timer"):
     leak_on(leak)
 
 
-# ---- what only the kernel can do -----------------------------------------------------------------------------
-
-
-def check(result, what):
-    """A system call through libc, as an exception if it failed."""
-    if result < 0:
-        raise OSError(ctypes.get_errno(), what)
-    return result
-
-
-def send_fds(sock, fds):
-    """Put descriptors into a unix socket."""
-    sock.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
-
-
-def receive_fds(sock, count):
-    """Take descriptors out of a unix socket."""
-    data, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_LEN(count * 4))
-    fds = array.array("i")
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(content)
-    return list(fds)
+def work_off():
+    """Be a long job: read what is to be done, then bring one result after the other for as long as somebody takes them."""
+    here()
+    os.read(0, 65536)
+    count = 0
+    while True:
+        count += 1
+        os.write(1, json.dumps({"jsonrpc": "2.0", "id": count, "result": {}}).encode() + b"\n")
+        time.sleep(0.2)

@@ -127,10 +127,13 @@ class Stage:
         for folder in ("bin", "here", "beats", "broken", "go"):
             os.makedirs(f"{self.dir}/{folder}", exist_ok=True)
             os.chmod(f"{self.dir}/{folder}", 0o777)
+        # Copied, because other users shall be able to read it.
+        shutil.copytree(HERE, f"{self.dir}/lib", ignore=lambda at, names: [n for n in names if n not in ("part.py", "means.py")])
         self.log = open(f"{self.dir}/log", "a")
         os.chmod(f"{self.dir}/log", 0o666)
         self.named = set()  # processes to end although they do not carry the folder in their environment
         self.checks = []  # further questions whether use goes on
+        self.called = {}  # who uses something only when called, by the name of the use
 
     # ---- putting things in place -----------------------------------------------------------------------------
 
@@ -145,7 +148,7 @@ class Stage:
 
     def part(self, program, body):
         """A Python program of this name (its name makes it an agent, a server or a bystander) that knows all of `part.py`."""
-        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {HERE!r})\nfrom part import *\n"
+        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {self.dir + '/lib'!r})\nfrom part import *\nfrom means import *\n"
         return self.put(program, head + textwrap.dedent(body))
 
     def server(self, program="mcp-server-fake", leak="timer"):
@@ -225,7 +228,7 @@ class Stage:
             with open(f"{self.dir}/beats/{who}") as f:
                 return int(f.read() or 0)
         except FileNotFoundError:
-            return 0
+            return -1
 
     def grows(self, path):
         """A check: the file of the situation goes on growing."""
@@ -247,8 +250,10 @@ class Stage:
             for who in users:
                 before = self._count(who)
                 broken = f"{self.dir}/broken/{who}"
+                if who in self.called:
+                    self.called[who].kill(signal.SIGUSR1, wait=False)
                 moved = lambda who=who, broken=broken: os.path.exists(broken) or self._count(who) > before
-                within(f"{who} goes on", moved, 5)
+                within(f"{who} goes on", moved, 12)
                 if os.path.exists(broken):
                     return False
             return all(check() for check in self.checks)

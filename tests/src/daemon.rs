@@ -330,11 +330,13 @@ pub fn orphand() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The binary `name` in the folder this test was built into.
+/// The binary `name` in the folder this program was built into.
 pub(crate) fn built(name: &str) -> Result<PathBuf> {
-    let test = env::current_exe()?;
-    // target/PROFILE/deps/TEST-HASH
-    let path = test.ancestors().nth(2).context("no target folder")?.join(name);
+    let program = env::current_exe()?;
+    // target/PROFILE/deps/TEST-HASH, or target/PROFILE/PROGRAM
+    let folder = program.parent().context("no target folder")?;
+    let deps = folder.file_name().is_some_and(|name| name == "deps");
+    let path = if deps { folder.with_file_name(name) } else { folder.join(name) };
     ensure!(path.exists(), "{} is missing: run `cargo build -p monitor -p tests` first", path.display());
     Ok(path)
 }

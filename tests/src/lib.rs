@@ -9,6 +9,8 @@
 //!
 //! Services are played on real systemd ([`Scene::boot`]): a [`Service`] is a unit, its agent and what that starts; each of their
 //! processes tells the [`Truth`]. orphand as the service it is shipped as is an [`Install`].
+//!
+//! All situations in which orphand must judge right, side by side, are the [`judgement`] table.
 #![forbid(unsafe_code)]
 
 mod cast;
@@ -21,6 +23,7 @@ pub mod fixtures;
 mod hook;
 mod host;
 mod install;
+pub mod judgement;
 mod number;
 mod part;
 pub mod root;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The agent is killed; an interval timer keeps its server alive (pipes)."""
+"""The agent is killed; an interval timer keeps its server alive."""
 import os
 import sys
 
@@ -12,12 +12,11 @@ TWIN = "handed_on/successor"
 
 def build(stage):
     stage.server("mcp-server-fake", "timer")
-    agent = stage.part("claude", """
+    agent = stage.run(stage.part("claude", """
         start("mcp-server-fake")
         here()
         rest()
-    """)
-    agent = stage.run(agent)
+    """))
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])

@@ -1,0 +1,181 @@
+"""Less usual means of the processes of a situation: descriptors on their way, sockets of all kinds, tracers."""
+import array
+import ctypes
+import mmap
+import os
+import select
+import socket
+import struct
+import threading
+import time
+
+from part import ALIAS, DIR, TIMEOUT, tell
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+CLONE_FILES = 0x400
+PTRACE_SEIZE = 0x4206
+PIDFD_GETFD = 438
+IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER = 425, 426, 427
+OP_WRITE, FIXED_FILE, GETEVENTS = 23, 1, 1
+
+
+def checked(result, what):
+    """A system call's result, as an exception if it failed."""
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+# ---- descriptors on their way --------------------------------------------------------------------------------
+
+
+def send_fds(sock, *fds):
+    """Put descriptors into a unix socket."""
+    sock.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+
+
+def receive_fds(sock, count):
+    """Take descriptors out of a unix socket."""
+    fds = array.array("i")
+    for level, kind, content in sock.recvmsg(1, socket.CMSG_LEN(count * 4))[1]:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(content)
+    return list(fds)
+
+
+def in_own_table(act, *closed):
+    """Run `act` in a thread with a descriptor table of its own, and close these descriptors in everybody else's."""
+    ready = threading.Event()
+
+    def thread():
+        checked(libc.unshare(CLONE_FILES), "unshare")
+        ready.set()
+        act()
+
+    threading.Thread(target=thread, daemon=True).start()
+    ready.wait()
+    for fd in closed:
+        os.close(fd)
+
+
+def steal_fd(pid, fd):
+    """A duplicate of another process's descriptor."""
+    pidfd = os.pidfd_open(pid)
+    return checked(libc.syscall(PIDFD_GETFD, pidfd, fd, 0), "pidfd_getfd")
+
+
+class Ring:
+    """An io_uring that holds one registered file: the descriptor itself is closed."""
+
+    def __init__(self, fd):
+        parameters = (ctypes.c_uint32 * 30)()
+        self.ring = checked(libc.syscall(IO_URING_SETUP, 4, parameters), "io_uring_setup")
+        p = list(parameters)
+        # struct io_uring_params: sq_off begins at word 10, cq_off at word 20.
+        self.tail, self.mask, self.array = p[11], p[12], p[16]
+        self.sq = mmap.mmap(self.ring, self.array + 4 * p[0], offset=0)
+        self.sqes = mmap.mmap(self.ring, 64 * p[0], offset=0x10000000)
+        checked(libc.syscall(IO_URING_REGISTER, self.ring, 2, (ctypes.c_int32 * 1)(fd), 1), "io_uring_register")
+        os.close(fd)
+
+    def write(self, data):
+        """Write through the registered file."""
+        buffer = ctypes.create_string_buffer(data, len(data))
+        tail, = struct.unpack_from("I", self.sq, self.tail)
+        slot = tail & struct.unpack_from("I", self.sq, self.mask)[0]
+        entry = struct.pack("BBHiQQIIQ", OP_WRITE, FIXED_FILE, 0, 0, 2**64 - 1, ctypes.addressof(buffer), len(data), 0, 0)
+        self.sqes[slot * 64:slot * 64 + 64] = entry.ljust(64, b"\0")
+        struct.pack_into("I", self.sq, self.array + 4 * slot, slot)
+        struct.pack_into("I", self.sq, self.tail, tail + 1)
+        checked(libc.syscall(IO_URING_ENTER, self.ring, 1, 1, GETEVENTS, None, 0), "io_uring_enter")
+
+
+def trace(tid):
+    """Attach to a thread as a debugger does, without stopping it."""
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    checked(libc.ptrace(PTRACE_SEIZE, tid, None, None), "ptrace")
+
+
+# ---- sockets -------------------------------------------------------------------------------------------------
+
+FAMILIES = {"tcp": socket.AF_INET, "tcp6": socket.AF_INET6, "udp": socket.AF_INET}
+
+
+def listen(kind, name=None):
+    """A socket that takes calls, of the kind `tcp`, `tcp6`, `udp`, `unix`, `abstract` or `datagram`; its address is told."""
+    name = name or ALIAS
+    sock = socket.socket(FAMILIES.get(kind, socket.AF_UNIX), socket.SOCK_DGRAM if kind in ("udp", "datagram") else socket.SOCK_STREAM)
+    if kind in FAMILIES:
+        sock.bind(("::1" if kind == "tcp6" else "127.0.0.1", 0))
+        address = str(sock.getsockname()[1])
+    else:
+        address = ("@" if kind == "abstract" else "") + f"{DIR}/{name}.s"
+        sock.bind(address.replace("@", "\0"))
+        if kind != "abstract":
+            os.chmod(address, 0o777)
+    if sock.type == socket.SOCK_STREAM:
+        sock.listen(32)
+    tell(f"go/{name}.{kind}", address)
+    return sock
+
+
+def answer_calls(sock, closes="client", once=False):
+    """Answer whoever calls, for ever; who closes first (`client`, `server`) keeps TIME_WAIT. `once`: the listener is closed after
+    the first call, which goes on."""
+    if sock.type == socket.SOCK_DGRAM:
+        while True:
+            _, sender = sock.recvfrom(100)
+            sock.sendto(b"pong", sender)
+
+    def attend(call):
+        with call:
+            while call.recv(100):
+                call.sendall(b"pong")
+                if closes == "server":
+                    return
+
+    while True:
+        call = sock.accept()[0]
+        threading.Thread(target=attend, args=[call], daemon=True).start()
+        if once:
+            sock.close()
+            return
+
+
+def in_background(act, *args, **keywords):
+    """Do it in a thread of this process."""
+    threading.Thread(target=act, args=args, kwargs=keywords, daemon=True).start()
+
+
+def dial(kind, name):
+    """A connection to who listens under this name."""
+    while not os.path.exists(f"{DIR}/go/{name}.{kind}"):
+        time.sleep(0.02)
+    with open(f"{DIR}/go/{name}.{kind}") as f:
+        address = f.read()
+    sock = socket.socket(FAMILIES.get(kind, socket.AF_UNIX), socket.SOCK_DGRAM if kind in ("udp", "datagram") else socket.SOCK_STREAM)
+    sock.settimeout(TIMEOUT)
+    if kind == "datagram":
+        sock.bind(f"{DIR}/{ALIAS}.{os.getpid()}.s")
+    if kind in FAMILIES:
+        sock.connect(("::1" if kind == "tcp6" else "127.0.0.1", int(address)))
+    else:
+        sock.connect(address.replace("@", "\0"))
+    return sock
+
+
+def ask_over(sock):
+    """One request on a connection."""
+    sock.sendall(b"ping")
+    if sock.recv(100) != b"pong":
+        raise EOFError("hung up")
+
+
+def call(kind, name, closes="client"):
+    """A short connection: one request, then it is closed."""
+    with dial(kind, name) as sock:
+        ask_over(sock)
+        if closes == "server":
+            select.select([sock], [], [], TIMEOUT)
+

@@ -1,0 +1,26 @@
+#!/usr/bin/python3 -B
+"""A server with a megabyte of environment, in which nothing opts out; its agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "identity/opted_out_far_behind"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        filling = {f"FILLING_{n:02}": "x" * 100000 for n in range(10)}
+        start("mcp-server-fake", env={**os.environ, **filling})
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

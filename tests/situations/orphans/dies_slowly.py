@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""An agent with much memory is killed, and holds its files while it dies."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        ballast = bytearray(400 << 20)
+        for page in range(0, len(ballast), 4096):
+            ballast[page] = 1
+        start("mcp-server-fake")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

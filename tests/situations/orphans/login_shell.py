@@ -1,0 +1,26 @@
+#!/usr/bin/python3 -B
+"""The agent started its server through `bash -c 'cd .. && server; ..'`; it is killed, shell and server stay."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "shell_jobs/pipeline"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        start("/bin/bash", "-c", f"cd / && {BIN}/mcp-server-fake; exit $?")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    server = stage.who("mcp-server-fake")
+    return stage.truth(orphans=[situation.Process(server.parent()), server])
+
+
+situation.main()

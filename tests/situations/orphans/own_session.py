@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""The Python SDK starts servers in sessions of their own; the agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "let_go/web_server"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    host = stage.run(stage.part("hermes", """
+        start("mcp-server-fake", start_new_session=True)
+        here()
+        rest()
+    """))
+    stage.who("hermes")
+    host.kill()
+    server = stage.who("mcp-server-fake")
+    assert server.session() == server.pid
+    return stage.truth(orphans=[server])
+
+
+situation.main()

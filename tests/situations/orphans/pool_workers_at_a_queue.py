@@ -1,0 +1,29 @@
+#!/usr/bin/python3 -B
+"""An unknown Python host is killed; its forked workers wait for ever at a queue that nobody fills any more."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "copies/workers_with_servers_unknown_host"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    host = stage.run(stage.part("chat_host.py", """
+        server = start("mcp-server-fake", wire="socket")
+        queue, tasks = os.pipe()
+        for n in range(2):
+            copy(lambda: os.read(queue, 1), alias=f"worker{n}")
+        here()
+        rest()
+    """))
+    stage.who("chat_host.py")
+    workers = [stage.who(f"worker{n}") for n in range(2)]
+    host.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)
+
+
+situation.main()

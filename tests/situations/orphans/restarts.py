@@ -1,0 +1,29 @@
+#!/usr/bin/python3 -B
+"""A gateway was restarted three times and left two servers each time; the fourth works with its own."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "mixed"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    path = stage.part("claude", """
+        servers = [start("mcp-server-fake", "--as", f"{ALIAS}.{n}") for n in range(2)]
+        use(ALIAS, lambda: [server.ask() for server in servers])
+    """)
+    runs = []
+    for n in range(4):
+        runs.append(stage.run(path, "--as", f"run{n}"))
+        stage.beats(f"run{n}", 1)
+        if n < 3:
+            runs[n].kill()
+            os.remove(f"{stage.dir}/beats/run{n}")
+    servers = [stage.who(f"run{n}.{m}") for n in range(4) for m in range(2)]
+    return stage.truth(orphans=servers[:6], in_use=[runs[3], *servers[6:]])
+
+
+situation.main()

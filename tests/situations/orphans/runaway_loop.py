@@ -1,0 +1,24 @@
+#!/usr/bin/python3 -B
+"""The agent is killed; its server runs in a loop and eats processor time."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "spin")
+    agent = stage.run(stage.part("codex", """
+        start("mcp-server-fake")
+        here()
+        rest()
+    """))
+    stage.who("codex")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

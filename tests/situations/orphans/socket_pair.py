@@ -1,0 +1,25 @@
+#!/usr/bin/python3 -B
+"""The same on a socket pair, as node's SDK and Claude Code make them."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "handed_on/successor_socket"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-fake", wire="socket")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

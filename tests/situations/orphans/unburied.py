@@ -1,0 +1,31 @@
+#!/usr/bin/python3 -B
+"""The killed agent stays a zombie, because the program above it never waits."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+
+
+import signal
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    stage.part("claude", """
+        start("mcp-server-fake")
+        here()
+        rest()
+    """)
+    stage.run(stage.part("supervisor.py", """
+        start("claude", wire=None)
+        rest()
+    """))
+    agent = stage.who("claude")
+    agent.kill(signal.SIGKILL)
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

@@ -1,0 +1,41 @@
+//! `judgement [FILTER] [--judge COMMAND]`: plays the situations and prints the table; a whole one is written to docs/judgement.md.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::Result;
+use clap::Parser;
+use tests::judgement;
+
+#[derive(Parser)]
+#[command(about = "Plays every situation and says how it was judged")]
+struct Args {
+    /// Only situations whose name (group/name) contains this.
+    filter: Option<String>,
+    /// Another judge: a command that prints the numbers of the processes it would end, one a line.
+    #[arg(long, value_name = "COMMAND")]
+    judge: Option<String>,
+}
+
+fn main() -> ExitCode {
+    match judge(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("judgement: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn judge(args: &Args) -> Result<()> {
+    let scripts = judgement::scripts(args.filter.as_deref())?;
+    let lines = judgement::run(&scripts, args.judge.as_deref())?;
+    for line in &lines {
+        println!("{line}");
+    }
+    println!("\n{}", judgement::Summary::of(&lines));
+    if args.filter.is_none() && args.judge.is_none() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/judgement.md");
+        judgement::write(&page, &lines)?;
+    }
+    judgement::all_right(&lines)
+}

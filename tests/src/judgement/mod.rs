@@ -1,0 +1,97 @@
+//! The judgement table: every situation there is (`situations/`), what is true in it, and what a judge makes of it.
+//!
+//! A situation is a script that builds itself from real processes, tells who of them is a true orphan and who is in use, and goes on using what
+//! is in use. The judge is the daemon, or any command that prints the numbers of those it would end. What happened is seen from outside, by
+//! whether the processes live; what the daemon said is only told.
+
+mod answer;
+mod line;
+mod page;
+mod play;
+mod said;
+mod script;
+mod stated;
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+
+pub use self::{
+    line::{Line, Summary},
+    page::page,
+    script::{Script, scripts},
+    stated::{Stated, Truth, When},
+};
+use self::{play::Play, said::Said};
+use crate::{
+    daemon::Launch,
+    scene::{Scene, scene},
+};
+
+/// The daemon's grace.
+const GRACE: &str = "2s";
+
+/// How long what is in use must have stood after it was built: the grace, the term timeout, and time to spare.
+const STANDS: Duration = Duration::from_secs(8);
+
+/// How long a true orphan may take to be ended.
+const ENDS: Duration = Duration::from_secs(25);
+
+/// Plays all `scripts` and judges them: by the daemon, or by what `judge`, a command for the shell, prints.
+pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
+    ensure!(!scripts.is_empty(), "there is no such situation");
+    let mut lines = Vec::new();
+    scene(|s| {
+        lines = match judge {
+            None => by_the_daemon(s, scripts)?,
+            Some(command) => by_command(s, scripts, command)?,
+        };
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
+    let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
+    let daemon = s.daemon_with(&Launch { grace: GRACE, ..Launch::default() })?;
+    let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;
+    let mut plays: Vec<Play> = before.into_iter().chain(watched).collect();
+    play::settle(&plays, STANDS, ENDS);
+    // What was suspect until now has been judged after this.
+    s.barrier(&daemon)?;
+    let events = daemon.events();
+    let said: Vec<Said> = plays.iter().map(|play| Said::about(&play.cast, &events)).collect();
+    let fates = plays.iter().map(Play::look).collect::<Vec<_>>();
+    let uses = play::close(&mut plays)?;
+    let all = plays.iter().zip(said).zip(fates).zip(uses);
+    Ok(all
+        .map(|(((play, said), fates), use_went_on)| Line::new(&play.stated, &fates, use_went_on, said))
+        .collect())
+}
+
+fn by_command(s: &Scene, scripts: &[Script], command: &str) -> Result<Vec<Line>> {
+    let mut plays = play::build(s, scripts, |_| true)?;
+    play::settle(&plays, STANDS, Duration::ZERO);
+    let answer = answer::ask(command)?;
+    let fates = plays.iter().map(|play| answer::fates(&play.cast, &answer)).collect::<Vec<_>>();
+    play::close(&mut plays)?;
+    Ok(plays
+        .iter()
+        .zip(fates)
+        .map(|(play, fates)| Line::new(&play.stated, &fates, None, Said::default()))
+        .collect())
+}
+
+/// Fails unless all lines are right; says which are not.
+pub fn all_right(lines: &[Line]) -> Result<()> {
+    let wrong: Vec<&str> = lines.iter().filter(|line| !line.right).map(|line| line.name.as_str()).collect();
+    if !wrong.is_empty() {
+        bail!("judged wrongly: {}", wrong.join(", "));
+    }
+    Ok(())
+}
+
+/// Writes the page of the whole table.
+pub fn write(path: &Path, lines: &[Line]) -> Result<()> {
+    std::fs::write(path, page(lines)).with_context(|| format!("write {}", path.display()))
+}

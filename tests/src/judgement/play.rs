@@ -1,0 +1,183 @@
+//! Situations being played: built a few at a time, left to be judged, asked whether use went on, ended.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::{
+    line::Fates,
+    script::Script,
+    stated::{Cast, Stated},
+};
+use crate::{
+    fixtures::{CHROMIUM, Fixtures},
+    host::Identity,
+    scene::Scene,
+};
+
+/// How many are built at a time.
+const AT_A_TIME: usize = 6;
+
+/// How long one may take to be built, or to end: published software starts slowly on a machine under load.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A situation that has been built.
+#[derive(Debug)]
+pub struct Play {
+    /// What it states.
+    pub stated: Stated,
+    /// Who plays.
+    pub cast: Cast,
+    /// When it had been built.
+    built: Instant,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    log: PathBuf,
+}
+
+/// Builds those of `scripts` that `wanted` holds for.
+pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) -> Result<Vec<Play>> {
+    let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
+    let mut started = Vec::new();
+    let mut built = Vec::new();
+    // The oldest is waited for before one more is started: so there are never more than that in the making.
+    for script in scripts {
+        if started.len() == AT_A_TIME {
+            built.push(Starting::wait(started.remove(0))?);
+        }
+        started.push(Starting::new(s, script)?);
+    }
+    for one in started {
+        built.push(one.wait()?);
+    }
+    Ok(built)
+}
+
+/// A situation on its way.
+struct Starting(Play);
+
+impl Starting {
+    fn new(s: &Scene, script: &Script) -> Result<Self> {
+        let Script { path, stated } = script;
+        // Short, because sockets have to fit: their paths take 107 bytes.
+        let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
+        let log = folder.with_extension("log");
+        let mut command = s.command(&path.to_string_lossy())?;
+        command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
+        if !stated.needs.is_empty() {
+            fixtures(&mut command).with_context(|| format!("{} needs {:?}", stated.name, stated.needs))?;
+        }
+        let errors = fs::File::create(&log).with_context(|| format!("make {}", log.display()))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        let mut child = command.spawn().with_context(|| format!("start {}", stated.name))?;
+        let stdout = child.stdout.take().context("no stdout")?;
+        let (line, lines) = channel();
+        thread::spawn(move || {
+            for text in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if line.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        let (stated, cast, stdin) = (stated.clone(), Cast::default(), child.stdin.take());
+        Ok(Self(Play { stated, cast, built: Instant::now(), child, stdin, lines, log }))
+    }
+
+    fn wait(self) -> Result<Play> {
+        let mut play = self.0;
+        let line = play.line("be built")?;
+        play.cast = Cast::parse(&line).with_context(|| play.stated.name.clone())?;
+        play.built = Instant::now();
+        ensure!(play.cast.all().next().is_some(), "{} has no processes", play.stated.name);
+        Ok(play)
+    }
+}
+
+/// Where published software is.
+fn fixtures(command: &mut Command) -> Result<()> {
+    let fixtures = Fixtures::open()?;
+    command.env("ORPHAND_FIXTURES_CHROMIUM", CHROMIUM).envs(fixtures.uv_env());
+    command.env("ORPHAND_FIXTURES_NPM", &fixtures.npm);
+    command
+        .env("ORPHAND_FIXTURES_PYTHON1", &fixtures.python1)
+        .env("ORPHAND_FIXTURES_PYTHON2", &fixtures.python2);
+    Ok(())
+}
+
+/// Waits until all orphans have been ended, `ends` at most, and everything has stood for `stands`.
+pub fn settle(plays: &[Play], stands: Duration, ends: Duration) {
+    for play in plays {
+        let gone = || !play.cast.orphans.iter().any(|one| one.alive());
+        while !gone() && play.built.elapsed() < ends {
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    // Not a wait for something to happen, but the time in which a wrong signal would have come.
+    let newest = plays.iter().map(|play| play.built.elapsed()).min().unwrap_or(stands);
+    thread::sleep(stands.saturating_sub(newest));
+}
+
+/// Ends all, a few at a time; whether use went on, by their own words.
+pub fn close(plays: &mut [Play]) -> Result<Vec<Option<bool>>> {
+    let mut uses = Vec::new();
+    for some in plays.chunks_mut(AT_A_TIME) {
+        for play in some.iter_mut() {
+            let stdin = play.stdin.as_mut().context("closed twice")?;
+            // One that has ended says so below.
+            let _ = stdin.write_all(b"judge over\n");
+        }
+        for play in some {
+            uses.push(play.close()?);
+        }
+    }
+    Ok(uses)
+}
+
+impl Play {
+    /// What has become of those who play.
+    pub fn look(&self) -> Fates {
+        let gone = |all: &[Identity]| all.iter().filter(|one| !one.alive()).copied().collect::<Vec<_>>();
+        let fates = Fates {
+            cast: self.cast.clone(),
+            ended: gone(&self.cast.orphans),
+            harmed: gone(&self.cast.in_use),
+        };
+        for one in self.cast.orphans.iter().filter(|one| one.alive()) {
+            eprintln!("{}: left: {one} {:?}", self.stated.name, one.argv());
+        }
+        for one in &fates.harmed {
+            eprintln!("{}: ended although in use: {one}", self.stated.name);
+        }
+        fates
+    }
+
+    fn close(&mut self) -> Result<Option<bool>> {
+        let line = self.line("say whether use went on")?;
+        let told: Value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
+        self.stdin = None;
+        let status = self.child.wait().with_context(|| format!("wait for {}", self.stated.name))?;
+        ensure!(status.success(), "{} ended with {status}: {}", self.stated.name, self.errors());
+        Ok(told.get("use_went_on").and_then(Value::as_bool))
+    }
+
+    fn line(&mut self, what: &str) -> Result<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Ok(line),
+            Err(_) => bail!("{} did not {what}: {}", self.stated.name, self.errors()),
+        }
+    }
+
+    fn errors(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}

@@ -1,0 +1,128 @@
+//! What a situation states of itself, and who plays in it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::host::Identity;
+
+/// What is true of a situation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Truth {
+    /// What is left must be ended.
+    #[serde(rename = "orphan")]
+    Orphan,
+    /// Nothing may be ended.
+    #[serde(rename = "in use")]
+    InUse,
+    /// Both, side by side.
+    #[serde(rename = "mixed")]
+    Mixed,
+}
+
+impl Truth {
+    /// In the table.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Orphan => "orphan",
+            Self::InUse => "in use",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// When a situation is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// Under the daemon's eyes.
+    Watched,
+    /// Before the daemon starts.
+    Before,
+}
+
+/// What a script states with `--describe`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Stated {
+    /// `group/name`.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// What is true.
+    pub truth: Truth,
+    /// When it is built.
+    pub when: When,
+    /// The published software that it takes.
+    pub needs: Vec<String>,
+    /// The situation that differs from it in the cause only.
+    pub twin: Option<String>,
+}
+
+impl Stated {
+    /// The folder it is in.
+    pub fn group(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+}
+
+/// Who plays: the first line of a script that is played.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cast {
+    /// Who must be ended.
+    pub orphans: Vec<Identity>,
+    /// Who must live.
+    pub in_use: Vec<Identity>,
+    /// Who may do either.
+    pub may_end: Vec<Identity>,
+}
+
+impl Cast {
+    /// Reads it.
+    pub fn parse(line: &str) -> Result<Self> {
+        let told: BTreeMap<String, Value> =
+            serde_json::from_str(line).with_context(|| format!("not JSON: {line:?}"))?;
+        let list = |key: &str| {
+            let all =
+                told.get(key).and_then(Value::as_array).with_context(|| format!("no {key} in {line}"))?;
+            all.iter()
+                .map(|one| identity(one).with_context(|| format!("no process: {one}")))
+                .collect::<Result<Vec<_>>>()
+        };
+        Ok(Self { orphans: list("orphans")?, in_use: list("in_use")?, may_end: list("may_end")? })
+    }
+
+    /// Everybody.
+    pub fn all(&self) -> impl Iterator<Item = Identity> + '_ {
+        self.orphans.iter().chain(&self.in_use).chain(&self.may_end).copied()
+    }
+}
+
+fn identity(value: &Value) -> Option<Identity> {
+    let number = |key: &str| value.get(key).and_then(Value::as_u64);
+    Some(Identity { pid: number("pid")?.try_into().ok()?, start: number("start")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_is_read() {
+        let line = r#"{"name":"let_go/job","description":"d","truth":"in use","when":"before","needs":["npm"],"twin":null}"#;
+        let stated: Stated = serde_json::from_str(line).unwrap();
+        assert_eq!((stated.group(), stated.truth, stated.when), ("let_go", Truth::InUse, When::Before));
+        assert!(serde_json::from_str::<Stated>(&line.replace("in use", "unsure")).is_err());
+    }
+
+    #[test]
+    fn a_cast_is_read_whole_or_not_at_all() {
+        let line = r#"{"orphans":[{"pid":7,"start":9}],"in_use":[],"may_end":[],"note":"x"}"#;
+        let cast = Cast::parse(line).unwrap();
+        assert_eq!(cast.orphans, [Identity { pid: 7, start: 9 }]);
+        assert_eq!(cast.all().count(), 1);
+        assert!(Cast::parse(&line.replace("\"start\":9", "\"start\":null")).is_err());
+        assert!(Cast::parse(r#"{"orphans":[]}"#).is_err());
+    }
+}
