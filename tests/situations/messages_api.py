@@ -1,10 +1,12 @@
-"""A stand-in of the messages API on 127.0.0.1, in which the model's only idea is to have its Bash tool run one command line.
+"""A stand-in of the messages API on 127.0.0.1, in which the model's only idea is to call some tools, one after the other.
 
-The first request that offers a Bash tool is answered with a call of it, that with the tool's result with the word "done".
+A request that offers the next of the tools is answered with a call of it; when the last result is there the answer is "done".
 """
 import http.server
 import json
 import threading
+
+MOST = 100  # tool results, until the model gives up waiting for a tool
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -63,9 +65,9 @@ def stream(message, content, stop):
 class Model(http.server.ThreadingHTTPServer):
     """The stand-in, serving until the process ends. `url` is what ANTHROPIC_BASE_URL shall be."""
 
-    def __init__(self, command):
+    def __init__(self, calls):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.command = command
+        self.calls = calls
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -73,10 +75,16 @@ class Model(http.server.ThreadingHTTPServer):
         """A client that breaks a connection off is no news."""
 
     def reply(self, asked):
-        """(content, why it stops): the call of the tool, once."""
-        last = asked["messages"][-1]["content"]
-        answered = isinstance(last, list) and any(block.get("type") == "tool_result" for block in last)
-        if answered or "Bash" not in (tool.get("name") for tool in asked.get("tools", [])):
+        """(content, why it stops): the call of the tool whose turn it is. While an MCP server is still starting its tools are not
+        offered: a short command passes the time."""
+        blocks = [b for message in asked["messages"] if isinstance(message["content"], list) for b in message["content"]]
+        results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
+        done = sum(result.startswith("toolu_call") for result in results)
+        offered = {tool.get("name") for tool in asked.get("tools", [])}
+        if done == len(self.calls) or "Bash" not in offered or len(results) > MOST:
             return {"type": "text", "text": "done"}, "end_turn"
-        call = {"command": self.command, "description": "As asked"}
-        return {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": call}, "tool_use"
+        name, given = self.calls[done]
+        if name in offered:
+            return {"type": "tool_use", "id": f"toolu_call{done}", "name": name, "input": given}, "tool_use"
+        wait = {"command": "sleep 0.2", "description": "Wait"}
+        return {"type": "tool_use", "id": f"toolu_wait{len(results)}", "name": "Bash", "input": wait}, "tool_use"

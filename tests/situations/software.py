@@ -12,15 +12,22 @@ import subprocess
 import textwrap
 
 from messages_api import Model
-from situation import HERE, Broken, Process, within
+import situation
+from situation import HERE, Broken, Process
 
 NPX = ("npx", "-y")
 CHROMIUM = "/usr/bin/chromium"
+PATIENCE = 90.0  # seconds: some of it takes ten on a machine that is idle
 ACTORS = os.path.join(os.path.dirname(HERE), "actors")
 
 
+def within(what, look):
+    """As `situation.within`, with the patience that published software wants."""
+    return situation.within(what, look, PATIENCE)
+
+
 def fixture(kind):
-    """The folder of a fixture: NPM, PYTHON1, PYTHON2 or UV."""
+    """The folder of a fixture: NPM, PYTHON1 or PYTHON2."""
     variable = f"ORPHAND_FIXTURES_{kind}"
     path = os.environ.get(variable)
     if not path or not os.path.isdir(path):
@@ -47,7 +54,7 @@ def environment(stage, **more):
     """What published software finds: a home in the situation's folder, its programs first in PATH, no network."""
     home = f"{stage.dir}/home"
     os.makedirs(home, exist_ok=True)
-    mine = {k: v for k, v in os.environ.items() if k in ("LANG", "TZ") or k.startswith("ORPHAND_SITUATION")}
+    mine = {k: v for k, v in os.environ.items() if k in ("UV_CACHE_DIR", "UV_CONSTRAINT") or k.startswith("ORPHAND_SITUATION")}
     return {
         **mine,
         "PATH": f"{stage.dir}/bin:{os.environ['PATH']}",
@@ -56,8 +63,6 @@ def environment(stage, **more):
         "npm_config_cache": f"{home}/npm",
         "npm_config_offline": "true",
         "npm_config_update_notifier": "false",
-        "UV_CACHE_DIR": f"{fixture('UV')}/cache",
-        "UV_CONSTRAINT": f"{fixture('UV')}/requirements.txt",
         "UV_OFFLINE": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
@@ -126,6 +131,7 @@ class Host:
 
         self.told = within(f"the {sdk} host of {command} is ready", ready)[0]
         if use:
+            within(f"{name} is answered", lambda: os.path.exists(f"{stage.dir}/beats/{name}"))
             stage.beats(name)
         workers = self.told.get("workers", [])
         self.workers = [Process(pid) for pid in workers]
@@ -187,6 +193,15 @@ def answers(port, path="/"):
         line.close()
 
 
+def waits_in(process):
+    """The kernel's function that it sleeps in; empty when it does not sleep."""
+    try:
+        with open(f"/proc/{process.pid}/wchan") as f:
+            return f.read().replace("0", "")
+    except OSError:
+        return ""
+
+
 def listens(process):
     """Whether a TCP socket of this process listens."""
     listening = set()
@@ -227,24 +242,34 @@ def claude():
     return npm_bin("claude")
 
 
-def claude_runs(stage, command, *options):
-    """`claude -p`, below a stand-in of its API that has its Bash tool run `command`; gives the process."""
-    model = Model(command)
+def claude_runs(stage, *calls, options=(), cwd=None):
+    """`claude -p`, below a stand-in of its API that has it call these tools (name, input), one after the other; gives the process."""
+    model = Model(calls)
     env = environment(stage, ANTHROPIC_BASE_URL=model.url, ANTHROPIC_API_KEY="none", IS_SANDBOX="1")
-    argv = [claude(), "-p", "--dangerously-skip-permissions", *options, "run it"]
-    out = open(f"{stage.dir}/claude.out", "w")
-    return stage.run(*argv, env=env, stdout=out, cwd=f"{stage.dir}/home")
+    argv = [claude(), "-p", "--dangerously-skip-permissions", *options, "--", "run it"]
+    with open(f"{stage.dir}/claude.out", "w") as out:
+        return stage.run(*argv, env=env, stdout=out, cwd=cwd or f"{stage.dir}/home")
 
 
-def claude_ran(stage, command, *options):
-    """The same, until it has ended by itself."""
-    process = claude_runs(stage, command, *options)
-    within("claude ends by itself", lambda: not process.alive(), 60)
+def claude_ended(stage, process):
+    """Wait until it has ended by itself, with its work done."""
+    within("claude ends by itself", lambda: not process.alive())
+    process.bury()
     with open(f"{stage.dir}/claude.out") as f:
         said = f.read()
     if "done" not in said:
         raise Broken(f"claude says {said!r}")
-    process.bury()
+
+
+def bash(stage, command):
+    """Claude Code's Bash tool runs one command line, and claude ends."""
+    claude_ended(stage, claude_runs(stage, ("Bash", {"command": command})))
+
+
+def configure(stage, **servers):
+    """A file for --mcp-config; gives its path."""
+    stage.write("servers.json", json.dumps({"mcpServers": servers}))
+    return f"{stage.dir}/servers.json"
 
 
 # ---- git -----------------------------------------------------------------------------------------------------
@@ -342,8 +367,9 @@ def bridge(stage):
     return port, first
 
 
-def http_client(stage, port):
-    """A client that goes on using the MCP service on this port through one session; gives its process."""
+def http_client(stage, port, ticker=False):
+    """A client that goes on using the MCP service on this port through one session; gives its process. `ticker`: it turns the
+    server's ticker on, and rests."""
     client = stage.part("webclient", f"""
         import http.client
         line = http.client.HTTPConnection("127.0.0.1", {port}, timeout=TIMEOUT)
@@ -359,8 +385,15 @@ def http_client(stage, port):
         ask("initialize", protocolVersion="2025-06-18", capabilities={{}}, clientInfo={{"name": "webclient", "version": "1"}})
         line.request("POST", "/mcp", '{{"jsonrpc": "2.0", "method": "notifications/initialized"}}', headers)
         line.getresponse().read()
+        if {ticker}:
+            ask("tools/call", name="toggle-subscriber-updates", arguments={{}})
+            here()
+            rest()
         use("webclient", lambda: ask("tools/list"))
     """)
     client = stage.run(client)
-    stage.beats("webclient")
+    if ticker:
+        stage.who("webclient")
+    else:
+        stage.beats("webclient")
     return client

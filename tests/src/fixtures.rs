@@ -107,14 +107,16 @@ impl Fixtures {
         [("UV_CACHE_DIR", self.uv.join("cache")), ("UV_CONSTRAINT", self.uv.join("requirements.txt"))]
     }
 
-    /// Where a situation finds each of them.
-    pub fn environment(&self) -> [(&'static str, &Path); 4] {
-        [
-            ("ORPHAND_FIXTURES_NPM", &self.npm),
-            ("ORPHAND_FIXTURES_PYTHON1", &self.python1),
-            ("ORPHAND_FIXTURES_PYTHON2", &self.python2),
-            ("ORPHAND_FIXTURES_UV", &self.uv),
-        ]
+    /// Where a situation finds all of it: variables of its environment.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        let mut all = vec![
+            ("ORPHAND_FIXTURES_CHROMIUM", PathBuf::from(CHROMIUM)),
+            ("ORPHAND_FIXTURES_NPM", self.npm.clone()),
+            ("ORPHAND_FIXTURES_PYTHON1", self.python1.clone()),
+            ("ORPHAND_FIXTURES_PYTHON2", self.python2.clone()),
+        ];
+        all.extend(self.uv_env());
+        all
     }
 
     fn warm_uv(&self, at: &Path) -> Result<()> {

@@ -9,7 +9,7 @@ import software
 
 TRUTH = "in use"
 NEEDS = ["npm", "python2"]
-TWIN = "published/gateway_client"
+TWIN = "published/bridge_killed"
 
 
 def build(stage):

@@ -22,7 +22,7 @@ def build(stage):
     with open(f"{stage.dir}/job.pid") as f:
         job = situation.Process(f.read())
     server = host.close()
-    situation.within("the server ends with its session", lambda: not any(p.alive() for p in server))
+    software.within("the server ends with its session", lambda: not any(p.alive() for p in server))
     return stage.truth(in_use=[job])
 
 

@@ -10,7 +10,7 @@ import software
 
 TRUTH = "in use"
 NEEDS = ["npm", "claude"]
-TWIN = "published/job_killed_session"
+TWIN = "published/claude_ticker"
 
 
 def build(stage):
@@ -22,7 +22,7 @@ def build(stage):
             time.sleep(0.1)
     """)
     results = f"{stage.dir}/results"
-    software.claude_ran(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
+    software.bash(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
     server = stage.who("x")
     stage.grows("results")
     job = [p for p in stage.everyone() if p.session() == server.session()]

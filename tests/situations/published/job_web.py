@@ -10,7 +10,7 @@ import software
 
 TRUTH = "in use"
 NEEDS = ["npm", "claude"]
-TWIN = "published/job_killed_session"
+TWIN = "published/claude_ticker"
 
 
 def build(stage):
@@ -31,7 +31,7 @@ def build(stage):
 
         http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Page).serve_forever()
     """)
-    software.claude_ran(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
+    software.bash(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
     web = software.started_as(stage, "my-mcp-web", "--http", str(port))
     load = stage.part("load", f"""
         import http.client

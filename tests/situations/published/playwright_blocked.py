@@ -16,7 +16,7 @@ def build(stage):
     begun = f"{stage.dir}/go/begun.png"
     wait = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"
     host = software.driving(stage, code=f"async (page) => {{ await page.screenshot({{ path: '{begun}' }}); {wait}; }}")
-    situation.within("its code runs", lambda: os.path.exists(begun))
+    software.within("its code runs", lambda: os.path.exists(begun))
     tree = software.below(host.process)
     host.kill()
     return stage.truth(orphans=tree)

@@ -21,7 +21,7 @@ def build(stage):
     browser = software.chromium_of(stage)
     stage.named.update(browser)
     host.close()
-    situation.within("mcp-remote ends with its session", lambda: not host.server[0].alive())
+    software.within("mcp-remote ends with its session", lambda: not host.server[0].alive())
     stage.checks.append(lambda: any(p.alive() for p in browser if p not in software.steady(browser)))
     return stage.truth(in_use=software.steady(browser))
 

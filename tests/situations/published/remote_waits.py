@@ -17,7 +17,7 @@ def build(stage):
     remote = Remote(signs_in=False)
     how = {"env": software.no_browser(stage), "mute": True}
     host = software.Host(stage, "node", software.npm_bin("mcp-remote"), f"{remote.url}/mcp", **how)
-    situation.within("it waits for the sign-in", lambda: software.listens(host.server[-1]))
+    software.within("it waits for the sign-in", lambda: software.listens(host.server[-1]))
     host.kill()
     return stage.truth(orphans=host.server)
 

@@ -17,9 +17,9 @@ def build(stage):
     command = f"nohup python3 -m http.server {port} --bind 127.0.0.1 > {stage.dir}/web.log 2>&1 &"
     host = software.Host(stage, "python2", software.claude(), "mcp", "serve", call=["Bash", {"command": command}])
     web = software.started_as(stage, "http.server", str(port))
-    situation.within("the web server answers", lambda: software.answers(port))
+    software.within("the web server answers", lambda: software.answers(port))
     server = host.close()
-    situation.within("claude ends with its session", lambda: not any(p.alive() for p in server if p != web))
+    software.within("claude ends with its session", lambda: not any(p.alive() for p in server if p != web))
     stage.checks.append(lambda: software.answers(port))
     return stage.truth(in_use=[web])
 

@@ -16,7 +16,7 @@ def build(stage):
     command = f"touch {stage.dir}/go/begun; exec tail -f /dev/null"
     how = {"then": ["Bash", {"command": command, "timeout": 600000}]}
     host = software.Host(stage, "python2", software.claude(), "mcp", "serve", **how)
-    situation.within("the tool runs", lambda: os.path.exists(f"{stage.dir}/go/begun"))
+    software.within("the tool runs", lambda: os.path.exists(f"{stage.dir}/go/begun"))
     tail = software.started_as(stage, "tail", "-f", "null")
     stage.named.update(software.below(host.process))
     server = host.kill()

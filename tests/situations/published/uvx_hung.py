@@ -16,15 +16,17 @@ def build(stage):
     zones = f"{stage.dir}/zones"
     os.mkdir(zones)
     os.mkfifo(f"{zones}/Hung")
-    how = {"env": {"PYTHONTZPATH": zones}, "programs": 2, "mute": True}
+    how = {"env": {"PYTHONTZPATH": zones}, "mute": True}
     host = software.Host(stage, "python2", software.venv_bin("PYTHON2", "uvx"), "mcp-server-time", "--local-timezone", "UTC", **how)
 
     def blocked():
-        with open(f"/proc/{host.server[-1].pid}/wchan") as f:
-            return f.read() == "wait_for_partner"
+        tree = software.below(host.process)
+        return len(tree) == 2 and software.waits_in(tree[1]) == "wait_for_partner"
 
-    situation.within("it waits for a writer", blocked)
-    return stage.truth(orphans=host.kill())
+    software.within("the server waits for a writer", blocked)
+    tree = software.below(host.process)
+    host.kill()
+    return stage.truth(orphans=tree)
 
 
 situation.main()
