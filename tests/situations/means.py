@@ -17,7 +17,7 @@ CLONE_FILES = 0x400
 PTRACE_SEIZE = 0x4206
 PIDFD_GETFD = 438
 IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER = 425, 426, 427
-OP_WRITE, FIXED_FILE, GETEVENTS = 23, 1, 1
+OP_READ, OP_WRITE, FIXED_FILE, GETEVENTS = 22, 23, 1, 1
 
 
 def checked(result, what):
@@ -73,22 +73,33 @@ class Ring:
         self.ring = checked(libc.syscall(IO_URING_SETUP, 4, parameters), "io_uring_setup")
         p = list(parameters)
         # struct io_uring_params: sq_off begins at word 10, cq_off at word 20.
-        self.tail, self.mask, self.array = p[11], p[12], p[16]
+        self.tail, self.mask, self.array, self.done_head, self.done_tail = p[11], p[12], p[16], p[20], p[21]
         self.sq = mmap.mmap(self.ring, self.array + 4 * p[0], offset=0)
         self.sqes = mmap.mmap(self.ring, 64 * p[0], offset=0x10000000)
+        self.cq = mmap.mmap(self.ring, p[25] + 16 * p[1], offset=0x8000000)
         checked(libc.syscall(IO_URING_REGISTER, self.ring, 2, (ctypes.c_int32 * 1)(fd), 1), "io_uring_register")
         os.close(fd)
 
     def write(self, data):
         """Write through the registered file."""
-        buffer = ctypes.create_string_buffer(data, len(data))
+        self._do(OP_WRITE, ctypes.create_string_buffer(data, len(data)))
+
+    def read(self, most):
+        """Read through the registered file."""
+        buffer = ctypes.create_string_buffer(most)
+        self._do(OP_READ, buffer)
+        return buffer.raw
+
+    def _do(self, op, buffer):
         tail, = struct.unpack_from("I", self.sq, self.tail)
         slot = tail & struct.unpack_from("I", self.sq, self.mask)[0]
-        entry = struct.pack("BBHiQQIIQ", OP_WRITE, FIXED_FILE, 0, 0, 2**64 - 1, ctypes.addressof(buffer), len(data), 0, 0)
+        entry = struct.pack("BBHiQQI", op, FIXED_FILE, 0, 0, 2**64 - 1, ctypes.addressof(buffer), len(buffer))
         self.sqes[slot * 64:slot * 64 + 64] = entry.ljust(64, b"\0")
         struct.pack_into("I", self.sq, self.array + 4 * slot, slot)
         struct.pack_into("I", self.sq, self.tail, tail + 1)
         checked(libc.syscall(IO_URING_ENTER, self.ring, 1, 1, GETEVENTS, None, 0), "io_uring_enter")
+        # What is done is taken off the queue, else it would be full after a few.
+        self.cq[self.done_head:self.done_head + 4] = self.cq[self.done_tail:self.done_tail + 4]
 
 
 def trace(tid):
@@ -146,6 +157,11 @@ def answer_calls(sock, closes="client", once=False):
 def in_background(act, *args, **keywords):
     """Do it in a thread of this process."""
     threading.Thread(target=act, args=args, kwargs=keywords, daemon=True).start()
+
+
+def rest_in_a_thread():
+    """Do nothing for ever; signals are the leader's."""
+    threading.Event().wait()
 
 
 def dial(kind, name):

@@ -117,6 +117,29 @@ def start(program, *args, wire="pipe", stdin=None, stdout=None, **popen):
     return server
 
 
+def words(server):
+    """The arguments by which `handed` finds this server's wires."""
+    return ["--wires", f"{server.w},{server.r}"]
+
+
+def hand_on(server, program, *args, wait=False, alias=None, **popen):
+    """Start a program of the situation that inherits our ends of a server's wires, and wait until it is there (or has ended)."""
+    child = start(program, *args, *words(server), wire=None, pass_fds={server.w, server.r}, **popen)
+    if wait:
+        if child.wait():
+            raise EOFError(f"{program} failed")
+    else:
+        present(alias or (args[args.index("--as") + 1] if "--as" in args else program))
+    return child
+
+
+def handed():
+    """The server whose wires we inherited; we are there from now on."""
+    w, r = map(int, argument("--wires").split(","))
+    here()
+    return Server(w, r)
+
+
 def shell(line, program="/bin/bash", wait=True, **popen):
     """A command line as an agent's Bash tool runs it: a session of its own, nothing on stdin, output into a file."""
     out = open(f"{DIR}/shell.log", "a")

@@ -7,6 +7,7 @@ situation's folder in the environment, or was named. Processes are ended by pidf
 
 By hand: `./orphans/busy_timer.py` shows the first line; Enter ends it. `--describe` prints what the script states.
 """
+import ast
 import json
 import os
 import shutil
@@ -133,6 +134,7 @@ class Stage:
         os.chmod(f"{self.dir}/log", 0o666)
         self.named = set()  # processes to end although they do not carry the folder in their environment
         self.checks = []  # further questions whether use goes on
+        self.over = set()  # uses that end with the cause
         self.called = {}  # who uses something only when called, by the name of the use
 
     # ---- putting things in place -----------------------------------------------------------------------------
@@ -223,12 +225,22 @@ class Stage:
         """Wait until `who` (`part.use`) has used something that often."""
         within(f"{count} uses by {who}", lambda: self._count(who) >= count)
 
+    def was_used(self, who, count=4):
+        """The same for a use that is about to end: whether it goes on is not asked."""
+        self.beats(who, count)
+        self.over.add(who)
+
     def _count(self, who):
         try:
             with open(f"{self.dir}/beats/{who}") as f:
                 return int(f.read() or 0)
         except FileNotFoundError:
             return -1
+
+    def when_called(self, who, process, number=signal.SIGUSR1):
+        """The use `who` rests until `process` (`part.on_call`) is sent this signal, which it is when the judgement is over."""
+        within(f"{who} can be called", lambda: self._count(who) >= 0)
+        self.called[who] = process, number
 
     def grows(self, path):
         """A check: the file of the situation goes on growing."""
@@ -243,7 +255,7 @@ class Stage:
 
     def use_went_on(self):
         """Whether all use went on until now: None if nothing was in use."""
-        users = os.listdir(f"{self.dir}/beats")
+        users = set(os.listdir(f"{self.dir}/beats")) - self.over
         if not users and not self.checks:
             return None
         try:
@@ -251,7 +263,8 @@ class Stage:
                 before = self._count(who)
                 broken = f"{self.dir}/broken/{who}"
                 if who in self.called:
-                    self.called[who].kill(signal.SIGUSR1, wait=False)
+                    process, number = self.called[who]
+                    process.kill(number, wait=False)
                 moved = lambda who=who, broken=broken: os.path.exists(broken) or self._count(who) > before
                 within(f"{who} goes on", moved, 12)
                 if os.path.exists(broken):
@@ -288,25 +301,29 @@ class Stage:
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def name():
-    """`group/name` of the running script."""
-    path = os.path.abspath(sys.argv[0])
+def name(path=None):
+    """`group/name` of a script, the running one if none is given."""
+    path = os.path.abspath(path or sys.argv[0])
     return f"{os.path.basename(os.path.dirname(path))}/{os.path.basename(path)[:-3]}"
 
 
-def describe(script):
-    """What a script states of itself."""
-    get = lambda key, default: getattr(script, key, default)
-    lines = (script.__doc__ or "").strip().splitlines()
-    return {"name": name(), "description": lines[0] if lines else "", "truth": script.TRUTH, "when": get("WHEN", "watched"),
-            "needs": get("NEEDS", []), "twin": get("TWIN", None)}
+def describe(path):
+    """What a script states of itself; it is read, not run."""
+    with open(path) as f:
+        script = ast.parse(f.read(), path)
+    stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None}
+    for line in script.body:
+        if isinstance(line, ast.Assign) and getattr(line.targets[0], "id", "") in ("TRUTH", *stated):
+            stated[line.targets[0].id] = ast.literal_eval(line.value)
+    lines = (ast.get_docstring(script) or "").splitlines()
+    return {"name": name(path), "description": lines[0] if lines else "", **{k.lower(): v for k, v in stated.items()}}
 
 
 def main():
     """Play the script that was run."""
     script = sys.modules["__main__"]
     if "--describe" in sys.argv:
-        print(json.dumps(describe(script)))
+        print(json.dumps(describe(sys.argv[0])))
         return
 
     def stop(*_):
@@ -324,3 +341,9 @@ def main():
             sys.exit(f"{name()}: {error!r}\n{f.read()}")
     finally:
         stage.end()
+
+
+if __name__ == "__main__":
+    # `situation.py --describe SCRIPT ..`: what each states, a line each.
+    for one in sys.argv[2:]:
+        print(json.dumps(describe(one)))

@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod command;
 mod dist;
+mod judgement;
 mod privilege;
 mod run;
 mod setup;

@@ -5,7 +5,8 @@
 //! cannot be run is a failure.
 //!
 //! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]); so is `cargo xtask test package`, on what
-//! is handed out ([`dist::test`]).
+//! is handed out ([`dist::test`]); `cargo xtask test judgement` prints the table of all situations ([`crate::judgement`]), which the whole
+//! test plays too.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -15,7 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{command, dist, privilege, setup, vm, workspace};
+use crate::{command, dist, judgement, privilege, setup, vm, workspace};
 
 /// The arguments of `test`.
 #[derive(clap::Args)]
@@ -37,6 +38,8 @@ enum On {
     Vm,
     /// The static binary and the packages that people get, in a system with next to nothing in it, and what lintian says.
     Package,
+    /// Every situation: what is true in it, how it is judged; writes docs/judgement.md. Another tool may judge, too.
+    Judgement(judgement::Args),
 }
 
 /// monitor-ebpf is not built for this machine, so it has no tests on it.
@@ -44,9 +47,10 @@ pub const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
 
 /// The verb.
 pub fn main(args: &Args) -> Result<()> {
-    match args.on {
+    match &args.on {
         Some(On::Vm) => return vm::main(),
         Some(On::Package) => return dist::test(),
+        Some(On::Judgement(args)) => return judgement::main(args),
         None => {}
     }
     setup::bpf()?;

@@ -24,8 +24,9 @@ def build(stage):
         rest()
     """))
     stage.who("claude")
+    stage.find("sleep", 14)
     agent.kill()
-    return stage.truth(orphans=stage.find("mcp-server-tiny", 14))
+    return stage.truth(orphans=stage.everyone())
 
 
 situation.main()

@@ -17,10 +17,9 @@ def build(stage):
         queue, tasks = os.pipe()
         for n in range(2):
             copy(lambda: os.read(queue, 1), alias=f"worker{n}")
-        here()
-        rest()
+        use("host", server.ask)
     """))
-    stage.who("chat_host.py")
+    stage.was_used("host")
     workers = [stage.who(f"worker{n}") for n in range(2)]
     host.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)

@@ -12,12 +12,8 @@ TWIN = "copies/workers_with_servers_unknown_host"
 
 def build(stage):
     stage.server("mcp-server-fake", "timer")
-    host = stage.run(stage.part("chat_host.py", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("chat_host.py")
+    host = stage.run(stage.part("chat_host.py", "use('host', start('mcp-server-fake').ask)\n"))
+    stage.was_used("host")
     host.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
 

@@ -23,9 +23,9 @@ def build(stage):
         rest()
     """))
     stage.who("claude")
-    git, sleep = stage.who("git"), stage.find("sleep")
+    stage.find("sleep")
     agent.kill()
-    return stage.truth(orphans=[stage.who("mcp-server-git"), git, *sleep])
+    return stage.truth(orphans=stage.everyone())
 
 
 situation.main()

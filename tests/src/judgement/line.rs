@@ -99,7 +99,7 @@ impl fmt::Display for Line {
         let Self { name, verdict, .. } = self;
         write!(
             f,
-            "{name:<38} {:<7} {verdict:<32} {reasons:<30} {guards:<18} {}",
+            "{name:<42} {:<7} {verdict:<32} {reasons:<30} {guards:<18} {}",
             self.truth.word(),
             self.mark()
         )

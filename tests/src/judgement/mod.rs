@@ -24,7 +24,7 @@ pub use self::{
 };
 use self::{play::Play, said::Said};
 use crate::{
-    daemon::Launch,
+    daemon::{Launch, orphand},
     scene::{Scene, scene},
 };
 
@@ -48,10 +48,13 @@ pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
         };
         Ok(())
     })?;
+    lines.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(lines)
 }
 
 fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
+    // Asked for first: nobody should wait for all to be built to learn that there is no judge.
+    orphand()?;
     let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
     let daemon = s.daemon_with(&Launch { grace: GRACE, ..Launch::default() })?;
     let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;

@@ -15,7 +15,7 @@ COMMAND prints the numbers of the processes that it would end, one a line.
 | column | meaning |
 |---|---|
 | truth | *orphan*: nobody can use it any more, it must be ended. *in use*: nothing of it may be ended. *mixed*: both side by side |
-| verdict | what became of the processes, seen from outside; in parentheses the daemon's last word: *orphan*, *unproven* (somebody may still use it: told, not ended), *spared* (a guard holds), *in use* (its owner was found alive), nothing (it never was a suspect) |
+| verdict | what became of the processes, seen from outside; in parentheses the daemon's last word: *orphan*, *unproven* (somebody may still use it: told, not ended), *spared* (a guard holds), *in use* (its owner was found alive), *suspect* (no verdict yet), nothing (it never was a suspect) |
 | evidence or doubts | of an orphan the evidence, of an unproven one the doubts |
 | guards | what forbids to end even a proven orphan |
 

@@ -44,6 +44,7 @@ pub struct Play {
 /// Builds those of `scripts` that `wanted` holds for.
 pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) -> Result<Vec<Play>> {
     let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
+    let began = Instant::now();
     let mut started = Vec::new();
     let mut built = Vec::new();
     // The oldest is waited for before one more is started: so there are never more than that in the making.
@@ -56,6 +57,7 @@ pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) ->
     for one in started {
         built.push(one.wait()?);
     }
+    eprintln!("judgement: {} situations built in {:.1?}", built.len(), began.elapsed());
     Ok(built)
 }
 

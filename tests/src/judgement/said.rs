@@ -23,14 +23,14 @@ impl Said {
     pub fn about(cast: &Cast, events: &[Event]) -> Self {
         let cast: Vec<_> = cast.all().collect();
         let ids: BTreeSet<&str> = events.iter().filter(|e| e.has_any(&cast)).map(Event::server).collect();
-        let mut last = BTreeMap::new();
+        let mut latest = BTreeMap::new();
         for event in events.iter().filter(|e| ids.contains(e.server())) {
             if let Some(word) = word(event) {
-                last.insert(event.server(), (word, event));
+                latest.insert(event.server(), (word, event));
             }
         }
         let mut said = Self::default();
-        for (word, event) in last.into_values() {
+        for (word, event) in latest.into_values() {
             said.words.insert(word.to_owned());
             let list = |key: &str| event.list(key).into_iter().map(str::to_owned).collect::<Vec<_>>();
             said.reasons.extend(list(if word == "unproven" { "doubts" } else { "evidence" }));
@@ -43,6 +43,7 @@ impl Said {
 /// The judgement that an event tells, if it tells one.
 fn word(event: &Event) -> Option<&'static str> {
     match event.kind() {
+        "orphan_suspected" => Some("suspect"),
         "orphan_detected" => Some("orphan"),
         "orphan_unproven" => Some("unproven"),
         "orphan_spared" => Some("spared"),
@@ -76,6 +77,7 @@ mod tests {
 
     #[test]
     fn the_last_word_counts() {
+        assert_eq!(Said::about(&cast(5), &events(&[SUSPECTED])).words, ["suspect".to_owned()].into());
         let said = Said::about(&cast(5), &events(&[SUSPECTED, UNPROVEN]));
         assert_eq!(
             (said.words, said.reasons),

@@ -1,0 +1,33 @@
+#!/usr/bin/python3 -B
+"""A client is connected over a unix socket in the abstract namespace; the agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/silent_listener"
+
+
+def build(stage):
+    stage.part("mcp-server-ipc", """
+        in_background(answer_calls, listen("abstract"))
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-ipc")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    stage.run(stage.part("person", """
+        connection = dial("abstract", "mcp-server-ipc")
+        use("person", lambda: ask_over(connection))
+    """))
+    stage.beats("person")
+    agent.kill()
+    return stage.truth(in_use=[stage.who("mcp-server-ipc")])
+
+
+situation.main()

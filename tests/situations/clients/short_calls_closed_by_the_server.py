@@ -1,0 +1,29 @@
+#!/usr/bin/python3 -B
+"""The same, and the server closes first (TIME_WAIT at the server)."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/silent_listener"
+
+
+def build(stage):
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, listen("tcp"), closes="server")
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-web", wire="socket")
+        here()
+    """))
+    stage.who("claude")
+    stage.run(stage.part("person", "use('person', lambda: call('tcp', 'mcp-server-web', 'server'))\n"))
+    stage.beats("person")
+    situation.within("the agent's end", lambda: not agent.alive())
+    return stage.truth(in_use=[stage.who("mcp-server-web")])
+
+
+situation.main()

@@ -1,0 +1,35 @@
+#!/usr/bin/python3 -B
+"""Two clients share a broker over its unix socket; the agent that started it is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/silent_listener"
+
+
+def build(stage):
+    stage.part("mcp-broker", """
+        in_background(answer_calls, listen("unix"))
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-broker", wire="socket")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    person = stage.part("person", """
+        connection = dial("unix", "mcp-broker")
+        use(ALIAS, lambda: ask_over(connection))
+    """)
+    for alias in ("one", "two"):
+        stage.run(person, "--as", alias)
+        stage.beats(alias)
+    agent.kill()
+    return stage.truth(in_use=[stage.who("mcp-broker")])
+
+
+situation.main()

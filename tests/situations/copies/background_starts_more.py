@@ -1,0 +1,35 @@
+#!/usr/bin/python3 -B
+"""The same; the copy starts one more server when the launcher is dead."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+
+
+import signal
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-fake", "--as", "first")
+        def go_on():
+            wait_for("launcher is dead")
+            more = start("mcp-server-fake", "--as", "second")
+            use("copy", lambda: (server.ask(), more.ask()))
+        copy(go_on, setsid=True, alias="copy")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    stage.who("copy")
+    agent.kill(signal.SIGKILL)
+    stage.go("launcher is dead")
+    stage.beats("copy")
+    return stage.truth(in_use=[stage.who("copy"), stage.who("first"), stage.who("second")])
+
+
+situation.main()

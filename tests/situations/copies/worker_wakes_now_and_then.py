@@ -1,0 +1,30 @@
+#!/usr/bin/python3 -B
+"""The host is killed; a forked worker sleeps, and talks through the shared wire every second and a half."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/pool_workers"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    host = stage.run(stage.part("claude", """
+        server = start("mcp-server-fake")
+        def now_and_then():
+            server.ask()
+            time.sleep(1.25)
+        copy(lambda: use("worker", now_and_then), alias="worker")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    stage.beats("worker", 1)
+    host.kill()
+    return stage.truth(in_use=[stage.who("worker"), stage.who("mcp-server-fake")])
+
+
+situation.main()

@@ -1,0 +1,34 @@
+#!/usr/bin/python3 -B
+"""The same with an agent that a rule knows for a pool, a younger user, and a clean end."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    pool = stage.run(stage.part("claude", """
+        server = start("mcp-server-fake", wire="socket")
+        here()
+        conn = listen("unix").accept()[0]
+        send_fds(conn, server.w)
+        conn.recv(1)
+    """))
+    stage.who("claude")
+    user = stage.run(stage.part("chat.py", """
+        conn = dial("unix", "claude")
+        wire, = receive_fds(conn, 1)
+        conn.sendall(b"x")
+        conn.close()
+        use("chat", Server(wire, wire).ask)
+    """))
+    stage.beats("chat")
+    situation.within("the pool's end", lambda: not pool.alive())
+    return stage.truth(in_use=[user, stage.who("mcp-server-fake")])
+
+
+situation.main()

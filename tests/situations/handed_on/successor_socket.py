@@ -1,0 +1,28 @@
+#!/usr/bin/python3 -B
+"""The same on a socket pair, and the first version is killed by SIGKILL."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/successor_died"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    first = stage.run(stage.part("claude", """
+        if ALIAS == "second":
+            use("second", handed().ask)
+        server = start("mcp-server-fake", wire="socket")
+        hand_on(server, "claude", "--as", "second")
+        here("first")
+        rest()
+    """))
+    stage.beats("second")
+    first.kill()
+    return stage.truth(in_use=[stage.who("second"), stage.who("mcp-server-fake")])
+
+
+situation.main()

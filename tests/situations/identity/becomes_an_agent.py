@@ -1,0 +1,34 @@
+#!/usr/bin/python3 -B
+"""A server execs in place into an agent, which works with a server of its own; the first agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/execs_in_place"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    stage.part("codex", """
+        here()
+        use("codex", start("mcp-server-fake").ask)
+    """)
+    stage.part("mcp-server-turncoat", """
+        answer(os.read(0, 65536))
+        become("codex")
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-turncoat")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    stage.beats("codex")
+    agent.kill()
+    return stage.truth(in_use=[stage.who("codex"), stage.who("mcp-server-fake")])
+
+
+situation.main()

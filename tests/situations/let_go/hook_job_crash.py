@@ -1,0 +1,34 @@
+#!/usr/bin/python3 -B
+"""The same, but the agent is killed, and its server ends a moment later by itself."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/waits_for_its_tool"
+
+
+def build(stage):
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("mcp-server-git", """
+        shell(f"setsid {BIN}/job < /dev/null > {DIR}/job.log 2>&1 &")
+        present("job")
+        here()
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-git", wire="socket")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    server = stage.who("mcp-server-git")
+    agent.kill()
+    stage.beats("job")
+    situation.within("the server's end", lambda: not server.alive())
+    return stage.truth(in_use=[stage.who("job")])
+
+
+situation.main()

@@ -1,0 +1,21 @@
+#!/usr/bin/python3 -B
+"""The same, and the host is killed before it is a moment old."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    stage.run(stage.part("chat_host.py", """
+        start("mcp-server-fake")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """))
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

@@ -1,0 +1,35 @@
+#!/usr/bin/python3 -B
+"""A bash script talks to a server through `coproc` in the background; the agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/login_shell"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    stage.put("talk.sh", """
+        #!/bin/bash
+        coproc SERVER { exec "$ORPHAND_SITUATION_DIR/bin/mcp-server-fake"; }
+        while echo '{"id":1}' >&"${SERVER[1]}" && read -r answer <&"${SERVER[0]}"; do
+            echo "$answer" >> results
+            sleep 0.25
+        done
+    """)
+    agent = stage.run(stage.part("claude", """
+        shell(f"nohup bash {BIN}/talk.sh > /dev/null 2>&1 &")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    server = stage.who("mcp-server-fake")
+    stage.grows("results")
+    agent.kill()
+    return stage.truth(in_use=[server, *stage.find("talk.sh")])
+
+
+situation.main()

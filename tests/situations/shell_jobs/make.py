@@ -1,0 +1,28 @@
+#!/usr/bin/python3 -B
+"""`make &` in the Bash tool; a recipe pipes requests through a server; the agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+
+
+def build(stage):
+    stage.part("mcp-server-batch", "work_off()\n")
+    stage.put("Makefile", "results:\n\techo {} | $(SERVER) | tee results > /dev/null; true\n", mode=0o644)
+    agent = stage.run(stage.part("claude", """
+        shell(f"nohup make -f {BIN}/Makefile SERVER={BIN}/mcp-server-batch > make.log 2>&1 &")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    server = stage.who("mcp-server-batch")
+    stage.grows("results")
+    agent.kill()
+    others = [p for name in ("make", "tee") for p in stage.find(name) if p.argv()[0] == name]
+    return stage.truth(in_use=[server, *others])
+
+
+situation.main()

@@ -1,0 +1,29 @@
+#!/usr/bin/python3 -B
+"""The same, and the shell that made the pipeline is killed too: the reader of the results is left."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/reader_gone"
+
+
+def build(stage):
+    stage.part("mcp-server-batch", "work_off()\n")
+    agent = stage.run(stage.part("claude", """
+        shell(f"nohup sh -c 'echo {{}} | {BIN}/mcp-server-batch | sed -u s/x/y/ > results; true' > /dev/null 2>&1 &")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    server = stage.who("mcp-server-batch")
+    stage.grows("results")
+    sed = [p for p in stage.find("sed") if p.argv()[0] == "sed"]
+    agent.kill()
+    situation.Process(server.parent()).kill()
+    return stage.truth(in_use=[server, *sed])
+
+
+situation.main()

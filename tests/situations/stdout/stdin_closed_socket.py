@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""The same on a socket pair whose writing side was shut down."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/reader_gone"
+
+
+def build(stage):
+    stage.part("mcp-server-batch", "work_off()\n")
+    stage.part("collector", "here()\nuse('collector', lambda: os.read(0, 1000) or 1 / 0)\n")
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-batch", wire="socket")
+        start("collector", wire=None, stdin=server.r)
+        present("collector")
+        socket.socket(fileno=server.w).shutdown(socket.SHUT_WR)
+    """))
+    stage.beats("collector")
+    situation.within("the agent's end", lambda: not agent.alive())
+    return stage.truth(in_use=[stage.who("collector"), stage.who("mcp-server-batch")])
+
+
+situation.main()
