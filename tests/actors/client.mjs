@@ -1,11 +1,11 @@
 // A home-made MCP host on the Node SDK: starts one server, plays a plan with it, waits to be killed.
 //
 //     node client.mjs SDK PLAN COMMAND..    SDK: folder of the package; PLAN: {"mute": true, "call": [TOOL, ARGS], "busy": true,
-//                                            "use": [FOLDER, NAME], "close": true}
+//                                            "use": [FOLDER, NAME], "close": FILE}
 //
 // Prints one JSON line when the plan is done. `mute` does not wait for the server's first answer, `busy` leaves the call pending; `use` asks the server by itself and counts the answers in
-// FOLDER/beats/NAME, a failure is told in FOLDER/broken/NAME; `close` ends the session properly before the line, and the host lives on.
-import { renameSync, writeFileSync } from "node:fs";
+// FOLDER/beats/NAME, a failure is told in FOLDER/broken/NAME; the session is ended properly as soon as the file `close` exists, and the host lives on.
+import { existsSync, renameSync, writeFileSync } from "node:fs";
 
 const [sdk, plan, command, ...args] = process.argv.slice(2);
 const { Client } = await import(`${sdk}/dist/esm/client/index.js`);
@@ -43,7 +43,11 @@ const ask = async (folder, name) => {
 };
 
 if (use) ask(...use);
-const server = transport.pid;
-if (close) await client.close();
-console.log(JSON.stringify({ ready: tools.map((t) => t.name), server }));
-setInterval(() => {}, 1 << 30);
+console.log(JSON.stringify({ ready: tools.map((t) => t.name), server: transport.pid }));
+const closing = setInterval(async () => {
+  if (close && existsSync(close)) {
+    clearInterval(closing);
+    setInterval(() => {}, 1 << 30);
+    await client.close();
+  }
+}, 50);

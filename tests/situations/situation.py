@@ -277,9 +277,10 @@ class Stage:
     # ---- the end ---------------------------------------------------------------------------------------------
 
     def truth(self, orphans=(), in_use=(), may_end=(), note=""):
-        """What is true when everything is in place."""
+        """What is true when everything is in place. Who is in use was alive when it was found; that it is gone meanwhile would be the
+        judge's doing."""
         for process in [*in_use, *orphans]:
-            if not process.alive():
+            if process.start is None or process in orphans and not process.alive():
                 raise Broken(f"{process} is not alive: nothing to be judged")
         lists = {"orphans": orphans, "in_use": in_use, "may_end": may_end}
         self.named.update(*lists.values())

@@ -253,6 +253,7 @@ def claude_runs(stage, *calls, options=(), cwd=None):
 
 def claude_ended(stage, process):
     """Wait until it has ended by itself, with its work done."""
+    stage.go("end")
     within("claude ends by itself", lambda: not process.alive())
     process.bury()
     with open(f"{stage.dir}/claude.out") as f:
@@ -262,8 +263,9 @@ def claude_ended(stage, process):
 
 
 def bash(stage, command):
-    """Claude Code's Bash tool runs one command line, and claude ends."""
-    claude_ended(stage, claude_runs(stage, ("Bash", {"command": command})))
+    """Claude Code has its Bash tool run one command line, and stays until `claude_ended` is told; gives its process."""
+    stay = f"while [ ! -e {stage.dir}/go/end ]; do sleep 0.1; done"
+    return claude_runs(stage, ("Bash", {"command": command}), ("Bash", {"command": stay}))
 
 
 def configure(stage, **servers):

@@ -2,7 +2,6 @@
 """Claude Code's Bash tool ran `nohup sh -c 'echo {} | mcp-server-x | sed .. > results' &`; claude ended, the job goes on"""
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
@@ -22,10 +21,11 @@ def build(stage):
             time.sleep(0.1)
     """)
     results = f"{stage.dir}/results"
-    software.bash(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
+    agent = software.bash(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
     server = stage.who("x")
     stage.grows("results")
     job = [p for p in stage.everyone() if p.session() == server.session()]
+    software.claude_ended(stage, agent)
     return stage.truth(in_use=job)
 
 

@@ -31,7 +31,7 @@ def build(stage):
 
         http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Page).serve_forever()
     """)
-    software.bash(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
+    agent = software.bash(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
     web = software.started_as(stage, "my-mcp-web", "--http", str(port))
     load = stage.part("load", f"""
         import http.client
@@ -44,6 +44,7 @@ def build(stage):
     """)
     load = stage.run(load)
     stage.beats("load")
+    software.claude_ended(stage, agent)
     return stage.truth(in_use=[web, load])
 
 

@@ -13,8 +13,11 @@ TWIN = "published/wrapper_killed"
 
 
 def build(stage):
-    host = software.ticking(stage, "node", *software.NPX, "@modelcontextprotocol/server-everything", cwd=software.fixture("NPM"), programs=0, close=True)
-    return stage.truth(orphans=stage.find("mcp-server-everything"), in_use=[host.process])
+    host = software.ticking(stage, "node", *software.NPX, "@modelcontextprotocol/server-everything", cwd=software.fixture("NPM"), programs=3, close=f"{stage.dir}/go/close")
+    *wrapper, server = host.server
+    stage.go("close")
+    software.within("the wrapper is gone", lambda: not any(p.alive() for p in wrapper))
+    return stage.truth(orphans=[server], in_use=[host.process])
 
 
 situation.main()
