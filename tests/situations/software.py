@@ -11,7 +11,6 @@ import socket
 import subprocess
 import textwrap
 
-from messages_api import Model
 import situation
 from situation import HERE, Broken, Process
 
@@ -170,7 +169,7 @@ def reading(stage, sdk, **how):
     return Host(stage, sdk, npm_bin("mcp-server-filesystem"), files, call=call, busy=True, **how)
 
 
-# ---- what was started with a server's help, and is somebody's all the same -------------------------------------
+# ---- looking ------------------------------------------------------------------------------------------------
 
 
 def free_port():
@@ -234,46 +233,6 @@ def like(said, argv):
     return any(tuple(words[i : i + len(argv)]) == argv for i in range(len(words)))
 
 
-# ---- Claude Code ---------------------------------------------------------------------------------------------
-
-
-def claude():
-    """Its program."""
-    return npm_bin("claude")
-
-
-def claude_runs(stage, *calls, options=(), cwd=None):
-    """`claude -p`, below a stand-in of its API that has it call these tools (name, input), one after the other; gives the process."""
-    model = Model(calls)
-    env = environment(stage, ANTHROPIC_BASE_URL=model.url, ANTHROPIC_API_KEY="none", IS_SANDBOX="1")
-    argv = [claude(), "-p", "--dangerously-skip-permissions", *options, "--", "run it"]
-    with open(f"{stage.dir}/claude.out", "w") as out:
-        return stage.run(*argv, env=env, stdout=out, cwd=cwd or f"{stage.dir}/home")
-
-
-def claude_ended(stage, process):
-    """Wait until it has ended by itself, with its work done."""
-    stage.go("end")
-    within("claude ends by itself", lambda: not process.alive())
-    process.bury()
-    with open(f"{stage.dir}/claude.out") as f:
-        said = f.read()
-    if "done" not in said:
-        raise Broken(f"claude says {said!r}")
-
-
-def bash(stage, command):
-    """Claude Code has its Bash tool run one command line, and stays until `claude_ended` is told; gives its process."""
-    stay = f"while [ ! -e {stage.dir}/go/end ]; do sleep 0.1; done"
-    return claude_runs(stage, ("Bash", {"command": command}), ("Bash", {"command": stay}))
-
-
-def configure(stage, **servers):
-    """A file for --mcp-config; gives its path."""
-    stage.write("servers.json", json.dumps({"mcpServers": servers}))
-    return f"{stage.dir}/servers.json"
-
-
 # ---- git -----------------------------------------------------------------------------------------------------
 
 
@@ -297,105 +256,3 @@ def repository(stage, hook, text):
         f.write("#!/bin/sh\n" + textwrap.dedent(text))
     os.chmod(path, 0o755)
     return files
-
-
-# ---- mcp-remote ----------------------------------------------------------------------------------------------
-
-
-def browser(stage):
-    """A person's browser, as `xdg-open` finds it: chromium with a profile of its own; gives the environment that leads there."""
-    profile = f"{stage.dir}/home/profile"
-    flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
-    text = f'#!/bin/sh\nexec {CHROMIUM} {flags} --user-data-dir={profile} "$1"\n'
-    stage.put("xdg-open", text)
-    return {"BROWSER": stage.put("browser", text)}
-
-
-def no_browser(stage):
-    """Nobody's browser: opening a page does nothing, successfully."""
-    stage.put("xdg-open", "#!/bin/sh\n")
-    return {"BROWSER": stage.put("browser", "#!/bin/sh\n")}
-
-
-def chromium_of(stage):
-    """All processes of the one chromium of this situation, the first one first."""
-
-    def main():
-        is_first = lambda argv: argv[:1] == ["/usr/lib/chromium/chromium"] and not any(w.startswith("--type=") for w in argv)
-        found = [p for p in stage.everyone() if is_first(p.argv())]
-        return found[0] if len(found) == 1 else None
-
-    first = within("a chromium", main)
-    all_of_it = lambda: [first, *below(first)]
-    within("a renderer of chromium", lambda: any("--type=renderer" in " ".join(p.argv()) for p in all_of_it()))
-    return all_of_it()
-
-
-# ---- playwright, supergateway --------------------------------------------------------------------------------
-
-
-def driving(stage, code=None, **how):
-    """A host whose playwright-mcp has opened a page in a chromium of its own, and is then asked to run `code`, if any."""
-    flags = ["--headless", "--isolated", "--no-sandbox", "--executable-path", CHROMIUM]
-    if code:
-        page = "data:text/html,<title>hi</title>"
-        how.update(call=["browser_navigate", {"url": page}], then=["browser_run_code_unsafe", {"code": code}])
-    else:
-        how.update(call=["browser_navigate", {"url": "data:text/html,hi"}])
-    host = Host(stage, "python2", npm_bin("playwright-mcp"), *flags, cwd=f"{stage.dir}/home", programs=4, **how)
-    stage.named.update(below(host.process))
-    return host
-
-
-def steady(processes):
-    """Those of a tree that stay while it lives: a chromium starts and ends renderers and helpers as it likes."""
-    kinds = lambda p: [w for word in p.argv() for w in word.split() if w.startswith("--type=")]
-    return [p for p in processes if set(kinds(p)) <= {"--type=zygote"}]
-
-
-def bridge(stage):
-    """supergateway as a service of its own, as an init script starts it: HTTP outside, a server-everything for each session inside.
-    Gives its port and its process."""
-    port = free_port()
-    argv = [npm_bin("supergateway"), "--stdio", f"node {everything()}", "--outputTransport", "streamableHttp", "--stateful"]
-    first = run(stage, *argv, "--port", str(port), start_new_session=True, cwd="/")
-
-    def listening():
-        if not first.alive():
-            raise Broken("the bridge ended")
-        return listens(first)
-
-    within("the bridge listens", listening)
-    return port, first
-
-
-def http_client(stage, port, ticker=False):
-    """A client that goes on using the MCP service on this port through one session; gives its process. `ticker`: it turns the
-    server's ticker on, and rests."""
-    client = stage.part("webclient", f"""
-        import http.client
-        line = http.client.HTTPConnection("127.0.0.1", {port}, timeout=TIMEOUT)
-        headers = {{"content-type": "application/json", "accept": "application/json, text/event-stream"}}
-
-        def ask(method, **params):
-            line.request("POST", "/mcp", json.dumps({{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}}), headers)
-            answer = line.getresponse()
-            body = answer.read()
-            assert b'"result"' in body, body
-            headers.update({{"mcp-session-id": answer.headers["mcp-session-id"]}} if answer.headers["mcp-session-id"] else {{}})
-
-        ask("initialize", protocolVersion="2025-06-18", capabilities={{}}, clientInfo={{"name": "webclient", "version": "1"}})
-        line.request("POST", "/mcp", '{{"jsonrpc": "2.0", "method": "notifications/initialized"}}', headers)
-        line.getresponse().read()
-        if {ticker}:
-            ask("tools/call", name="toggle-subscriber-updates", arguments={{}})
-            here()
-            rest()
-        use("webclient", lambda: ask("tools/list"))
-    """)
-    client = stage.run(client)
-    if ticker:
-        stage.who("webclient")
-    else:
-        stage.beats("webclient")
-    return client

@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
+import web
 
 TRUTH = "in use"
 NEEDS = ["npm", "python2"]
@@ -13,9 +14,10 @@ TWIN = "published/bridge_killed"
 
 
 def build(stage):
-    port, service = software.bridge(stage)
-    client = software.http_client(stage, port)
+    port, service = web.bridge(stage)
+    client = web.http_client(stage, port)
     return stage.truth(in_use=[service, *software.below(service), client])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

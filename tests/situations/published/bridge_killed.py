@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
+import web
 
 TRUTH = "orphan"
 NEEDS = ["npm"]
@@ -13,11 +14,12 @@ TWIN = "published/bridge"
 
 
 def build(stage):
-    port, service = software.bridge(stage)
-    software.http_client(stage, port, ticker=True)
+    port, service = web.bridge(stage)
+    web.http_client(stage, port, ticker=True)
     servers = software.below(service)
     service.kill()
     return stage.truth(orphans=servers)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -4,8 +4,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import claude_code
 import situation
 import software
+import web
 from remote_service import Remote
 
 TRUTH = "orphan"
@@ -15,10 +17,10 @@ TWIN = "published/remote_browser"
 
 def build(stage):
     remote = Remote(signs_in=False)
-    npx = {"command": "npx", "args": ["-y", "mcp-remote", f"{remote.url}/mcp"], "env": software.no_browser(stage)}
-    options = ["--mcp-config", software.configure(stage, remote=npx)]
+    npx = {"command": "npx", "args": ["-y", "mcp-remote", f"{remote.url}/mcp"], "env": web.no_browser(stage)}
+    options = ["--mcp-config", claude_code.configure(stage, remote=npx)]
     wait = f"touch {stage.dir}/go/begun; exec tail -f /dev/null"
-    agent = software.claude_runs(stage, ("Bash", {"command": wait, "timeout": 600000}), options=options, cwd=software.fixture("NPM"))
+    agent = claude_code.claude_runs(stage, ("Bash", {"command": wait, "timeout": 600000}), options=options, cwd=software.fixture("NPM"))
     software.within("its tool runs", lambda: os.path.exists(f"{stage.dir}/go/begun"))
     server = software.started_as(stage, "node", "mcp-remote")
     software.within("mcp-remote waits for the sign-in", lambda: software.listens(server))
@@ -29,4 +31,5 @@ def build(stage):
     return stage.truth(orphans=remote, may_end=[p for p in tree if p not in remote])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

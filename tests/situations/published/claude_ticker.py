@@ -4,6 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import claude_code
 import situation
 import software
 
@@ -13,10 +14,10 @@ TWIN = "published/job_web"
 
 
 def build(stage):
-    config = software.configure(stage, ticker={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]})
+    config = claude_code.configure(stage, ticker={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]})
     wait = f"touch {stage.dir}/go/begun; exec tail -f /dev/null"
     calls = [("mcp__ticker__toggle-subscriber-updates", {}), ("Bash", {"command": wait, "timeout": 600000})]
-    agent = software.claude_runs(stage, *calls, options=["--mcp-config", config], cwd=software.fixture("NPM"))
+    agent = claude_code.claude_runs(stage, *calls, options=["--mcp-config", config], cwd=software.fixture("NPM"))
     software.within("its tools run", lambda: os.path.exists(f"{stage.dir}/go/begun"))
     tree = software.below(agent)
     server = [p for p in tree if "server-everything" in " ".join(p.argv())]
@@ -25,4 +26,5 @@ def build(stage):
     return stage.truth(orphans=server, may_end=[p for p in tree if p not in server])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -16,4 +16,5 @@ def build(stage):
     return stage.truth(orphans=host.kill())
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

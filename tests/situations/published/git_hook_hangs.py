@@ -19,10 +19,11 @@ def build(stage):
     """)
     how = {"then": ["git_commit", {"repo_path": files, "message": "one"}]}
     host = software.Host(stage, "python2", software.venv_bin("PYTHON2", "mcp-server-git"), "--repository", files, **how)
-    hook = software.started_as(stage, "tail", "-f", "null")
+    software.started_as(stage, "tail", "-f", "null")
     tree = software.below(host.process)
     host.kill()
     return stage.truth(orphans=tree)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

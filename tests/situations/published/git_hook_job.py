@@ -26,4 +26,5 @@ def build(stage):
     return stage.truth(in_use=[job])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -18,4 +18,5 @@ def build(stage):
     return stage.truth(in_use=[one.process, *one.server, two.process, *two.server])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

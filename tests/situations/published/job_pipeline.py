@@ -4,8 +4,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import claude_code
 import situation
-import software
 
 TRUTH = "in use"
 NEEDS = ["npm", "claude"]
@@ -21,12 +21,13 @@ def build(stage):
             time.sleep(0.1)
     """)
     results = f"{stage.dir}/results"
-    agent = software.bash(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
+    agent = claude_code.bash(stage, f"nohup sh -c 'echo {{}} | mcp-server-x --as x | sed -u s/part/PART/ > {results}' > /dev/null 2>&1 &")
     server = stage.who("x")
     stage.grows("results")
     job = [p for p in stage.everyone() if p.session() == server.session()]
-    software.claude_ended(stage, agent)
+    claude_code.claude_ended(stage, agent)
     return stage.truth(in_use=job)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -5,6 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import claude_code
 import situation
 import software
 
@@ -31,7 +32,7 @@ def build(stage):
 
         http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Page).serve_forever()
     """)
-    agent = software.bash(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
+    agent = claude_code.bash(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
     web = software.started_as(stage, "my-mcp-web", "--http", str(port))
     load = stage.part("load", f"""
         import http.client
@@ -44,8 +45,9 @@ def build(stage):
     """)
     load = stage.run(load)
     stage.beats("load")
-    software.claude_ended(stage, agent)
+    claude_code.claude_ended(stage, agent)
     return stage.truth(in_use=[web, load])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
+import web
 
 TRUTH = "orphan"
 NEEDS = ["npm", "python2", "chromium"]
@@ -15,11 +16,12 @@ TWIN = "published/playwright_host"
 def build(stage):
     begun = f"{stage.dir}/go/begun.png"
     wait = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"
-    host = software.driving(stage, code=f"async (page) => {{ await page.screenshot({{ path: '{begun}' }}); {wait}; }}")
+    host = web.driving(stage, code=f"async (page) => {{ await page.screenshot({{ path: '{begun}' }}); {wait}; }}")
     software.within("its code runs", lambda: os.path.exists(begun))
     tree = software.below(host.process)
     host.kill()
     return stage.truth(orphans=tree)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

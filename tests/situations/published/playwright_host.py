@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
+import web
 
 TRUTH = "in use"
 NEEDS = ["npm", "python2", "chromium"]
@@ -13,8 +14,9 @@ TWIN = "published/playwright_blocked"
 
 
 def build(stage):
-    host = software.driving(stage, use=True)
-    return stage.truth(in_use=[host.process, *software.steady(software.below(host.process))])
+    host = web.driving(stage, use=True)
+    return stage.truth(in_use=[host.process, *web.steady(software.below(host.process))])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

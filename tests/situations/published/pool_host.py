@@ -17,4 +17,5 @@ def build(stage):
     return stage.truth(in_use=[host.process, *host.server, *host.workers])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -17,4 +17,5 @@ def build(stage):
     return stage.truth(orphans=host.kill(), may_end=host.workers)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
+import web
 from remote_service import Remote
 
 TRUTH = "in use"
@@ -17,13 +18,14 @@ def build(stage):
     remote = Remote(signs_in=True)
     # Without a page of its own mcp-remote's last page closes itself, and with it a browser that shows nothing else.
     command = [software.npm_bin("mcp-remote"), f"{remote.url}/mcp", "--auth-success-url", f"{remote.url}/welcome"]
-    host = software.Host(stage, "python2", *command, env=software.browser(stage))
-    browser = software.chromium_of(stage)
+    host = software.Host(stage, "python2", *command, env=web.browser(stage))
+    browser = web.chromium_of(stage)
     stage.named.update(browser)
     host.close()
     software.within("mcp-remote ends with its session", lambda: not host.server[0].alive())
-    stage.checks.append(lambda: any(p.alive() for p in browser if p not in software.steady(browser)))
-    return stage.truth(in_use=software.steady(browser))
+    stage.checks.append(lambda: any(p.alive() for p in browser if p not in web.steady(browser)))
+    return stage.truth(in_use=web.steady(browser))
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

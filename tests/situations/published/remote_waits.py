@@ -6,6 +6,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
+import web
 from remote_service import Remote
 
 TRUTH = "orphan"
@@ -15,11 +16,12 @@ TWIN = "published/remote_browser"
 
 def build(stage):
     remote = Remote(signs_in=False)
-    how = {"env": software.no_browser(stage), "mute": True}
+    how = {"env": web.no_browser(stage), "mute": True}
     host = software.Host(stage, "node", software.npm_bin("mcp-remote"), f"{remote.url}/mcp", **how)
     software.within("it waits for the sign-in", lambda: software.listens(host.server[-1]))
     host.kill()
     return stage.truth(orphans=host.server)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

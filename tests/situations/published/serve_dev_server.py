@@ -4,6 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import claude_code
 import situation
 import software
 
@@ -15,7 +16,7 @@ TWIN = "published/serve_killed_tool"
 def build(stage):
     port = software.free_port()
     command = f"nohup python3 -m http.server {port} --bind 127.0.0.1 > {stage.dir}/web.log 2>&1 &"
-    host = software.Host(stage, "python2", software.claude(), "mcp", "serve", call=["Bash", {"command": command}])
+    host = software.Host(stage, "python2", claude_code.claude(), "mcp", "serve", call=["Bash", {"command": command}])
     web = software.started_as(stage, "http.server", str(port))
     software.within("the web server answers", lambda: software.answers(port))
     server = host.close()
@@ -24,4 +25,5 @@ def build(stage):
     return stage.truth(in_use=[web])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

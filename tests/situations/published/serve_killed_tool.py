@@ -4,6 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import claude_code
 import situation
 import software
 
@@ -15,7 +16,7 @@ TWIN = "published/serve_dev_server"
 def build(stage):
     command = f"touch {stage.dir}/go/begun; exec tail -f /dev/null"
     how = {"then": ["Bash", {"command": command, "timeout": 600000}]}
-    host = software.Host(stage, "python2", software.claude(), "mcp", "serve", **how)
+    host = software.Host(stage, "python2", claude_code.claude(), "mcp", "serve", **how)
     software.within("the tool runs", lambda: os.path.exists(f"{stage.dir}/go/begun"))
     tail = software.started_as(stage, "tail", "-f", "null")
     stage.named.update(software.below(host.process))
@@ -23,4 +24,5 @@ def build(stage):
     return stage.truth(orphans=server, may_end=[tail])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -29,4 +29,5 @@ def build(stage):
     return stage.truth(orphans=tree)
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()

@@ -19,4 +19,5 @@ def build(stage):
     return stage.truth(in_use=[host.process, *rest])
 
 
-situation.main()
+if __name__ == "__main__":
+    situation.main()
