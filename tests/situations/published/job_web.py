@@ -1,6 +1,5 @@
 #!/usr/bin/python3 -B
 """Claude Code's Bash tool ran `echo y | nohup my-mcp-web --http PORT > log &`; claude ended, the service is under load"""
-import http.server
 import os
 import sys
 
