@@ -277,11 +277,11 @@ class Stage:
     # ---- the end ---------------------------------------------------------------------------------------------
 
     def truth(self, orphans=(), in_use=(), may_end=(), note=""):
-        """What is true when everything is in place. Who is in use was alive when it was found; that it is gone meanwhile would be the
-        judge's doing."""
+        """What is true when everything is in place."""
         for process in [*in_use, *orphans]:
-            if process.start is None or process in orphans and not process.alive():
-                raise Broken(f"{process} is not alive: nothing to be judged")
+            # A quick judge may have ended an orphan by now, but it must have been there.
+            if process.start is None:
+                raise Broken(f"{process} never was there: nothing to be judged")
         lists = {"orphans": orphans, "in_use": in_use, "may_end": may_end}
         self.named.update(*lists.values())
         return {**{k: [p.told() for p in v] for k, v in lists.items()}, "note": note}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same, and the server closes first (TIME_WAIT at the server)."""
+"""The server speaks HTTP too; its client uses short connections and the server closes first (TIME_WAIT there). The agent ends."""
 import os
 import sys
 

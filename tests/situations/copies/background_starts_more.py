@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same; the copy starts one more server when the launcher is dead."""
+"""An agent's copy in a session of its own, without exec, starts one more server when the launcher has been killed."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same with a home-made host that no rule knows."""
+"""A home-made host that no rule knows is killed; its forked workers live, each uses a server that it started itself."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same with an agent that a rule knows for a pool, a younger user, and a clean end."""
+"""A known agent hands the wire over by SCM_RIGHTS to a program younger than the server, and ends with success."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same on a socket pair, and the first version is killed by SIGKILL."""
+"""A host started its next version with the wire, a socket pair, and is killed."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same, but the agent is killed, and its server ends a moment later by itself."""
+"""A git server's hook started a background job in a session of its own; the agent is killed, the server ends a moment later by itself."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same below another agent, which lives and has nothing to do with that server."""
+"""An agent dies within a millisecond after its server's exec; the agent above it lives and has nothing to do with that server."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same on a socket pair, as node's SDK and Claude Code make them."""
+"""The agent is killed; an interval timer keeps its server alive, on a socket pair as node's SDK and Claude Code make them."""
 import os
 import sys
 

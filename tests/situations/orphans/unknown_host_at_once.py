@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same, and the host is killed before it is a moment old."""
+"""A home-made host that no rule knows is killed the moment its server runs."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same, and the shell that made the pipeline is killed too: the reader of the results is left."""
+"""A pipeline in the background, whose shell is killed with the agent: server and reader of the results are left."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The same on a socket pair whose writing side was shut down."""
+"""The agent asked for a long job over a socket pair, shut its writing side down, gave the reading to another and ended."""
 import os
 import sys
 

@@ -82,6 +82,12 @@ impl Line {
         }
     }
 
+    /// One that could not be built, or not ended as it should: nothing is known of it, which is not right.
+    pub fn broken(stated: &Stated) -> Self {
+        let line = Self::new(stated, &Fates::default(), None, Said::default());
+        Self { verdict: "BROKEN".to_owned(), right: false, ..line }
+    }
+
     /// `right` or `WRONG`.
     pub fn mark(&self) -> &'static str {
         if self.right { "right" } else { "WRONG" }
@@ -179,6 +185,12 @@ mod tests {
         assert!(!line(2, 0, 1, 0, None).right);
         assert!(!line(0, 2, 0, 1, None).right);
         assert!(!line(0, 2, 0, 0, Some(false)).right, "use broke though all live");
+    }
+
+    #[test]
+    fn what_could_not_be_built_is_not_right() {
+        let line = Line::broken(&stated(Truth::Orphan));
+        assert!(!line.right && line.cleaned.is_none() && line.verdict == "BROKEN");
     }
 
     #[test]

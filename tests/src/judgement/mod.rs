@@ -16,13 +16,13 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use self::{line::Fates, play::Play, said::Said};
 pub use self::{
     line::{Line, Summary},
     page::page,
     script::{Script, scripts},
     stated::{Stated, Truth, When},
 };
-use self::{play::Play, said::Said};
 use crate::{
     daemon::{Launch, orphand},
     scene::{Scene, scene},
@@ -62,14 +62,13 @@ fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     play::settle(&plays, STANDS, ENDS);
     // What was suspect until now has been judged after this.
     s.barrier(&daemon)?;
+    eprintln!("judgement: all have been judged");
     let events = daemon.events();
     let said: Vec<Said> = plays.iter().map(|play| Said::about(&play.cast, &events)).collect();
     let fates = plays.iter().map(Play::look).collect::<Vec<_>>();
-    let uses = play::close(&mut plays)?;
+    let uses = play::close(&mut plays);
     let all = plays.iter().zip(said).zip(fates).zip(uses);
-    Ok(all
-        .map(|(((play, said), fates), use_went_on)| Line::new(&play.stated, &fates, use_went_on, said))
-        .collect())
+    Ok(all.map(|(((play, said), fates), use_went_on)| line(play, &fates, use_went_on, said)).collect())
 }
 
 fn by_command(s: &Scene, scripts: &[Script], command: &str) -> Result<Vec<Line>> {
@@ -77,12 +76,16 @@ fn by_command(s: &Scene, scripts: &[Script], command: &str) -> Result<Vec<Line>>
     play::settle(&plays, STANDS, Duration::ZERO);
     let answer = answer::ask(command)?;
     let fates = plays.iter().map(|play| answer::fates(&play.cast, &answer)).collect::<Vec<_>>();
-    play::close(&mut plays)?;
-    Ok(plays
-        .iter()
-        .zip(fates)
-        .map(|(play, fates)| Line::new(&play.stated, &fates, None, Said::default()))
-        .collect())
+    play::close(&mut plays);
+    Ok(plays.iter().zip(fates).map(|(play, fates)| line(play, &fates, None, Said::default())).collect())
+}
+
+fn line(play: &Play, fates: &Fates, use_went_on: Option<bool>, said: Said) -> Line {
+    if play.broken.is_some() {
+        Line::broken(&play.stated)
+    } else {
+        Line::new(&play.stated, fates, use_went_on, said)
+    }
 }
 
 /// Fails unless all lines are right; says which are not.

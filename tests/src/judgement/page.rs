@@ -14,6 +14,7 @@ COMMAND prints the numbers of the processes that it would end, one a line.
 
 | column | meaning |
 |---|---|
+| situation | the name of its script, in `tests/situations/`, and what it plays |
 | truth | *orphan*: nobody can use it any more, it must be ended. *in use*: nothing of it may be ended. *mixed*: both side by side |
 | verdict | what became of the processes, seen from outside; in parentheses the daemon's last word: *orphan*, *unproven* (somebody may still use it: told, not ended), *spared* (a guard holds), *in use* (its owner was found alive), *suspect* (no verdict yet), nothing (it never was a suspect) |
 | evidence or doubts | of an orphan the evidence, of an unproven one the doubts |
@@ -62,8 +63,12 @@ fn section<'a>(page: &mut String, title: &str, lines: impl Iterator<Item = &'a L
         let [what, verdict, reasons, guards] =
             [&line.description, &line.verdict, &line.reasons, &line.guards].map(|text| cell(text));
         let mark = if line.right { "right" } else { "**WRONG**" };
-        let _ =
-            writeln!(page, "| {what} | {} | {verdict} | {reasons} | {guards} | {mark} |", line.truth.word());
+        let name = line.name.split('/').next_back().unwrap_or_default();
+        let _ = writeln!(
+            page,
+            "| `{name}`: {what} | {} | {verdict} | {reasons} | {guards} | {mark} |",
+            line.truth.word()
+        );
     }
 }
 
@@ -107,7 +112,10 @@ mod tests {
     #[test]
     fn a_row_says_all_and_stays_one_row() {
         let page = page(&[line("let_go/a", true), line("let_go/b", false)]);
-        assert!(page.contains("| a \\| b | in use | let live (unproven) | wire_held |  | right |"), "{page}");
+        assert!(
+            page.contains("| `a`: a \\| b | in use | let live (unproven) | wire_held |  | right |"),
+            "{page}"
+        );
         assert!(page.contains("| **WRONG** |") && page.contains("wrong signals: 1"), "{page}");
     }
 }

@@ -33,6 +33,8 @@ pub struct Play {
     pub stated: Stated,
     /// Who plays.
     pub cast: Cast,
+    /// Why it could not be built or closed, if so.
+    pub broken: Option<String>,
     /// When it had been built.
     built: Instant,
     child: Child,
@@ -50,12 +52,12 @@ pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) ->
     // The oldest is waited for before one more is started: so there are never more than that in the making.
     for script in scripts {
         if started.len() == AT_A_TIME {
-            built.push(Starting::wait(started.remove(0))?);
+            built.push(Starting::wait(started.remove(0)));
         }
         started.push(Starting::new(s, script)?);
     }
     for one in started {
-        built.push(one.wait()?);
+        built.push(one.wait());
     }
     eprintln!("judgement: {} situations built in {:.1?}", built.len(), began.elapsed());
     Ok(built)
@@ -90,16 +92,21 @@ impl Starting {
             }
         });
         let (stated, cast, stdin) = (stated.clone(), Cast::default(), child.stdin.take());
-        Ok(Self(Play { stated, cast, built: Instant::now(), child, stdin, lines, log }))
+        Ok(Self(Play { stated, cast, broken: None, built: Instant::now(), child, stdin, lines, log }))
     }
 
-    fn wait(self) -> Result<Play> {
+    /// One that cannot be built is a line of the table like any other: it may be the judge's doing.
+    fn wait(self) -> Play {
         let mut play = self.0;
-        let line = play.line("be built")?;
-        play.cast = Cast::parse(&line).with_context(|| play.stated.name.clone())?;
+        match play.line("be built").and_then(|line| Cast::parse(&line)) {
+            Ok(cast) => play.cast = cast,
+            Err(error) => play.broken = Some(format!("{error:#}")),
+        }
+        if play.broken.is_none() && play.cast.all().next().is_none() {
+            play.broken = Some("it has no processes".to_owned());
+        }
         play.built = Instant::now();
-        ensure!(play.cast.all().next().is_some(), "{} has no processes", play.stated.name);
-        Ok(play)
+        play
     }
 }
 
@@ -117,19 +124,25 @@ pub fn settle(plays: &[Play], stands: Duration, ends: Duration) {
 }
 
 /// Ends all, a few at a time; whether use went on, by their own words.
-pub fn close(plays: &mut [Play]) -> Result<Vec<Option<bool>>> {
+pub fn close(plays: &mut [Play]) -> Vec<Option<bool>> {
     let mut uses = Vec::new();
-    for some in plays.chunks_mut(AT_A_TIME) {
-        for play in some.iter_mut() {
-            let stdin = play.stdin.as_mut().context("closed twice")?;
+    for some in plays.chunks_mut(4 * AT_A_TIME) {
+        for stdin in some.iter_mut().filter_map(|play| play.stdin.as_mut()) {
             // One that has ended says so below.
             let _ = stdin.write_all(b"judge over\n");
         }
         for play in some {
-            uses.push(play.close()?);
+            let closed = if play.broken.is_some() { Ok(None) } else { play.close() };
+            uses.push(closed.unwrap_or_else(|error| {
+                play.broken = Some(format!("{error:#}"));
+                None
+            }));
+            if let Some(why) = &play.broken {
+                eprintln!("{}: broken: {why}", play.stated.name);
+            }
         }
     }
-    Ok(uses)
+    uses
 }
 
 impl Play {
@@ -154,15 +167,15 @@ impl Play {
         let line = self.line("say whether use went on")?;
         let told: Value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
         self.stdin = None;
-        let status = self.child.wait().with_context(|| format!("wait for {}", self.stated.name))?;
-        ensure!(status.success(), "{} ended with {status}: {}", self.stated.name, self.errors());
+        let status = self.child.wait().context("wait for it")?;
+        ensure!(status.success(), "it ended with {status}: {}", self.errors());
         Ok(told.get("use_went_on").and_then(Value::as_bool))
     }
 
     fn line(&mut self, what: &str) -> Result<String> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => Ok(line),
-            Err(_) => bail!("{} did not {what}: {}", self.stated.name, self.errors()),
+            Err(_) => bail!("it did not {what}: {}", self.errors()),
         }
     }
 
