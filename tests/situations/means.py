@@ -1,6 +1,7 @@
 """Less usual means of the processes of a situation: descriptors on their way, sockets of all kinds, tracers."""
 import array
 import ctypes
+import fcntl
 import mmap
 import os
 import select
@@ -13,7 +14,8 @@ from part import ALIAS, DIR, TIMEOUT, tell
 
 libc = ctypes.CDLL(None, use_errno=True)
 
-CLONE_FILES = 0x400
+CLONE_FILES, CLONE_NEWNET = 0x400, 0x40000000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 PTRACE_SEIZE = 0x4206
 PIDFD_GETFD = 438
 IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER = 425, 426, 427
@@ -195,3 +197,10 @@ def call(kind, name, closes="client"):
         if closes == "server":
             select.select([sock], [], [], TIMEOUT)
 
+
+
+def own_network():
+    """Move to a network namespace of our own, with a loopback interface that is up."""
+    checked(libc.unshare(CLONE_NEWNET), "unshare")
+    with socket.socket() as sock:
+        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))

@@ -20,7 +20,7 @@ def build(stage):
                 os.write(1, b"pong")
         copy(work, alias="worker")
         here()
-        rest()
+        use("host", server.ask)
     """)
     person = stage.run(stage.part("person", """
         (far_r, w), (r, far_w) = os.pipe(), os.pipe()
@@ -34,6 +34,7 @@ def build(stage):
         on_call("person", ask)
     """))
     host, worker = stage.who("chat_host.py"), stage.who("worker")
+    stage.was_used("host")
     stage.when_called("person", person)
     host.kill()
     return stage.truth(in_use=[worker, stage.who("mcp-server-fake")])

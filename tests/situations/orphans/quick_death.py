@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The agent dies within a millisecond after its server's exec."""
+"""Eight times: the agent dies within a millisecond after its server's exec."""
 import os
 import sys
 
@@ -11,13 +11,14 @@ TRUTH = "orphan"
 
 def build(stage):
     stage.server("mcp-server-fake", "timer")
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake", asked=False)
+    path = stage.part("claude", """
+        start("mcp-server-fake", "--as", f"server{argument('--number')}", asked=False)
         os.kill(os.getpid(), signal.SIGKILL)
-    """))
-    server = stage.who("mcp-server-fake")
-    situation.within("the agent's end", lambda: not agent.alive())
-    return stage.truth(orphans=[server])
+    """)
+    agents = [stage.run(path, "--number", n) for n in range(8)]
+    servers = [stage.who(f"server{n}") for n in range(8)]
+    situation.within("the agents' end", lambda: not any(agent.alive() for agent in agents))
+    return stage.truth(orphans=servers)
 
 
 situation.main()

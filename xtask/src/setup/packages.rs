@@ -25,8 +25,8 @@ struct Program {
 }
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
-/// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-const TESTS: [Program; 13] = [
+/// browser, tmux is a guard, make runs a job, and systemd is booted in namespaces whether the machine runs it or not.
+const TESTS: [Program; 14] = [
     Program {
         name: "Python with venv",
         proof: &["python3", "-c", "import ensurepip, venv"],
@@ -40,6 +40,7 @@ const TESTS: [Program; 13] = [
         proof: &["test", "-x", "/usr/bin/prometheus", "-a", "-x", "/usr/bin/promtool"],
         packages: &["prometheus"],
     },
+    Program { name: "make", proof: &["make", "--version"], packages: &["make"] },
     Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"] },
     Program { name: "systemd", proof: &["test", "-x", "/lib/systemd/systemd"], packages: &["systemd"] },
     Program {
