@@ -24,9 +24,9 @@ const STAMP: &str = ".complete";
 /// Where the published programs are.
 #[derive(Clone, Debug)]
 pub struct Fixtures {
-    /// The npm project: servers, the Node SDK, playwright's server, supergateway.
+    /// The npm project: servers, the Node SDK, playwright's server, supergateway, mcp-remote, Claude Code (241 MB of the 331 MB).
     pub npm: PathBuf,
-    /// A virtual environment with the Python SDK 2, mcp-server-time and uv.
+    /// A virtual environment with the Python SDK 2, mcp-server-time, mcp-server-git and uv.
     pub python2: PathBuf,
     /// A virtual environment with the Python SDK 1.
     pub python1: PathBuf,
@@ -57,7 +57,9 @@ impl Fixtures {
                     "--loglevel=error",
                 ]),
                 at,
-            )
+            )?;
+            // What its own installation script does: the native program takes the place of a stub, as a hard link.
+            run(Command::new("node").arg("node_modules/@anthropic-ai/claude-code/install.cjs"), at)
         })?;
         for (at, files) in [(&this.python2, &MCP2), (&this.python1, &MCP1)] {
             once(at, files, python)?;
@@ -103,6 +105,18 @@ impl Fixtures {
     /// What makes `uvx mcp-server-time` run without a registry.
     pub fn uv_env(&self) -> [(&'static str, PathBuf); 2] {
         [("UV_CACHE_DIR", self.uv.join("cache")), ("UV_CONSTRAINT", self.uv.join("requirements.txt"))]
+    }
+
+    /// Where a situation finds all of it: variables of its environment.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        let mut all = vec![
+            ("ORPHAND_FIXTURES_CHROMIUM", PathBuf::from(CHROMIUM)),
+            ("ORPHAND_FIXTURES_NPM", self.npm.clone()),
+            ("ORPHAND_FIXTURES_PYTHON1", self.python1.clone()),
+            ("ORPHAND_FIXTURES_PYTHON2", self.python2.clone()),
+        ];
+        all.extend(self.uv_env());
+        all
     }
 
     fn warm_uv(&self, at: &Path) -> Result<()> {

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Stdio},
     sync::mpsc::{Receiver, channel},
     thread,
     time::{Duration, Instant},
@@ -18,11 +18,7 @@ use super::{
     script::Script,
     stated::{Cast, Stated},
 };
-use crate::{
-    fixtures::{CHROMIUM, Fixtures},
-    host::Identity,
-    scene::Scene,
-};
+use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
 /// How many are built at a time.
 const AT_A_TIME: usize = 6;
@@ -79,7 +75,9 @@ impl Starting {
         let mut command = s.command(&path.to_string_lossy())?;
         command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
         if !stated.needs.is_empty() {
-            fixtures(&mut command).with_context(|| format!("{} needs {:?}", stated.name, stated.needs))?;
+            let fixtures =
+                Fixtures::open().with_context(|| format!("{} needs {:?}", stated.name, stated.needs))?;
+            command.envs(fixtures.environment());
         }
         let errors = fs::File::create(&log).with_context(|| format!("make {}", log.display()))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
@@ -110,17 +108,6 @@ impl Starting {
         play.built = Instant::now();
         play
     }
-}
-
-/// Where published software is.
-fn fixtures(command: &mut Command) -> Result<()> {
-    let fixtures = Fixtures::open()?;
-    command.env("ORPHAND_FIXTURES_CHROMIUM", CHROMIUM).envs(fixtures.uv_env());
-    command.env("ORPHAND_FIXTURES_NPM", &fixtures.npm);
-    command
-        .env("ORPHAND_FIXTURES_PYTHON1", &fixtures.python1)
-        .env("ORPHAND_FIXTURES_PYTHON2", &fixtures.python2);
-    Ok(())
 }
 
 /// Waits until all orphans have been ended, `ends` at most, and everything has stood for `stands`.

@@ -1,0 +1,25 @@
+#!/usr/bin/python3 -B
+"""the Node SDK closes the session of an npx chain: npm and sh die, the server, abandoned, does not; the host lives"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+import software
+
+TRUTH = "in use"
+NEEDS = ["npm"]
+TWIN = "published/npx_chain"
+
+
+def build(stage):
+    how = {"cwd": software.fixture("NPM"), "programs": 3, "close": f"{stage.dir}/go/close"}
+    host = software.ticking(stage, "node", *software.NPX, "@modelcontextprotocol/server-everything", **how)
+    *wrapper, server = host.server
+    stage.go("close")
+    software.within("the wrapper is gone", lambda: not any(p.alive() for p in wrapper))
+    return stage.truth(in_use=[host.process], may_end=[server], note="abandoned: its stdin is hung up, its stdout is still read")
+
+
+if __name__ == "__main__":
+    situation.main()
