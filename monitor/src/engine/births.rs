@@ -60,9 +60,7 @@ impl Engine {
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
             Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward => false,
-            Role::Launcher | Role::Shell | Role::Other { .. } => {
-                same_wires && rules.only_launches(before)
-            }
+            Role::Launcher | Role::Shell | Role::Other { .. } => same_wires && rules.only_launches(before),
         };
         if !goes_on {
             self.leave_server(at, id);

@@ -132,6 +132,26 @@ pub enum Stage {
     Failed,
 }
 
+impl Case {
+    /// Of a server whose owner is gone since then.
+    pub const fn since(since: BootTime) -> Self {
+        Self {
+            since,
+            evidence: Vec::new(),
+            doubts: Vec::new(),
+            guards: Vec::new(),
+            sessions: BTreeSet::new(),
+            stage: Stage::Spared,
+            looks: 0,
+            rss_bytes: 0,
+            pss_bytes: None,
+            first_signal: None,
+            signalled: BTreeMap::new(),
+            refused: BTreeSet::new(),
+        }
+    }
+}
+
 impl Server {
     /// Its case, if it is an orphan.
     pub fn case(&self) -> Option<&Case> {

@@ -133,3 +133,17 @@ fn the_wires_of_those_whose_owner_is_gone_are_asked_for_together() {
     story.end(20);
     assert_eq!(story.engine.judged_wires(), WIRE[..2]);
 }
+
+#[test]
+fn looks_that_fail_for_good_are_told_as_a_doubt() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.facts.blind = Some("no list of sockets".to_owned());
+    story.end(20);
+    story.told();
+    story.pass_secs(300);
+    assert_eq!(story.told(), ["orphan_unproven wire_unknown"]);
+    assert_eq!(story.sent(), []);
+    story.facts.blind = None;
+    story.pass_secs(600);
+    assert_eq!(story.told(), ["orphan_detected"]);
+}
