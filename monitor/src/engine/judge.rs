@@ -161,7 +161,12 @@ impl Engine {
 
     /// What a server whose proper ended by itself had only started is not part of it. Whether that was all that was left.
     fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
-        if self.servers.get(key).is_some_and(|server| server.proper_ended) {
+        // What seemed to be the server proper may have left its session unseen.
+        let ended = |server: &mut Server| {
+            server.proper_ended |= members.core.is_empty() && server.strongest_signal().is_none();
+            server.proper_ended
+        };
+        if self.servers.get_mut(key).is_some_and(ended) {
             self.release(key, &members.let_go);
             self.end_if_done(now, key);
         }

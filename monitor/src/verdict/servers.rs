@@ -26,6 +26,8 @@ pub struct Server {
     pub stdin: Stdio,
     /// Its standard output when it was born: the wire on which it answers.
     pub stdout: Stdio,
+    /// The session of the server proper: it may have been given one of its own before it was recognised.
+    pub session: u32,
     /// The process that made the first; absent where nobody witnessed it.
     pub maker: Option<ProcessId>,
     /// Whether another program made the second.

@@ -197,6 +197,28 @@ fn a_daemon_that_closed_its_streams_is_tied_no_longer() {
 }
 
 #[test]
+fn a_daemon_that_was_born_with_the_wire_is_no_server_proper() {
+    for (by_itself, told) in [(true, true), (true, false), (false, true), (false, false)] {
+        // Like ssh-agent: its standard input is inherited, it forks itself into a session of its own, and closes its streams.
+        let mut story = with_child([Stdio::Pipe(1), Stdio::Pipe(9), Stdio::Null]);
+        story.fork(31, 32);
+        if told {
+            story.setsid(32);
+        }
+        story.end(31);
+        story.apart.insert(32, apart(32, [Stdio::Null; 3]));
+        story.polite.insert(30);
+        story.end(20);
+        if by_itself {
+            story.end(30);
+        }
+        story.pass_secs(100);
+        assert!(!story.sent().iter().any(|(pid, _)| *pid == 32), "{by_itself} {told}");
+        assert_eq!(story.engine.counts()[1], 0);
+    }
+}
+
+#[test]
 fn the_session_ties_only_while_the_server_proper_lives() {
     for by_itself in [true, false] {
         let mut story = with_child(PLAIN);

@@ -210,6 +210,11 @@ impl Story {
         });
     }
 
+    pub fn setsid(&mut self, pid: u32) {
+        let event = ProcessEvent::Setsid { at: self.now, process: id(pid), sid: pid };
+        self.hand_in(Input::Process { event });
+    }
+
     /// A process ends.
     pub fn end(&mut self, pid: u32) {
         let status = ExitStatus::Signal(9);
