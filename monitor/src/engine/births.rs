@@ -221,7 +221,8 @@ impl Engine {
         if let Some(agent) = self.agents.of(process).and_then(|key| self.agents.get_mut(key)) {
             agent.sid = sid;
         }
-        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)).filter(|s| s.proper == process) {
+        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)).filter(|s| s.proper == process)
+        {
             server.session = sid;
         }
         // One that is still to be told of (its owner is being looked for) is told as it is then.

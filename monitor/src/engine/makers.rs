@@ -19,6 +19,7 @@ impl Makers for Engine {
         other.id != server.id
             && other.owner.is_some()
             && other.owner == server.owner
-            && (other.recognised.contains(&process) || (node.stdin == other.stdin && node.sid == other.session))
+            && (other.recognised.contains(&process)
+                || (node.stdin == other.stdin && node.sid == other.session))
     }
 }

@@ -6,7 +6,7 @@
 use super::{Agent, look::Look, membership::Members};
 use crate::{
     lineage::Node,
-    model::{Doubt, Holder, WireState},
+    model::{Doubt, Holder, UnitFacts, WireState},
     recognise::Role,
 };
 
@@ -84,7 +84,7 @@ fn is_sibling(look: &Look<'_>, holder: &Holder) -> bool {
         return true;
     }
     // Of servers that were there before us the owners are not known; those of one start of a unit that is over had one.
-    let ended = |unit: &Option<crate::model::UnitFacts>| unit.as_ref().is_some_and(|unit| unit.left_behind());
+    let ended = |unit: &Option<UnitFacts>| unit.as_ref().is_some_and(UnitFacts::left_behind);
     look.server.owner.is_none()
         && ended(&look.facts.unit)
         && ended(&holder.unit)
