@@ -60,9 +60,7 @@ impl Engine {
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
             Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward => false,
-            Role::Launcher | Role::Shell | Role::Other { .. } => {
-                same_wires && rules.only_launches(before)
-            }
+            Role::Launcher | Role::Shell | Role::Other { .. } => same_wires && rules.only_launches(before),
         };
         if !goes_on {
             self.leave_server(at, id);
@@ -222,6 +220,9 @@ impl Engine {
         let server = node.server;
         if let Some(agent) = self.agents.of(process).and_then(|key| self.agents.get_mut(key)) {
             agent.sid = sid;
+        }
+        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)).filter(|s| s.proper == process) {
+            server.session = sid;
         }
         // One that is still to be told of (its owner is being looked for) is told as it is then.
         let told = |server: &&mut crate::verdict::Server| server.last_view.is_some();

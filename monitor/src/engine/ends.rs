@@ -48,7 +48,9 @@ impl Engine {
         // A wrapper may have been all that a rule knew: what has the wire is the server proper still.
         let order = |p: &&ProcessId| self.graph.get(**p).map(|n| n.order);
         let on_wire = |p: &&ProcessId| {
-            self.graph.get(**p).is_some_and(|n| server.stdin.is_wire() && n.stdin == server.stdin)
+            self.graph.get(**p).is_some_and(|n| {
+                server.stdin.is_wire() && n.stdin == server.stdin && n.sid == server.session
+            })
         };
         let next = server.recognised.iter().max_by_key(order).copied();
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());

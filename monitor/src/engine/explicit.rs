@@ -19,7 +19,7 @@ impl Engine {
             };
             let asked_by_name = request.pid.is_some() && server.is_unproven();
             let unproven = server.is_unproven() && (request.include_unproven || asked_by_name);
-            (request.include_active || server.is_orphan() || unproven)
+            ((request.include_active && !server.is_unproven()) || server.is_orphan() || unproven)
                 && request.agent.as_ref().is_none_or(named)
                 && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
                 && request.pid.is_none_or(|pid| server.server.processes.iter().any(|p| p.pid == pid))

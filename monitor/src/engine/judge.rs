@@ -3,18 +3,16 @@
 //! Suspect -> (grace) -> look -> orphan, unproven, or cleared. An unproven one is looked at again and becomes an orphan when its
 //! last doubt has gone; a doubt or a guard at any later look stops what was begun.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
-    model::{About, BootTime, Class, Fact, Guard, Holder, Mode, Notice, ProcessId, ServerFacts, Subject},
+    model::{
+        About, BootTime, Class, Doubt, Fact, Guard, Holder, Mode, Notice, ProcessId, ServerFacts, Subject,
+    },
     verdict::{
-        Case, Finding, Look, Makers, Members, Server, Stage, State, agent_view, examine, process_view,
-        server_view,
+        Case, Finding, Look, Members, Server, Stage, State, agent_view, examine, process_view, server_view,
     },
 };
 
@@ -61,8 +59,9 @@ impl Engine {
     /// The host answered.
     pub(super) fn looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.servers.get(key) else { return };
-        if self.doubtful || facts.blind.is_some() {
-            self.look_later(now, key, facts.blind.is_some());
+        let blind = facts.blind.is_some();
+        if self.doubtful || (blind && !self.tell_blind(now, key)) {
+            self.look_later(now, key, blind);
             return;
         }
         let asked = server.asked;
@@ -70,7 +69,18 @@ impl Engine {
         if asked && self.asked_and_refused(now, key, facts) {
             return;
         }
-        let Some(finding) = self.examine(key, facts) else { return };
+        let Some(mut finding) = self.examine(key, facts) else { return };
+        if blind {
+            finding.doubts.push(Doubt::WireUnknown);
+            finding.doubts.sort_unstable();
+            finding.doubts.dedup();
+            self.look_later(now, key, true);
+            self.unproven(now, key, facts, finding);
+            return;
+        }
+        if let Some(server) = self.servers.get_mut(key) {
+            server.blind_looks = 0;
+        }
         if self.let_go_of(now, key, &finding.members) {
             return;
         }
@@ -111,6 +121,18 @@ impl Engine {
         if now.since(since) < self.settings.grace + LOOK_AGAIN { CLOSING } else { LOOK_AGAIN }
     }
 
+    /// Whether looks have failed so often that it is told: what cannot be seen is a doubt.
+    fn tell_blind(&self, now: BootTime, key: ServerKey) -> bool {
+        self.servers.get(key).is_some_and(|server| {
+            let due = match server.state {
+                State::Live => false,
+                State::Suspect { deadline, .. } => deadline <= now,
+                State::Unproven(_) | State::Orphan(_) => true,
+            };
+            due && !server.asked && server.blind_looks >= BLIND_LOOKS
+        })
+    }
+
     /// A look that could not see everything says nothing.
     fn look_later(&mut self, now: BootTime, key: ServerKey, blind: bool) {
         let Some(server) = self.servers.get_mut(key) else { return };
@@ -139,7 +161,12 @@ impl Engine {
 
     /// What a server whose proper ended by itself had only started is not part of it. Whether that was all that was left.
     fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
-        if self.servers.get(key).is_some_and(|server| server.proper_ended) {
+        // What seemed to be the server proper may have left its session unseen.
+        let ended = |server: &mut Server| {
+            server.proper_ended |= members.core.is_empty() && server.strongest_signal().is_none();
+            server.proper_ended
+        };
+        if self.servers.get_mut(key).is_some_and(ended) {
             self.release(key, &members.let_go);
             self.end_if_done(now, key);
         }
@@ -173,7 +200,7 @@ impl Engine {
 
     /// The owner is gone, and somebody may use the server all the same.
     fn unproven(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, finding: Finding) {
-        let Finding { evidence, doubts, .. } = finding;
+        let Finding { evidence, doubts, guards, .. } = finding;
         let Some(server) = self.servers.get_mut(key) else { return };
         let Some(since) = server.suspected_since() else { return };
         let rss_bytes = facts.processes.iter().map(|p| p.rss_bytes).sum();
@@ -185,7 +212,8 @@ impl Engine {
         };
         let news = !was_unproven || case.doubts != doubts;
         (case.evidence, case.doubts, case.rss_bytes) = (evidence.clone(), doubts.clone(), rss_bytes);
-        case.guards.clear();
+        // Known to a person who asks what may be ended.
+        case.guards = guards;
         case.stage = Stage::Spared;
         case.looks = if news { 0 } else { case.looks.saturating_add(1) };
         let delay = UNPROVEN_FIRST.saturating_mul(1 << case.looks.min(10)).min(STAYS_MOST);
@@ -222,7 +250,7 @@ impl Engine {
         server.rss_bytes = Some(rss_bytes);
         let view = server_view(server, &self.graph);
         server.last_view = Some(view.clone());
-        let Finding { evidence, guards, members, .. } = finding;
+        let Finding { evidence, doubts, guards, members, .. } = finding;
         let before = std::mem::replace(&mut server.state, State::Live);
         let mut case = match before {
             State::Unproven(case) | State::Orphan(case) => case,
@@ -236,7 +264,7 @@ impl Engine {
         let (id, recovered, asked) = (server.id, server.recovered, server.asked);
         let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
         self.remember_server(now, key);
-        if asked && owner.as_ref().is_none_or(|o| o.alive) {
+        if asked && (!doubts.is_empty() || owner.as_ref().is_none_or(|o| o.alive)) {
             // Ended because a person wants it, not because it is an orphan.
             self.begin(now, key, &members);
             return;
@@ -354,41 +382,5 @@ impl Engine {
             let_go: Vec::new(),
         };
         self.emit(now, notice);
-    }
-}
-
-impl Makers for Engine {
-    fn made_a_server(&self, process: ProcessId) -> bool {
-        let made = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.maker == Some(process));
-        self.servers.keys().iter().any(made)
-    }
-
-    fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool {
-        let Some(node) = self.graph.get(process) else { return false };
-        let Some(other) = node.server.and_then(|key| self.servers.get(key)) else { return false };
-        other.id != server.id
-            && other.owner.is_some()
-            && other.owner == server.owner
-            && (other.recognised.contains(&process) || node.stdin == other.stdin)
-    }
-}
-
-impl Case {
-    /// Of a server whose owner is gone since then.
-    const fn since(since: BootTime) -> Self {
-        Self {
-            since,
-            evidence: Vec::new(),
-            doubts: Vec::new(),
-            guards: Vec::new(),
-            sessions: BTreeSet::new(),
-            stage: Stage::Spared,
-            looks: 0,
-            rss_bytes: 0,
-            pss_bytes: None,
-            first_signal: None,
-            signalled: BTreeMap::new(),
-            refused: BTreeSet::new(),
-        }
     }
 }

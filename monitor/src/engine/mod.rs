@@ -12,6 +12,7 @@ mod ends;
 mod explicit;
 mod judge;
 mod left;
+mod makers;
 mod reap;
 mod recall;
 mod reconfigure;

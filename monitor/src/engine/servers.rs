@@ -253,6 +253,7 @@ impl Engine {
     ) -> ServerKey {
         let node = self.graph.get(id);
         let [stdin, stdout, _] = node.map(Node::streams).unwrap_or_default();
+        let session = node.map_or(0, |node| node.sid);
         let [talks, answers, _] = node.map(|n| n.makers.clone()).unwrap_or_default();
         let made_apart = talks.as_ref().zip(answers).is_some_and(|(a, b)| a.origin != b.origin);
         let maker = talks.map(|maker| maker.process);
@@ -263,6 +264,7 @@ impl Engine {
             rule,
             stdin,
             stdout,
+            session,
             maker,
             made_apart,
             owner: None,

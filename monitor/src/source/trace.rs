@@ -18,7 +18,7 @@ pub use writer::TraceWriter;
 use crate::model::{BootTime, Input, Policy, ProcessId};
 
 /// The version of the format this orphand writes, and the one it reads.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The first line of a trace: what the engine was told once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

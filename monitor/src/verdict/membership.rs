@@ -6,10 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::look::Look;
-use crate::{
-    lineage::Node,
-    model::{ProcessFacts, ProcessId},
-};
+use crate::model::{ProcessFacts, ProcessId};
 
 /// The processes of a server that live, by what they are to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,15 +69,14 @@ pub fn members(look: &Look<'_>) -> Members {
     members
 }
 
-/// The server proper, or a link of its launch chain: a rule recognised it, or it has the server's wire for standard input.
+/// The server proper, or a link of its launch chain: a rule recognised it, or it has the server's wire for standard input. One that
+/// was born with that wire and has put it elsewhere since is one, too, unless it left the session: a daemon was born with it as well.
 fn is_core(look: &Look<'_>, facts: &ProcessFacts) -> bool {
-    look.server.recognised.contains(&facts.process)
-        || look.node(facts.process).is_some_and(|node| has_wire(look, node))
-}
-
-/// Whether a process has the server's wire for standard input.
-fn has_wire(look: &Look<'_>, node: &Node) -> bool {
-    look.server.stdin.is_wire() && node.stdin == look.server.stdin
+    let server = look.server;
+    let was_born_with_it = || look.node(facts.process).is_some_and(|node| node.stdin == server.stdin);
+    server.recognised.contains(&facts.process)
+        || (server.stdin.is_wire()
+            && (facts.stdio[0] == server.stdin || (facts.sid == server.session && was_born_with_it())))
 }
 
 /// Whether a descendant is tied to what belongs to the server: by its session while the server proper lives, or by a descriptor

@@ -26,6 +26,8 @@ pub struct Server {
     pub stdin: Stdio,
     /// Its standard output when it was born: the wire on which it answers.
     pub stdout: Stdio,
+    /// The session of the server proper: it may have been given one of its own before it was recognised.
+    pub session: u32,
     /// The process that made the first; absent where nobody witnessed it.
     pub maker: Option<ProcessId>,
     /// Whether another program made the second.
@@ -130,6 +132,26 @@ pub enum Stage {
     Kill,
     /// Something could not be ended; nobody tries any more.
     Failed,
+}
+
+impl Case {
+    /// Of a server whose owner is gone since then.
+    pub const fn since(since: BootTime) -> Self {
+        Self {
+            since,
+            evidence: Vec::new(),
+            doubts: Vec::new(),
+            guards: Vec::new(),
+            sessions: BTreeSet::new(),
+            stage: Stage::Spared,
+            looks: 0,
+            rss_bytes: 0,
+            pss_bytes: None,
+            first_signal: None,
+            signalled: BTreeMap::new(),
+            refused: BTreeSet::new(),
+        }
+    }
 }
 
 impl Server {

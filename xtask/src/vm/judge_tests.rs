@@ -234,7 +234,7 @@ fn verdicts_rest_on_the_wire() {
         })
     };
     assert!(set("evidence", json!(["owner_exited"])).contains("observe: the evidence is {\"owner_exited\"}"));
-    assert!(set("guards", json!(["observe", "weak_evidence"])).contains("observe: the guards are"));
+    assert!(set("guards", json!(["observe", "own_unit"])).contains("observe: the guards are"));
 }
 
 #[test]

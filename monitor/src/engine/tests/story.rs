@@ -8,9 +8,9 @@ use std::{
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent, ProcessFacts,
-        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse, Stdio, Subject,
-        UnitFacts, WireState,
+        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent,
+        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse,
+        Stdio, Subject, UnitFacts, WireState,
     },
 };
 
@@ -85,7 +85,11 @@ impl Story {
         Self {
             engine: Engine::new(settings),
             now: BootTime::default() + Duration::from_secs(1000),
-            facts: ServerFacts { stdin: WireState::HungUp, stdout: WireState::HungUp, ..ServerFacts::default() },
+            facts: ServerFacts {
+                stdin: WireState::HungUp,
+                stdout: WireState::HungUp,
+                ..ServerFacts::default()
+            },
             sockets: SocketUse::default(),
             apart: BTreeMap::new(),
             copies: Vec::new(),
@@ -179,8 +183,11 @@ impl Story {
                     sockets: sockets.clone(),
                     ..ProcessFacts::default()
                 };
-                let apart = |id: ProcessId| self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() });
-                let processes = processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
+                let apart = |id: ProcessId| {
+                    self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() })
+                };
+                let processes =
+                    processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
                 let copies = self.copies.iter().filter(asked).copied().collect();
                 Answer::Server { facts: ServerFacts { processes, copies, ..self.facts.clone() } }
@@ -201,6 +208,11 @@ impl Story {
         self.hand_in(Input::Process {
             event: ProcessEvent::Exec { at: self.now, process, parent, uid: 0, sid: 0, image, stdio },
         });
+    }
+
+    pub fn setsid(&mut self, pid: u32) {
+        let event = ProcessEvent::Setsid { at: self.now, process: id(pid), sid: pid };
+        self.hand_in(Input::Process { event });
     }
 
     /// A process ends.

@@ -47,7 +47,7 @@ fn no_verdict_rests_on_a_look_that_failed() {
     story.end(20);
     story.pass_secs(60);
     // Looked at again: every second at first, then further apart.
-    assert_eq!(story.told(), JUDGED[..2]);
+    assert_eq!(story.told(), [JUDGED[0], JUDGED[1], "orphan_unproven wire_unknown"]);
     assert!((5..=9).contains(&story.looks.len()), "{}", story.looks.len());
     assert_eq!(story.sent(), []);
     story.facts.blind = None;
@@ -132,4 +132,19 @@ fn the_wires_of_those_whose_owner_is_gone_are_asked_for_together() {
     assert!(story.engine.judged_wires().is_empty());
     story.end(20);
     assert_eq!(story.engine.judged_wires(), WIRE[..2]);
+}
+
+#[test]
+fn looks_that_fail_for_good_are_told_as_a_doubt() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.facts.blind = Some("no list of sockets".to_owned());
+    story.end(20);
+    story.told();
+    story.pass_secs(300);
+    assert_eq!(story.told(), ["orphan_unproven wire_unknown"]);
+    assert_eq!(story.sent(), []);
+    story.facts.blind = None;
+    story.polite.insert(30);
+    story.pass_secs(600);
+    assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
 }
