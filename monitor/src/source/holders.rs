@@ -144,7 +144,9 @@ impl Holders {
     }
 
     fn forget(&mut self, inodes: &[u64]) -> Result<(), MapError> {
-        inodes.iter().try_for_each(|inode| super::kernel::absent_is_fine(self.wanted.remove(inode)).map(drop))
+        inodes
+            .iter()
+            .try_for_each(|inode| super::candidates::absent_is_fine(self.wanted.remove(inode)).map(drop))
     }
 
     fn pass_for(&mut self, inodes: &[u64]) -> Result<Vec<EndRecord>, String> {

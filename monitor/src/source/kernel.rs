@@ -5,22 +5,20 @@
 //! [`KernelSource::losses`]. For the daemon and the self-test only.
 
 use std::{
-    collections::BTreeSet,
-    fs, io,
+    fs,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use aya::{
     Ebpf, EbpfLoader,
-    maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
 };
-use monitor_common::{
-    Anchor, COMM_LEN, Candidate as Rule, Counter, Counters, EndOffsets, Member, State, Tuning,
-};
+use monitor_common::{Anchor, COMM_LEN, Counter, Counters, EndOffsets, Member, State, Tuning};
 
 use super::{
     attach, birth,
+    candidates::{self, absent_is_fine, present_is_fine},
     decode::decode,
     holders::{self, Holders},
     kernel_error::KernelError,
@@ -149,9 +147,7 @@ impl KernelSource {
             .map_err(KernelError::load)?;
 
         let mut candidates = HashMap::<_, [u8; COMM_LEN], u32>::try_from(take(&mut programs, "CANDIDATES")?)?;
-        for candidate in &options.candidates {
-            candidates.insert(comm(&candidate.comm), when(candidate), 0)?;
-        }
+        candidates::set(&mut candidates, &options.candidates)?;
         let wanted = HashMap::try_from(take(&mut programs, "WANTED")?)?;
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
         let hooks = attach::attach(&mut programs, options.setsid)?;
@@ -208,15 +204,7 @@ impl KernelSource {
 
     /// Whose execs are reported from now on.
     pub fn set_candidates(&mut self, wanted: &[Candidate]) -> Result<(), KernelError> {
-        for candidate in wanted {
-            self.candidates.insert(comm(&candidate.comm), when(candidate), 0)?;
-        }
-        let wanted: BTreeSet<_> = wanted.iter().map(|candidate| comm(&candidate.comm)).collect();
-        let known: Vec<_> = self.candidates.keys().collect::<Result<_, _>>()?;
-        for comm in known.into_iter().filter(|comm| !wanted.contains(comm)) {
-            absent_is_fine(self.candidates.remove(&comm))?;
-        }
-        Ok(())
+        candidates::set(&mut self.candidates, wanted)
     }
 
     /// Whether the maps can be used: a try that changes nothing.
@@ -392,38 +380,4 @@ impl AsRawFd for KernelSource {
 
 fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {
     programs.take_map(name).ok_or(KernelError::Object(name))
-}
-
-/// When a candidate's exec is worth a report.
-fn when(candidate: &Candidate) -> u32 {
-    let rule = if candidate.needs_wire { Rule::NeedsWire } else { Rule::Always };
-    rule as u32
-}
-
-/// As `task_struct::comm` keeps it: at most 15 bytes, padded with NULs.
-fn comm(name: &str) -> [u8; COMM_LEN] {
-    let mut comm = [0; COMM_LEN];
-    for (to, from) in comm.iter_mut().zip(name.bytes().take(COMM_LEN - 1)) {
-        *to = from;
-    }
-    comm
-}
-
-/// Whether a change of a map found its key.
-pub(super) fn absent_is_fine(change: Result<(), MapError>) -> Result<bool, MapError> {
-    match change {
-        Ok(()) => Ok(true),
-        Err(MapError::KeyNotFound | MapError::ElementNotFound) => Ok(false),
-        Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
-    }
-}
-
-/// Whether an insertion found its key free.
-fn present_is_fine(change: Result<(), MapError>) -> Result<bool, MapError> {
-    match change {
-        Ok(()) => Ok(true),
-        Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(e) => Err(e),
-    }
 }

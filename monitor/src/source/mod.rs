@@ -4,6 +4,7 @@
 pub mod attach;
 pub mod birth;
 pub mod btf;
+mod candidates;
 pub mod decode;
 pub mod ends;
 pub mod holders;

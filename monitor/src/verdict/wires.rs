@@ -68,9 +68,14 @@ fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
     {
         return false;
     }
-    let heir = look.owner().zip(node).is_some_and(|(owner, node)| is_copy(owner, node));
+    // Of an owner that was killed a copy did not take over; one that does something may use the server all the same.
+    if let Some((owner, node)) = look.owner().zip(node)
+        && is_copy(owner, node)
+    {
+        return !owner.killed;
+    }
     let knows_what_it_does = look.agents.of(holder.process).is_some() || matches!(role, Role::Agent { .. });
-    heir || knows_what_it_does || (look.server.owner.is_some() && holder.process.start < look.server.id.start)
+    knows_what_it_does || (look.server.owner.is_some() && holder.process.start < look.server.id.start)
 }
 
 /// Whether this holder cannot be who uses the server: it is the server itself, or holds the wire by accident.

@@ -10,6 +10,7 @@ mod holders;
 mod images;
 mod limits;
 mod moment;
+mod passes;
 mod sessions;
 mod setup;
 mod stage;
