@@ -312,7 +312,7 @@ def describe(path):
     """What a script states of itself; it is read, not run."""
     with open(path) as f:
         script = ast.parse(f.read(), path)
-    stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None}
+    stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None, "COST": None}
     for line in script.body:
         if isinstance(line, ast.Assign) and getattr(line.targets[0], "id", "") in ("TRUTH", *stated):
             stated[line.targets[0].id] = ast.literal_eval(line.value)

@@ -7,6 +7,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 from playwright_blocked import build
 
+COST = "nobody saw who started it, and it listens: it may be a service that somebody will call"
 TRUTH = "orphan"
 WHEN = "before"
 NEEDS = ["npm", "python2", "chromium"]

@@ -40,6 +40,8 @@ pub struct Line {
     pub cleaned: Option<bool>,
     /// How many of those in use were ended.
     pub harmed: usize,
+    /// Why a true orphan that was left cannot be proven to be one.
+    pub cost: Option<String>,
 }
 
 impl Line {
@@ -49,7 +51,8 @@ impl Line {
         let cleaned = (orphans > 0).then_some(fates.ended.len() == orphans);
         let harmed = fates.harmed.len();
         let broken = use_went_on == Some(false);
-        let right = cleaned != Some(false) && harmed == 0 && !broken;
+        let right = (cleaned != Some(false) || stated.cost.is_some()) && harmed == 0 && !broken;
+        let cost = stated.cost.clone().filter(|_| cleaned == Some(false));
         let mut verdict = Vec::new();
         if orphans > 0 {
             verdict.push(match fates.ended.len() {
@@ -79,6 +82,7 @@ impl Line {
             right,
             cleaned,
             harmed,
+            cost,
         }
     }
 
@@ -88,9 +92,13 @@ impl Line {
         Self { verdict: "BROKEN".to_owned(), right: false, ..line }
     }
 
-    /// `right` or `WRONG`.
+    /// `right`, `WRONG`, or `cost`: a true orphan that cannot be proven to be one.
     pub fn mark(&self) -> &'static str {
-        if self.right { "right" } else { "WRONG" }
+        match (self.right, &self.cost) {
+            (true, None) => "right",
+            (true, Some(_)) => "cost",
+            (false, _) => "WRONG",
+        }
     }
 }
 
@@ -163,7 +171,7 @@ mod tests {
 
     fn stated(truth: Truth) -> Stated {
         let (name, description) = ("g/n".to_owned(), "d".to_owned());
-        Stated { name, description, truth, when: When::Watched, needs: vec![], twin: None }
+        Stated { name, description, truth, when: When::Watched, needs: vec![], twin: None, cost: None }
     }
 
     fn fates(orphans: u32, in_use: u32, ended: usize, harmed: usize) -> Fates {
@@ -185,6 +193,14 @@ mod tests {
         assert!(!line(2, 0, 1, 0, None).right);
         assert!(!line(0, 2, 0, 1, None).right);
         assert!(!line(0, 2, 0, 0, Some(false)).right, "use broke though all live");
+    }
+
+    #[test]
+    fn what_cannot_be_proven_may_be_left_and_counts_as_not_found() {
+        let costly = Stated { cost: Some("why".to_owned()), ..stated(Truth::Orphan) };
+        let line = |ended, harmed| Line::new(&costly, &fates(2, 1, ended, harmed), None, Said::default());
+        assert_eq!((line(0, 0).mark(), line(2, 0).mark(), line(0, 1).mark()), ("cost", "right", "WRONG"));
+        assert_eq!(Summary::of(&[line(0, 0), line(2, 0)]).cleaned, 1);
     }
 
     #[test]

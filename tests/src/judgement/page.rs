@@ -20,6 +20,8 @@ COMMAND prints the numbers of the processes that it would end, one a line.
 | evidence or doubts | of an orphan the evidence, of an unproven one the doubts |
 | guards | what forbids to end even a proven orphan |
 
+In the last column *right*, *WRONG*, or *cost*: a true orphan that nobody can tell from something in use, with the reason; it is told and left, and counts as not found.
+
 What is in use is really used: something goes on talking to it, or waiting for its results, until the judgement is over, and a use that breaks counts as wrong.
 ";
 
@@ -62,7 +64,11 @@ fn section<'a>(page: &mut String, title: &str, lines: impl Iterator<Item = &'a L
     for line in lines {
         let [what, verdict, reasons, guards] =
             [&line.description, &line.verdict, &line.reasons, &line.guards].map(|text| cell(text));
-        let mark = if line.right { "right" } else { "**WRONG**" };
+        let mark = match (line.mark(), &line.cost) {
+            ("WRONG", _) => "**WRONG**".to_owned(),
+            (_, Some(cost)) => format!("cost: {}", cell(cost)),
+            (mark, None) => mark.to_owned(),
+        };
         let name = line.name.split('/').next_back().unwrap_or_default();
         let _ = writeln!(
             page,
@@ -97,6 +103,7 @@ mod tests {
             right,
             cleaned: None,
             harmed: usize::from(!right),
+            cost: None,
         }
     }
 

@@ -58,6 +58,9 @@ pub struct Stated {
     pub needs: Vec<String>,
     /// The situation that differs from it in the cause only.
     pub twin: Option<String>,
+    /// Why a true orphan cannot be proven to be one: then it is left, and that is right. What the proof costs.
+    #[serde(default)]
+    pub cost: Option<String>,
 }
 
 impl Stated {
