@@ -149,8 +149,10 @@ fn pool_workers_hold_the_wire() -> Result<()> {
             let server: Vec<_> = below(&host).into_iter().filter(|p| !workers.contains(p)).collect();
             ensure!(workers.len() == 2 && server.len() == 1, "{workers:?} {server:?}");
             host.kill()?;
-            daemon.reaped(&[server.as_slice(), &workers].concat())?;
+            daemon.reaped(&server)?;
             s.barrier(&daemon)?;
+            // Idle copies of a killed host hold the wire by accident; what they are is not ours to end.
+            ensure!(workers.iter().all(|worker| worker.alive()), "a worker was ended");
             daemon.silent(&below(&living))?;
             living.beat()?;
         }
