@@ -59,6 +59,8 @@ pub(super) struct Fifo {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     HungUp,
+    /// Nobody has the other end, and anybody may open it: the FIFO is still there under its name.
+    Waits,
     /// Somebody has the other end.
     Held(Option<Fifo>),
 }
@@ -97,10 +99,12 @@ pub(super) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Resu
             _ => return Ok(None),
         };
         let Some(file) = file else { return Ok(None) };
+        let stat = fstat(&file)?;
         if has_hung_up(&file, side) {
-            return Ok(Some(Said::HungUp));
+            let has_name = path.is_some() && stat.st_nlink > 0;
+            return Ok(Some(if has_name { Said::Waits } else { Said::HungUp }));
         }
-        let device = fstat(&file)?.st_dev;
+        let device = stat.st_dev;
         Ok(Some(Said::Held(path.map(|path| Fifo { path, device }))))
     };
     match ask() {

@@ -81,6 +81,9 @@ impl Probe {
             for number in pipe::descriptors(&dir, table, inode) {
                 match pipe::ask(&dir, number, inode, side) {
                     Ok(Some(Said::HungUp)) => return Sight::clear(WireState::HungUp),
+                    Ok(Some(Said::Waits)) => {
+                        return Sight::clear(WireState::Held { holders: Vec::new(), unseen: true });
+                    }
                     Ok(Some(Said::Held(fifo))) => there = Some(fifo),
                     // Closed or ended meanwhile, or the other end of the same pipe.
                     Ok(None) => {}

@@ -249,6 +249,10 @@ fn a_fifo_with_a_name_is_asked_through_a_duplicate() {
     assert!(matches!(wire, Stdio::Pipe(_)));
     assert_eq!(holders(&server, wire), Some(vec![ourselves()]));
     drop(writer);
+    // Nobody has it open, and whoever knows its name may.
+    let waits = WireState::Held { holders: Vec::new(), unseen: true };
+    assert_eq!(facts(&[server.id()], wire).stdin, waits);
+    std::fs::remove_file(&path).unwrap();
     assert_eq!(holders(&server, wire), None);
     // Asking again changes nothing.
     assert_eq!(holders(&server, wire), None);
