@@ -156,7 +156,7 @@ fn of_a_daemon_with_capabilities() -> Result<()> {
         let marker = s.folder().join("marker");
         fs::write(&marker, "")?;
         let shell = format!(
-            "trap '' HUP INT QUIT USR1 TSTP; exec 9< '{}'; (echo -500 > /proc/$$/oom_score_adj) 2> /dev/null; exec \"$@\"",
+            "trap '' HUP INT QUIT USR1 TSTP CHLD; exec 9< '{}'; (echo -500 > /proc/$$/oom_score_adj) 2> /dev/null; exec \"$@\"",
             marker.display()
         );
         let caps = "+bpf,+perfmon,+sys_ptrace,+kill,+dac_read_search";

@@ -4,6 +4,7 @@ use std::io;
 
 use anyhow::Context;
 use rustix::system::uname;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     cli::{self, Format},
@@ -95,6 +96,8 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         Some(path) => Some(TraceWriter::create(path, &header(policy, &settings, wall))?),
         None => None,
     };
+    // Whoever is started with SIGCHLD ignored has no children to wait for (wait(2)): the self-test's, the hook's.
+    let _children = signal(SignalKind::child()).context("cannot take SIGCHLD")?;
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
     give_up(&mut kernel, config, hook.as_ref())?;
