@@ -189,18 +189,18 @@ def use(name, act):
         time.sleep(TICK)
 
 
-def on_call(name, act):
-    """Rest, and use something once each time the script asks for it (`Stage.when_called`)."""
+def on_call(name, act, every=None):
+    """Rest, and use something once each time the script asks for it (`Stage.when_called`); and unasked `every` so many seconds."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     count = 0
     while True:
         tell(f"beats/{name}", str(count))
-        signal.sigwait({signal.SIGUSR1})
+        asked = signal.sigtimedwait({signal.SIGUSR1}, every) if every else signal.sigwait({signal.SIGUSR1})
         try:
             act()
         except Exception as error:
             tell(f"broken/{name}", repr(error))
-        count += 1
+        count += asked is not None
 
 
 # ---- being a server ------------------------------------------------------------------------------------------

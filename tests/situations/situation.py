@@ -63,6 +63,11 @@ class Process:
         stat = self._stat()
         return bool(stat and stat[1] == self.start and stat[0])
 
+    def sleeps(self):
+        """Whether it waits in the kernel, for anything but a disk."""
+        with open(f"/proc/{self.pid}/stat", "rb") as f:
+            return f.read().rpartition(b")")[2].split()[0] == b"S"
+
     def parent(self):
         stat = self._stat()
         return stat[2] if stat else None
@@ -218,6 +223,11 @@ class Stage:
         for process in processes:
             strangers = lambda p=process: p.parent() not in [q.pid for q in self.everyone()] + [os.getpid()]
             within(f"{process} is adopted", strangers)
+
+    def asleep(self, *processes):
+        """Wait until these rest in the kernel: what they still did until then would be work of theirs."""
+        for process in processes:
+            within(f"{process} sleeps", lambda p=process: p.sleeps())
 
     # ---- use -------------------------------------------------------------------------------------------------
 

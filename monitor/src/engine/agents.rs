@@ -127,7 +127,8 @@ impl Engine {
         }
         // What they have done so far: whoever does something from now on works on.
         let servers = agent.servers.iter().filter_map(|server| self.servers.get(*server));
-        let among = servers.flat_map(|server| &server.processes).copied().collect();
+        let among =
+            servers.flat_map(|server| server.processes.iter().chain(&server.wrappers)).copied().collect();
         self.ask(About::Copies { copies, among }, Purpose::Copies { agent: key, at, status });
     }
 

@@ -35,14 +35,23 @@ impl Engine {
     pub(super) fn look(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.servers.get(key) else { return };
         let owner = server.owner.and_then(|owner| self.agents.get(owner));
-        let siblings = owner.iter().flat_map(|owner| &owner.servers).filter(|other| **other != key);
-        let siblings = siblings.filter_map(|other| self.servers.get(*other));
+        // Without a known owner those that have none either may have had the same.
+        let siblings: Vec<_> = match owner {
+            Some(owner) => owner.servers.iter().copied().collect(),
+            None => self.servers.keys(),
+        };
+        let siblings = siblings.into_iter().filter(|other| *other != key);
+        let siblings = siblings.filter_map(|other| self.servers.get(other));
+        let siblings = siblings.filter(|other| other.owner.is_some() == owner.is_some());
         let subject = Subject {
             processes: server.processes.iter().chain(&server.wrappers).copied().collect(),
             stdin: server.stdin,
             stdout: server.stdout,
             copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
-            siblings: siblings.flat_map(|other| &other.processes).copied().collect(),
+            siblings: siblings
+                .flat_map(|other| other.processes.iter().chain(&other.wrappers))
+                .copied()
+                .collect(),
         };
         self.servers.set_timer(key, Some(now + LOOK_AGAIN));
         self.ask(About::Server(subject), Purpose::Look { server: key });

@@ -132,6 +132,11 @@ impl FdDir {
         })
     }
 
+    /// Whether a look at this path may never end, as the process sees the file systems.
+    pub(super) fn may_hang(&self, path: &[u8]) -> bool {
+        may_hang(self.mountinfo(), path)
+    }
+
     /// What descriptor `number` is open on now.
     pub fn target(&self, number: u32) -> Option<Target> {
         link(&self.dir, Name::of(number).as_str()).ok().map(|target| Target::parse(&target))

@@ -14,6 +14,7 @@ mod look;
 mod mounts;
 mod moved_wire;
 mod process;
+mod socket_file;
 mod stat;
 mod unix;
 

@@ -31,7 +31,7 @@ const ARGV_MAX: usize = 128 * 1024;
 const ENVIRON_MAX: usize = 1024 * 1024;
 /// Bytes of `cgroup` read: a dozen paths of `PATH_MAX`.
 const CGROUP_MAX: usize = 64 * 1024;
-const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl ProcessDir {
     pub(super) fn open(root: &OwnedFd, pid: u32) -> Result<Self, Errno> {
@@ -239,7 +239,7 @@ impl ProcessDir {
     }
 
     /// The directory that shows memory, files and namespaces.
-    fn body(&self) -> &OwnedFd {
+    pub(super) fn body(&self) -> &OwnedFd {
         self.thread.as_ref().unwrap_or(&self.dir)
     }
 }

@@ -3,18 +3,19 @@
 use std::{collections::HashSet, io, os::fd::AsFd, thread};
 
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_sock_diag::{
     SockDiagMessage, TCP_LISTEN,
     constants::{SOCK_SEQPACKET, SOCK_STREAM},
     unix::{
         ShowFlags, StateFlags, UnixRequest, UnixResponse,
-        nlas::{Nla, UnixDiagName},
+        nlas::{Nla, UnixDiagName, Vfs},
     },
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use rustix::{
+    fs::makedev,
     io::Errno,
     thread::{CapabilitySet, LinkNameSpaceType, capabilities, move_into_link_name_space, set_capabilities},
 };
@@ -35,6 +36,8 @@ pub struct UnixSocket {
     pub connection: bool,
     /// The name it is bound to: a path, or bytes after a NUL. Accepted sockets have their listener's.
     pub name: Option<Vec<u8>>,
+    /// The file that it, or its listener, was bound to: the lower half of its inode number, and its device as stat(2) has it.
+    pub file: Option<(u32, u64)>,
     /// Inodes of the clients that wait to be accepted.
     pub waiting: Vec<u64>,
 }
@@ -44,6 +47,13 @@ impl UnixSocket {
     /// and a socket's peer has no inode before it is accepted.
     pub fn hung_up(&self) -> bool {
         self.connection && self.peer == Some(0) && self.shutdown == 3
+    }
+
+    /// Whether the system gave it its name, five digits of the abstract namespace (`unix_autobind()`): it learns what is sent in
+    /// answer to what it sent itself.
+    pub fn is_named_by_the_system(&self) -> bool {
+        let digits = self.name.as_deref().and_then(|name| name.strip_prefix(&[0]));
+        digits.is_some_and(|digits| digits.len() == 5 && digits.iter().all(u8::is_ascii_hexdigit))
     }
 }
 
@@ -107,9 +117,8 @@ impl UnixSockets {
 
     /// All that listen or are connected.
     pub fn all(&mut self) -> io::Result<Vec<UnixSocket>> {
-        let show = ShowFlags::NAME | ShowFlags::PEER | ShowFlags::ICONS;
         let mut found = Vec::new();
-        self.ask(0, show, NLM_F_DUMP, |socket| found.push(socket))?;
+        self.ask(0, NLM_F_DUMP, |socket| found.push(socket))?;
         Ok(found)
     }
 
@@ -132,21 +141,15 @@ impl UnixSockets {
     pub fn find(&mut self, inode: u64) -> io::Result<Option<UnixSocket>> {
         let Ok(inode) = u32::try_from(inode) else { return Ok(None) };
         let mut found = None;
-        let show = ShowFlags::NAME | ShowFlags::PEER | ShowFlags::ICONS;
-        match self.ask(inode, show, 0, |socket| found = Some(socket)) {
+        match self.ask(inode, 0, |socket| found = Some(socket)) {
             Ok(()) => Ok(found),
             Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn ask(
-        &mut self,
-        inode: u32,
-        show_flags: ShowFlags,
-        flags: u16,
-        mut found: impl FnMut(UnixSocket),
-    ) -> io::Result<()> {
+    fn ask(&mut self, inode: u32, flags: u16, mut found: impl FnMut(UnixSocket)) -> io::Result<()> {
+        let show_flags = ShowFlags::NAME | ShowFlags::VFS | ShowFlags::PEER | ShowFlags::ICONS;
         let request = UnixRequest { state_flags: StateFlags::all(), inode, show_flags, cookie: [0xff; 8] };
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
@@ -193,6 +196,7 @@ impl From<UnixResponse> for UnixSocket {
         for nla in response.nlas {
             match nla {
                 Nla::Peer(inode) => socket.peer = Some(inode.into()),
+                Nla::Vfs(file) => socket.file = bound_to(&file),
                 Nla::Shutdown(sides) => socket.shutdown = sides,
                 Nla::PendingConnections(inodes) => {
                     socket.waiting = inodes.into_iter().map(u64::from).collect();
@@ -208,12 +212,23 @@ impl From<UnixResponse> for UnixSocket {
     }
 }
 
+/// `struct unix_diag_vfs`: inode number and device, the latter as the kernel keeps it (`MKDEV()`). The type has no fields to
+/// read, but it can be written.
+fn bound_to(file: &Vfs) -> Option<(u32, u64)> {
+    let mut bytes = [0; 8];
+    file.emit(&mut bytes);
+    let (inode, device) = bytes.split_first_chunk()?;
+    let device = u32::from_ne_bytes(device.try_into().ok()?);
+    Some((u32::from_ne_bytes(*inode), makedev(device >> 20, device & 0xf_ffff)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
         net::Shutdown,
         os::{
             fd::AsRawFd,
+            unix::fs::MetadataExt,
             unix::net::{UnixListener, UnixStream},
         },
     };
@@ -247,6 +262,15 @@ mod tests {
     }
 
     #[test]
+    fn names_that_the_system_gives() {
+        let named = |name: &[u8]| UnixSocket { name: Some(name.to_vec()), ..UnixSocket::default() };
+        assert!(named(b"\x0000a1f").is_named_by_the_system());
+        for name in [&b"\0bus"[..], b"\x0000a1g", b"\x0000a1f0", b"00a1f", b""] {
+            assert!(!named(name).is_named_by_the_system());
+        }
+    }
+
+    #[test]
     fn the_list_has_names_and_those_who_wait() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
@@ -257,5 +281,8 @@ mod tests {
         assert!(found.listens);
         assert_eq!(found.name.as_deref(), Some(path.as_os_str().as_encoded_bytes()));
         assert_eq!(found.waiting, [inode(&client)]);
+        let file = std::fs::metadata(&path).unwrap();
+        let (low, device) = found.file.unwrap();
+        assert_eq!((u64::from(low), device), (file.ino() & 0xffff_ffff, file.dev()));
     }
 }

@@ -181,7 +181,8 @@ pub struct Subject {
     pub stdout: Stdio,
     /// Forked copies of its dead owner, which may hold the wires by accident.
     pub copies: Vec<ProcessId>,
-    /// Other servers' processes of that owner.
+    /// Other servers' processes of that owner, their launch chains included; without a known owner, those of other servers that
+    /// have none either.
     pub siblings: Vec<ProcessId>,
 }
 

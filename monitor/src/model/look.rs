@@ -59,7 +59,8 @@ pub struct ProcessFacts {
 pub struct SocketUse {
     /// It listens on one.
     pub listens: bool,
-    /// A client from outside is connected to one of them, or was within the last minute.
+    /// A client from outside is connected to one of them, or was within the last minute, or nobody can tell that none was; the
+    /// same of a FIFO with a name that it reads.
     pub clients: bool,
     /// Those of the processes asked about that are such clients.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -98,6 +99,9 @@ pub struct Holder {
     /// The unit it lives in; asked for those outside of the server only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
+    /// Whether it, or another process of its server, has clients of its own; asked for other servers of the same owner only.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub clients: bool,
 }
 
 /// What a forked copy of an agent does.
@@ -107,7 +111,8 @@ pub struct CopyFacts {
     pub process: ProcessId,
     /// Its session id.
     pub sid: u32,
-    /// Whether it listens on a socket, or has a connection to somebody who is not asked about.
+    /// Whether it listens on a socket, or has a connection to somebody who is not asked about: a socket, or a pipe. What it only
+    /// has as standard output and error is none.
     pub connected: bool,
     /// What it has done so far; absent where that could not be read.
     pub activity: Option<Activity>,

@@ -30,6 +30,18 @@ impl Started {
         Self::new(Command::new("sleep").arg("600").stdin(stdin))
     }
 
+    /// The same with these standard streams and no other descriptor: a build tool hands pipes of its own down to tests.
+    pub fn bare(stdin: impl Into<Std>, stdout: impl Into<Std>, stderr: impl Into<Std>) -> Self {
+        let script = "import os; os.closerange(3, 65536); os.execvp('sleep', ['sleep', '600'])";
+        let mut command = Command::new("python3");
+        let bare = Self::new(command.args(["-c", script]).stdin(stdin).stdout(stdout).stderr(stderr));
+        let comm = format!("/proc/{}/comm", bare.0.id());
+        while std::fs::read(&comm).is_ok_and(|name| name != b"sleep\n") {
+            std::thread::yield_now();
+        }
+        bare
+    }
+
     /// A Python that prints a line when all is as it should be; the line.
     pub fn python(script: &str, stdin: impl Into<Std>) -> (Self, String) {
         Self::line_of(Command::new("python3").args(["-c", script]).stdin(stdin))

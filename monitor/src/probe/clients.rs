@@ -4,8 +4,13 @@
 //! (`TIME_WAIT` of a port that the process listens on), whether or not the listener is still open. A connection that the process
 //! began is none; where that cannot be told it is one. A client that is of the server itself (a browser's debugging port and its
 //! driver) is told of apart.
-//! UDP and datagram sockets have no clients: who sends is nowhere to be seen. One that is bound to a name, or to a port that the
-//! system did not give out by itself, counts as a listener.
+//!
+//! Of some sockets nobody can tell whether they have clients: then they have. Short connections to a unix socket leave no trace but in
+//! the file that it is bound to (`ProcessDir::is_untouched`): who ever connected, members of the server included,
+//! makes it one with clients, and so does a name without a file. Who sends datagrams is nowhere to be seen: a UDP socket without a
+//! peer that is bound to an address, or to a port that the system did not give out by itself, has clients; likewise a unix datagram
+//! socket that was bound to a name, unless its file shows that nobody ever sent to it. Multicast DNS is none (port 5353 of any
+//! address, or of a group): each browser has it open, and who asks there asks everybody.
 //!
 //! Network namespaces are looked at one by one: those that the processes live in.
 
@@ -13,7 +18,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fs::File,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
 };
 
 use procfs::{
@@ -44,7 +49,7 @@ pub(super) struct Uses {
 
 /// What these processes do with sockets.
 pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
-    let mut found = Found::new(looked);
+    let mut found = Found::new(proc, looked);
     let (mut unix, mut blind) = (Vec::new(), None);
     let networks = networks(proc, looked).unwrap_or_else(|why| {
         blind = Some(why);
@@ -113,15 +118,16 @@ fn networks(proc: &Proc, looked: &[Looked]) -> Result<BTreeMap<Vec<u8>, (Process
 }
 
 /// What has been found so far.
-struct Found {
+struct Found<'a> {
+    proc: &'a Proc,
     processes: Vec<ProcessId>,
     /// Which of the processes have a socket open, by inode number.
     owners: HashMap<u64, Vec<usize>>,
     each: Vec<SocketUse>,
 }
 
-impl Found {
-    fn new(looked: &[Looked]) -> Self {
+impl<'a> Found<'a> {
+    fn new(proc: &'a Proc, looked: &[Looked]) -> Self {
         let mut owners: HashMap<u64, Vec<usize>> = HashMap::new();
         for (at, one) in looked.iter().enumerate() {
             for inode in one.table.sockets() {
@@ -133,7 +139,7 @@ impl Found {
             }
         }
         let processes = looked.iter().map(|one| one.process).collect();
-        Self { processes, owners, each: vec![SocketUse::default(); looked.len()] }
+        Self { proc, processes, owners, each: vec![SocketUse::default(); looked.len()] }
     }
 
     fn owners(&self, inode: u64) -> Vec<usize> {
@@ -167,9 +173,21 @@ impl Found {
         }
     }
 
+    /// Anybody may connect or send to it; whether anybody does only the file that it is bound to can tell.
+    fn add_bound(&mut self, socket: &UnixSocket) {
+        self.listens(socket.inode);
+        let untouched = self.owners(socket.inode).into_iter().any(|at| {
+            let process = self.processes.get(at).copied().unwrap_or_default();
+            self.proc.identified(process).is_ok_and(|dir| dir.is_some_and(|dir| dir.is_untouched(socket)))
+        });
+        if !untouched {
+            self.served(socket.inode, None);
+        }
+    }
+
     fn add_unix(&mut self, socket: &UnixSocket) {
         if socket.listens {
-            self.listens(socket.inode);
+            self.add_bound(socket);
             for client in socket.waiting.iter().filter(|client| **client != 0) {
                 self.served(socket.inode, Some(*client));
             }
@@ -177,7 +195,7 @@ impl Found {
             // An accepted socket has its listener's name, whatever became of the listener.
             match socket.peer {
                 Some(peer) if socket.connection && peer != 0 => self.served(socket.inode, Some(peer)),
-                None if !socket.connection => self.listens(socket.inode),
+                None if !socket.connection && !socket.is_named_by_the_system() => self.add_bound(socket),
                 _ => {}
             }
         }
@@ -191,8 +209,11 @@ impl Found {
         for socket in sockets.iter().filter(|socket| socket.path.is_some()) {
             match socket.state {
                 UnixState::CONNECTED => self.served(socket.inode, None),
-                // With a name it is a listener, or a datagram socket.
-                UnixState::UNCONNECTED => self.listens(socket.inode),
+                // With a name it is a listener, or a datagram socket; which file that is cannot be told here.
+                UnixState::UNCONNECTED => {
+                    self.listens(socket.inode);
+                    self.served(socket.inode, None);
+                }
                 _ => {}
             }
         }
@@ -210,10 +231,13 @@ impl Found {
         let entries = table(dir, ["net/udp", "net/udp6"], |file| Ok(UdpNetEntries::from_read(file, si)?.0))?;
         let unconnected = |entry: &&UdpNetEntry| entry.remote_address.port() == 0;
         for entry in entries.iter().filter(unconnected) {
-            if self.owners.contains_key(&entry.inode)
-                && network.gives_out(entry.local_address.port()) != Some(true)
-            {
+            let (address, port) = plain(entry.local_address);
+            let open_to_others = !address.is_unspecified() || network.gives_out(port) != Some(true);
+            if open_to_others && self.owners.contains_key(&entry.inode) {
                 self.listens(entry.inode);
+                if !is_multicast_dns(address, port) {
+                    self.served(entry.inode, None);
+                }
             }
         }
         Ok(())
@@ -274,6 +298,11 @@ fn table<T>(
         }
     }
     Ok(entries)
+}
+
+/// Whether it is where names are asked for on the local network: open to everybody in each browser.
+fn is_multicast_dns(address: IpAddr, port: u16) -> bool {
+    port == 5353 && (address.is_unspecified() || address.is_multicast())
 }
 
 /// An IPv4 address that an IPv6 socket sees is that IPv4 address.

@@ -98,6 +98,7 @@ print(s.getsockname()[1] if sys.argv[1] == 'tcp' else 0, flush=True); c = s.acce
             io::Read::read_exact(&mut client, &mut [0]).unwrap();
             assert!(serves(&server), "{kind}");
             drop(client);
+            // The listener, which kept the account, is closed.
             assert!(!serves(&server), "{kind}");
         }
         assert!(!facts(&[server.id()], Stdio::Null).processes[0].sockets.listens);
@@ -105,19 +106,52 @@ print(s.getsockname()[1] if sys.argv[1] == 'tcp' else 0, flush=True); c = s.acce
 }
 
 #[test]
-fn a_port_that_anybody_may_send_to_is_listened_on() {
+fn a_socket_that_anybody_may_send_to_has_clients() {
     let script = "import socket, sys, time; u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.bind(('127.0.0.1', 0)) if sys.argv[1] == '0' else u.bind(('127.0.0.1', int(sys.argv[1]))); print(flush=True); time.sleep(600)";
-    // 0: one that the system gives out, as to who asks a name server.
-    let free =
-        (1024..32000).find(|port| std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).unwrap();
-    for (port, listens) in [(free, true), (0, false)] {
-        let port = port.to_string();
-        let (server, _) =
-            Started::line_of(Command::new("python3").args(["-c", script, &port]).stdin(Std::null()));
+u.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); u.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+u.bind((sys.argv[1], int(sys.argv[2])))
+if sys.argv[3:]: u.connect(('127.0.0.1', int(sys.argv[3])))
+print(flush=True); time.sleep(600)";
+    let free = (1024..32000).find(|port| std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    let free = free.unwrap().to_string();
+    for (arguments, listens, clients) in [
+        (&["127.0.0.1", &*free][..], true, true),
+        (&["0.0.0.0", &free], true, true),
+        (&["127.0.0.1", "0"], true, true),
+        // A port that the system gives out, as to who asks a name server.
+        (&["0.0.0.0", "0"], false, false),
+        // Outgoing.
+        (&["127.0.0.1", &free, "9"], false, false),
+        // Multicast DNS; one of one address is a name server of its own.
+        (&["0.0.0.0", "5353"], true, false),
+        (&["224.0.0.251", "5353"], true, false),
+        (&["127.0.0.1", "5353"], true, true),
+    ] {
+        let mut command = Command::new("python3");
+        let (server, _) = Started::line_of(command.args(["-c", script]).args(arguments).stdin(Std::null()));
         let found = facts(&[server.id()], Stdio::Null).processes[0].sockets.clone();
-        assert_eq!(found, SocketUse { listens, ..SocketUse::default() });
+        assert_eq!(found, SocketUse { listens, clients, inside: Vec::new() }, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_unix_datagram_socket_has_clients_once_somebody_has_sent_to_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let script = "import socket, sys, time; u = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+u.bind(sys.argv[1].replace('@', chr(0))); time.sleep(0.02); print(flush=True); time.sleep(600)";
+    let bound = |name: &std::ffi::OsStr| {
+        Started::line_of(Command::new("python3").args(["-c", script]).arg(name).stdin(Std::null())).0
+    };
+    let server = bound(path.as_os_str());
+    assert!(!serves(&server));
+    let client = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    client.send_to(b"x", &path).unwrap();
+    drop(client);
+    assert!(serves(&server));
+    // An abstract name keeps no account; an empty one is for the system to choose, as for who wants answers.
+    assert!(serves(&bound("@orphand-test-datagram".as_ref())));
+    assert!(!serves(&bound("".as_ref())));
 }
 
 #[test]
@@ -180,7 +214,7 @@ print(t.getsockname()[1], flush=True); time.sleep(600)";
 }
 
 const UNIX: &str = "import socket, sys, time
-u = socket.socket(socket.AF_UNIX); u.bind(sys.argv[1].replace('@', chr(0))); u.listen(); print(flush=True)
+u = socket.socket(socket.AF_UNIX); u.bind(sys.argv[1].replace('@', chr(0))); u.listen(); time.sleep(0.02); print(flush=True)
 while True: c = u.accept()[0]; c.send(b'x'); globals().setdefault('kept', []).append(c)";
 
 #[test]
@@ -198,11 +232,18 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     // The same from /proc, where another namespace cannot be entered.
     let proc = Proc::system().unwrap();
     let dir = proc.process(server.0.id()).unwrap();
-    let mut found = Found::new(&[Looked { process: server.id(), table: dir.fd_table().unwrap() }]);
+    let mut found = Found::new(&proc, &[Looked { process: server.id(), table: dir.fd_table().unwrap() }]);
     found.add_unix_by_name(&dir).unwrap();
     assert_eq!(found.each, [SocketUse { listens: true, clients: true, inside: Vec::new() }]);
     drop(client);
-    assert!(!serves(&server));
+    assert!(serves(&server), "when that was nobody can tell");
+}
+
+#[test]
+fn of_an_abstract_name_nobody_can_tell() {
+    let name = format!("@orphand-test-{}", std::process::id());
+    let (server, _) = Started::line_of(Command::new("python3").args(["-c", UNIX, &name]).stdin(Std::null()));
+    assert!(serves(&server));
 }
 
 #[test]
@@ -222,11 +263,12 @@ fn an_accepted_socket_has_a_client_whoever_accepted_it() {
 #[ignore = "needs root: cargo xtask test runs it"]
 fn a_server_in_another_network_namespace() {
     for (kind, with_client) in [("tcp", true), ("tcp", false), ("unix", true), ("unix", false)] {
+        let dir = tempfile::tempdir().unwrap();
         let script = format!(
             "import os, socket, subprocess, time
 subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
 s = socket.create_server(('127.0.0.1', 0)) if '{kind}' == 'tcp' else socket.socket(socket.AF_UNIX)
-if '{kind}' == 'unix': s.bind(chr(0) + 'orphand-test'); s.listen()
+if '{kind}' == 'unix': s.bind('{path}'); s.listen(); time.sleep(0.02)
 address = s.getsockname(); r, w = os.pipe(); pid = os.fork()
 if pid == 0:
     s.close()
@@ -236,14 +278,17 @@ if pid == 0:
 os.read(r, 1)
 if {client}: a = s.accept()
 print(pid, flush=True); time.sleep(600)",
-            client = if with_client { "True" } else { "False" }
+            client = if with_client { "True" } else { "False" },
+            path = dir.path().join("s").display(),
         );
         let (server, line) = Started::line_of(
             Command::new("unshare").args(["--net", "python3", "-c", &script]).stdin(Std::null()),
         );
         let client = id(line.parse().unwrap());
         assert_eq!(serves(&server), with_client, "{kind}");
-        assert!(!facts(&[server.id(), client], Stdio::Null).processes.iter().any(|p| p.sockets.clients));
+        // That it was the server itself that touched the file of a unix socket, that does not tell.
+        let found = facts(&[server.id(), client], Stdio::Null);
+        assert_eq!(found.processes.iter().any(|p| p.sockets.clients), with_client && kind == "unix");
         let client = rustix::process::Pid::from_raw(client.pid.cast_signed()).unwrap();
         rustix::process::kill_process(client, rustix::process::Signal::KILL).unwrap();
     }

@@ -1,4 +1,9 @@
 //! What forked copies of an agent do: whether they live a life of their own, or only hold by accident what they were forked with.
+//!
+//! Who waits at a pipe (`pipes`) or a socket whose other end somebody else has may be given work at any moment. Output that they
+//! inherited, descriptors 1 and 2, is no connection.
+
+mod pipes;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,9 +11,12 @@ use rustix::io::Errno;
 
 use super::{Probe, wire::Age};
 use crate::{
-    host::{FdTable, ProcessDir, UnixSocket, UnixSockets},
+    host::{FdTable, ProcessDir, Target, UnixSocket, UnixSockets},
     model::{Activity, CopyFacts, ProcessId, Stdio},
 };
+
+/// Standard output and error.
+const OUTPUT: [u32; 2] = [1, 2];
 
 impl Probe {
     /// What these copies do, those that live. A connection between themselves, or to one `among` these, is none.
@@ -35,23 +43,33 @@ impl Probe {
             }
         }
         let known: HashSet<u32> = copies.iter().chain(among).map(|process| process.pid).collect();
-        for (facts, table) in found.iter_mut().zip(&tables) {
-            if let Some(table) = table {
-                facts.connected = self.is_connected(facts.process, table, &known);
+        let ends: Vec<_> =
+            found.iter().zip(&tables).map(|(f, t)| pipes::ends(&self.proc, f.process, t.as_ref())).collect();
+        for ((facts, table), here) in found.iter_mut().zip(&tables).zip(&ends) {
+            if let (Some(table), Some(here)) = (table, here) {
+                facts.connected = self.is_connected(facts.process, table, &known)
+                    || self.is_at_a_pipe(facts.process, here, &ends, &known);
             }
         }
         found
     }
 
     /// Whether it has a socket that leads to somebody else, or that somebody may connect to. One that is no unix socket does, or
-    /// may: nobody makes one for nothing.
+    /// may: nobody makes one for nothing. A unix socket that is its output and nothing else leads to who keeps the log.
     fn is_connected(&self, process: ProcessId, table: &FdTable, known: &HashSet<u32>) -> bool {
         let sockets: HashSet<u64> = table.sockets().collect();
         if sockets.is_empty() {
             return false;
         }
         let Ok(unix) = self.unix_sockets(process, &sockets) else { return true };
-        sockets.iter().any(|inode| unix.get(inode).is_none_or(|socket| self.leads_out(socket, known)))
+        let is_more_than_output = |inode: u64| {
+            table.fds.iter().any(|fd| fd.target == Target::Socket(inode) && !OUTPUT.contains(&fd.number))
+        };
+        sockets.iter().any(|inode| {
+            unix.get(inode).is_none_or(|socket| {
+                (socket.listens || is_more_than_output(*inode)) && self.leads_out(process, socket, known)
+            })
+        })
     }
 
     fn unix_sockets(
@@ -67,7 +85,7 @@ impl Probe {
         Ok(found.into_iter().map(|socket| (socket.inode, socket)).collect())
     }
 
-    fn leads_out(&self, socket: &UnixSocket, known: &HashSet<u32>) -> bool {
+    fn leads_out(&self, process: ProcessId, socket: &UnixSocket, known: &HashSet<u32>) -> bool {
         if socket.listens || (!socket.connection && socket.name.is_some()) {
             return true;
         }
@@ -76,15 +94,29 @@ impl Probe {
             // Waiting to be accepted is connected; hung up is not.
             Some(0) => socket.connection && !socket.hung_up(),
             Some(peer) => {
+                if let Some(told) = self.told_of_socket(process, socket.inode, known) {
+                    return told;
+                }
                 let holders = self.with_index(Age::Fresh, |index| {
                     let pids: Vec<u32> = index.on(Stdio::Socket(peer)).map(|(pid, _)| pid).collect();
                     (pids, index.blind.is_some())
                 });
                 match holders {
-                    Ok((pids, false)) => pids.is_empty() || pids.iter().any(|pid| !known.contains(pid)),
+                    Ok((pids, false)) => {
+                        pids.is_empty()
+                            || pids.iter().any(|pid| !known.contains(pid) && !self.is_leaving(*pid))
+                    }
                     Ok((_, true)) | Err(_) => true,
                 }
             }
+        }
+    }
+
+    /// Whether it has ended or begun to: the dead agent may just be closing its files.
+    fn is_leaving(&self, pid: u32) -> bool {
+        match self.proc.process(pid) {
+            Ok(dir) => dir.stat().has_begun_to_exit(),
+            Err(errno) => matches!(errno, Errno::NOENT | Errno::SRCH),
         }
     }
 }

@@ -20,7 +20,7 @@ fn connected(copy: &Started, other: &Started, among: &[ProcessId]) -> bool {
 
 #[test]
 fn a_copy_without_sockets_is_not_connected() {
-    let copy = Started::sleeper(Std::piped());
+    let copy = Started::bare(Std::null(), Std::null(), Std::null());
     let found = Probe::new().unwrap().copies(&[copy.id()], &[]);
     let [CopyFacts { process, sid, connected: false, activity: Some(activity) }] = found[..] else {
         panic!("{found:?}")
@@ -36,7 +36,7 @@ fn what_leads_to_the_network_counts() {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let probe = Probe::new().unwrap();
     for socket in [OwnedFd::from(listener), OwnedFd::from(client), OwnedFd::from(udp)] {
-        let copy = Started::sleeper(socket);
+        let copy = Started::bare(socket, Std::null(), Std::null());
         assert!(probe.copies(&[copy.id()], &[ourselves()])[0].connected);
     }
 }
@@ -44,8 +44,8 @@ fn what_leads_to_the_network_counts() {
 #[test]
 fn a_pair_counts_by_who_has_its_other_half() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let copy = Started::sleeper(OwnedFd::from(theirs));
-    let mut server = Started::sleeper(OwnedFd::from(ours.try_clone().unwrap()));
+    let copy = Started::bare(OwnedFd::from(theirs), Std::null(), Std::null());
+    let mut server = Started::bare(OwnedFd::from(ours.try_clone().unwrap()), Std::null(), Std::null());
     // We have it, too.
     assert!(connected(&copy, &server, &[server.id()]));
     assert!(!connected(&copy, &server, &[server.id(), ourselves()]));
@@ -59,7 +59,10 @@ fn a_pair_counts_by_who_has_its_other_half() {
 #[test]
 fn both_halves_among_copies_are_no_connection() {
     let (one, other) = UnixStream::pair().unwrap();
-    let copies = [Started::sleeper(OwnedFd::from(one)), Started::sleeper(OwnedFd::from(other))];
+    let copies = [
+        Started::bare(OwnedFd::from(one), Std::null(), Std::null()),
+        Started::bare(OwnedFd::from(other), Std::null(), Std::null()),
+    ];
     let ids = [copies[0].id(), copies[1].id()];
     let (_tree, probe) = world(&ids);
     assert!(probe.copies(&ids, &[]).iter().all(|copy| !copy.connected));
@@ -67,10 +70,74 @@ fn both_halves_among_copies_are_no_connection() {
 }
 
 #[test]
+fn a_pipe_counts_by_who_has_its_other_end() {
+    for waits_for_work in [true, false] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let (own, theirs): (OwnedFd, OwnedFd) =
+            if waits_for_work { (reader.into(), writer.into()) } else { (writer.into(), reader.into()) };
+        // Also the write end counts on descriptor 0: it is no output.
+        let copy = Started::bare(own, Std::null(), Std::null());
+        let mut server = Started::bare(theirs.try_clone().unwrap(), Std::null(), Std::null());
+        assert!(connected(&copy, &server, &[server.id()]), "we have it, too");
+        assert!(!connected(&copy, &server, &[server.id(), ourselves()]));
+        drop(theirs);
+        assert!(!connected(&copy, &server, &[server.id()]));
+        assert!(connected(&copy, &server, &[]));
+        server.end();
+        assert!(!Probe::new().unwrap().copies(&[copy.id()], &[])[0].connected, "hung up");
+    }
+}
+
+#[test]
+fn a_queue_among_copies_is_none() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let copies =
+        [Started::bare(reader, Std::null(), Std::null()), Started::bare(writer, Std::null(), Std::null())];
+    let ids = [copies[0].id(), copies[1].id()];
+    let (_tree, probe) = world(&ids);
+    assert!(probe.copies(&ids, &[]).iter().all(|copy| !copy.connected));
+    assert!(probe.copies(&ids[..1], &[]).iter().all(|copy| copy.connected));
+}
+
+#[test]
+fn inherited_output_is_no_connection() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let (journal, ours) = UnixStream::pair().unwrap();
+    let probe = Probe::new().unwrap();
+    let is_connected = |copy: &Started| probe.copies(&[copy.id()], &[])[0].connected;
+    let pipe = || writer.try_clone().unwrap();
+    let socket = || OwnedFd::from(journal.try_clone().unwrap());
+    assert!(!is_connected(&Started::bare(Std::null(), pipe(), pipe())));
+    assert!(!is_connected(&Started::bare(Std::null(), socket(), socket())));
+    assert!(is_connected(&Started::bare(socket(), socket(), socket())));
+    assert!(is_connected(&Started::bare(Std::null(), reader.try_clone().unwrap(), pipe())), "it reads it");
+    drop((reader, ours));
+}
+
+#[test]
+fn a_named_fifo_counts_as_a_pipe() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let copy = Started::bare(
+        open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap(),
+        Std::null(),
+        Std::null(),
+    );
+    let probe = Probe::new().unwrap();
+    let writer = open(&path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    assert!(probe.copies(&[copy.id()], &[])[0].connected);
+    assert!(!probe.copies(&[copy.id()], &[ourselves()])[0].connected);
+    drop(writer);
+    assert!(!probe.copies(&[copy.id()], &[])[0].connected, "hung up");
+}
+
+#[test]
 fn a_unix_listener_counts() {
     let dir = tempfile::tempdir().unwrap();
     let listener = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
-    let copy = Started::sleeper(OwnedFd::from(listener));
+    let copy = Started::bare(OwnedFd::from(listener), Std::null(), Std::null());
     assert!(Probe::new().unwrap().copies(&[copy.id()], &[])[0].connected);
 }
 
@@ -107,7 +174,10 @@ for line in sys.stdin: sum(range(100000)); print(flush=True)";
 
 #[test]
 fn the_dead_are_left_out_and_servers_tell_of_their_copies() {
-    let (server, mut copy) = (Started::sleeper(Std::null()), Started::sleeper(Std::null()));
+    let (server, mut copy) = (
+        Started::bare(Std::null(), Std::null(), Std::null()),
+        Started::bare(Std::null(), Std::null(), Std::null()),
+    );
     let subject = Subject { processes: vec![server.id()], copies: vec![copy.id()], ..Subject::default() };
     let found = Probe::new().unwrap().facts(&subject, &Vec::new).copies;
     assert_eq!(found.iter().map(|copy| copy.process).collect::<Vec<_>>(), [copy.id()]);

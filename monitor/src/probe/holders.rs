@@ -172,8 +172,8 @@ pub(super) fn describe(proc: &Proc, mut processes: Vec<ProcessId>) -> (Vec<Holde
         if dir.stat().has_begun_to_exit() {
             return Ok(None);
         }
-        let holder = Holder { process, uid: dir.uid()?, sid: dir.stat().sid, image: dir.image(), unit: None };
-        Ok(Some(holder))
+        let (uid, sid, image) = (dir.uid()?, dir.stat().sid, dir.image());
+        Ok(Some(Holder { process, uid, sid, image, unit: None, clients: false }))
     };
     let mut holders = Vec::with_capacity(processes.len());
     for process in processes {

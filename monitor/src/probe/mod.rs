@@ -7,12 +7,14 @@
 mod clients;
 mod copies;
 mod direction;
+mod fifos;
 mod holders;
 mod manager;
 mod memory;
 mod pass;
 mod pipe;
 mod server;
+mod siblings;
 mod ties;
 mod tracers;
 mod unit;

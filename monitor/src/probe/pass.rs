@@ -10,7 +10,7 @@ use std::{
 
 use super::pipe::Side;
 use crate::{
-    host::{OpenEnd, Passes},
+    host::{Access, OpenEnd, Passes},
     model::{ProcessId, Stdio},
 };
 
@@ -106,6 +106,19 @@ impl Pass {
 
 /// The pipe or FIFO `wire`, whose end on this `side` belongs to those `inside`.
 pub(super) fn judge_pipe(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[ProcessId]) -> Told {
+    judge(ends, wire, side, inside, hides)
+}
+
+/// The same for one who writes: that somebody unseen shares the read end of one who is seen is not asked. A reader with threads
+/// that waits in read(2) looks like that, and most servers do.
+pub(super) fn judge_output(ends: &[OpenEnd], wire: Stdio, inside: &[ProcessId]) -> Told {
+    judge(ends, wire, Side::Writes, inside, hides_a_file)
+}
+
+/// Whether more is open than is seen.
+type Hides = fn(&[&OpenEnd], fn(&OpenEnd) -> u32, &dyn Fn(Access) -> bool) -> bool;
+
+fn judge(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[ProcessId], hides: Hides) -> Told {
     let mut by_device: BTreeMap<u32, Vec<&OpenEnd>> = BTreeMap::new();
     for end in ends.iter().filter(|end| end.of == wire) {
         by_device.entry(end.device).or_default().push(end);
@@ -117,14 +130,14 @@ pub(super) fn judge_pipe(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[Pr
         by_device.retain(|_, ends| ends.iter().any(is_ours));
     }
     let here: Vec<&OpenEnd> = by_device.values().flatten().copied().collect();
-    let unseen_own = by_device.values().any(|ends| hides(ends, side.own_count(), |a| side.is_own(a)));
+    let unseen_own = by_device.values().any(|ends| hides(ends, side.own_count(), &|a| side.is_own(a)));
     if lost && !unseen_own {
         return Told::Lost(processes(here.iter().filter(|end| side.is_own(end.access))));
     }
     if !lost && here.iter().all(|end| side.other_count()(end) == 0) {
         return Told::HungUp;
     }
-    let hidden = by_device.values().any(|ends| hides(ends, side.other_count(), |a| side.is_other(a)));
+    let hidden = by_device.values().any(|ends| hides(ends, side.other_count(), &|a| side.is_other(a)));
     Told::Held {
         by: processes(here.iter().filter(|end| side.is_other(end.access))),
         // An end of its own that nobody has seen may be with the server all the same.
@@ -166,11 +179,16 @@ impl Side {
 }
 
 /// Whether there are more ends of one kind than those seen, or somebody unseen shares one that is seen.
-fn hides(ends: &[&OpenEnd], count: fn(&OpenEnd) -> u32, kind: impl Fn(crate::host::Access) -> bool) -> bool {
+fn hides(ends: &[&OpenEnd], count: fn(&OpenEnd) -> u32, kind: &dyn Fn(Access) -> bool) -> bool {
     let of_kind: Vec<&OpenEnd> = ends.iter().copied().filter(|end| kind(end.access)).collect();
-    let files: BTreeSet<u64> = of_kind.iter().map(|end| end.file).collect();
+    hides_a_file(ends, count, kind) || is_shared_unseen(&of_kind)
+}
+
+/// Whether there are more open files of one kind than those seen.
+fn hides_a_file(ends: &[&OpenEnd], count: fn(&OpenEnd) -> u32, kind: &dyn Fn(Access) -> bool) -> bool {
+    let files: BTreeSet<u64> = ends.iter().filter(|end| kind(end.access)).map(|end| end.file).collect();
     let open = ends.iter().map(|end| count(end)).max().unwrap_or_default();
-    files.len() < usize::try_from(open).unwrap_or(usize::MAX) || is_shared_unseen(&of_kind)
+    files.len() < usize::try_from(open).unwrap_or(usize::MAX)
 }
 
 /// Whether one of these files has more references than descriptors.

@@ -109,6 +109,71 @@ fn peers_of_sockets() {
     assert_eq!(judge(&[in_flight]), held(&[], true));
 }
 
+#[test]
+fn a_reader_that_waits_in_a_thread_hides_nobody() {
+    let judge = |ends: &[OpenEnd]| judge_output(ends, WIRE, &[id(30)]);
+    let waits = OpenEnd { references: 2, ..end(20, READ, 1) };
+    assert_eq!(judge(&[waits.clone(), end(30, WRITE, 2)]), held(&[20], false));
+    let two = |pid, access, file| OpenEnd { readers: 2, ..end(pid, access, file) };
+    assert_eq!(judge(&[two(20, READ, 1), two(30, WRITE, 2)]), held(&[20], true));
+    assert_eq!(judge(&[OpenEnd { readers: 0, ..end(30, WRITE, 2) }]), Told::HungUp);
+}
+
+#[test]
+fn a_fifo_has_a_client_if_somebody_can_write_to_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        "import os, sys, time; os.mkfifo(sys.argv[1]); f = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK)
+print(os.fstat(f).st_ino, flush=True); time.sleep(600)";
+    let mut command = std::process::Command::new("python3");
+    let command = command.args(["-c", script]).arg(dir.path().join("commands")).stdin(Std::null());
+    let (server, inode) = Started::line_of(command);
+    let of = Stdio::Pipe(inode.parse().unwrap());
+    let is_commanded = |ends: Vec<OpenEnd>| {
+        let probe = Probe::new().unwrap().with_passes(Box::new(Script::of([Ok(ends)])));
+        let found = probe.facts(&subject(&server, Stdio::Null), &Vec::new);
+        assert_eq!(found.blind, None);
+        found.processes[0].sockets.clients
+    };
+    let own = OpenEnd { process: server.id(), of, ..end(0, READ, 1) };
+    let person = OpenEnd { process: ourselves(), of, ..end(0, WRITE, 2) };
+    assert!(!is_commanded(vec![OpenEnd { writers: 0, ..own.clone() }]), "opened for ever, by nobody else");
+    assert!(is_commanded(vec![own.clone(), person]));
+    assert!(is_commanded(vec![own.clone()]), "a writer that nobody has seen");
+    let itself = OpenEnd { access: Access { read: true, write: true }, ..own };
+    assert!(!is_commanded(vec![itself]), "its own writer");
+}
+
+#[test]
+fn one_pass_tells_of_the_pipes_of_all_copies() {
+    let copies = [0, 1].map(|_| Started::bare(Std::piped(), Std::null(), Std::null()));
+    let (ids, wires) = (copies.each_ref().map(Started::id), copies.each_ref().map(Started::wire));
+    let at = |n: usize, process, access, file| OpenEnd {
+        process,
+        number: 0,
+        of: wires[n],
+        ..end(0, access, file)
+    };
+    let told = |ends: Vec<OpenEnd>, among: &[ProcessId]| {
+        let script = Script::of([Ok(ends)]);
+        let probe = Probe::new().unwrap().with_passes(Box::new(script.clone()));
+        let found = probe.copies(&ids, among);
+        (found.iter().map(|copy| copy.connected).collect::<Vec<_>>(), script.asked().len())
+    };
+    let us = ourselves();
+    let both = |writer| {
+        vec![at(0, ids[0], READ, 1), at(0, us, WRITE, 2), at(1, ids[1], READ, 3), at(1, writer, WRITE, 4)]
+    };
+    assert_eq!(told(both(us), &[]), (vec![true, true], 1));
+    assert_eq!(told(both(us), &[us]), (vec![false, false], 1));
+    assert_eq!(told(both(ids[0]), &[]), (vec![true, false], 1));
+    // One more than is seen: in flight.
+    let hidden = both(us).into_iter().map(|end| OpenEnd { writers: 2, ..end }).collect();
+    assert_eq!(told(hidden, &[us]).0, [true, true]);
+    // What is not to be seen any more was there a moment ago.
+    assert_eq!(told(Vec::new(), &[us]).0, [true, true]);
+}
+
 /// Gives these answers one after the other, the last one for ever; counts the passes, and notes what was wanted.
 #[derive(Clone, Debug, Default)]
 struct Script(Arc<Mutex<(VecDeque<Result<Vec<OpenEnd>, String>>, Vec<Vec<Stdio>>)>>);

@@ -64,12 +64,13 @@ impl Probe {
         others: &dyn Fn() -> Vec<Stdio>,
         facts: &mut ServerFacts,
     ) {
-        let uses = clients::of(&self.proc, looked);
+        let wires = [subject.stdin, subject.stdout];
+        let mut uses = clients::of(&self.proc, looked);
+        self.add_fifos(looked, &wires, others, &mut uses.each);
         let joined = ties::joined(&self.proc, looked, &uses.unix);
         for ((process, sockets), joined) in facts.processes.iter_mut().zip(uses.each).zip(joined) {
             (process.sockets, process.joined) = (sockets, joined);
         }
-        let wires = [subject.stdin, subject.stdout];
         let server = Wired { looked, complete: facts.blind.is_none(), wires, others };
         let stdin = self.wire(&server, Side::Reads);
         let is_same = subject.stdin == subject.stdout && matches!(subject.stdin, Stdio::Socket(_));
@@ -78,6 +79,7 @@ impl Probe {
             facts.blind.get_or_insert(blind);
         }
         (facts.stdin, facts.stdout) = (self.in_units(stdin, subject), self.in_units(stdout, subject));
+        self.mark_used_siblings(subject, others, [&mut facts.stdin, &mut facts.stdout]);
         facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
     }
 

@@ -83,8 +83,11 @@ fn is_harmless(look: &Look<'_>, members: &Members, holder: &Holder) -> bool {
     members.contains(holder.process) || is_sibling(look, holder) || is_idle_copy(look, holder)
 }
 
-/// Another server of the same dead owner inherited a descriptor.
+/// Another server of the same dead owner inherited a descriptor, and nobody uses that server: else it may use the wire for them.
 fn is_sibling(look: &Look<'_>, holder: &Holder) -> bool {
+    if holder.clients {
+        return false;
+    }
     if look.makers.is_of_sibling(holder.process, look.server) {
         return true;
     }

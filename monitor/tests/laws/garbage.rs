@@ -108,8 +108,14 @@ fn answer() -> impl Strategy<Value = Answer> {
         let sockets = SocketUse { listens: clients, clients, ..SocketUse::default() };
         ProcessFacts { process, uid, sockets, ..ProcessFacts::default() }
     });
-    let holder =
-        seen().prop_map(|s| Holder { process: s.id, uid: s.uid, sid: s.sid, image: s.image, unit: s.unit });
+    let holder = (seen(), any::<bool>()).prop_map(|(s, clients)| Holder {
+        process: s.id,
+        uid: s.uid,
+        sid: s.sid,
+        image: s.image,
+        unit: s.unit,
+        clients,
+    });
     let wire = prop_oneof![
         Just(WireState::Unknown),
         Just(WireState::HungUp),

@@ -355,7 +355,13 @@ impl Host {
             .opposite(end)
             .into_iter()
             .flat_map(|other| self.kernel.holders(other))
-            .map(|p| Holder { process: p.id, uid: p.uid, sid: p.sid, image: p.image.clone(), unit: None })
+            .map(|p| Holder {
+                process: p.id,
+                uid: p.uid,
+                sid: p.sid,
+                image: p.image.clone(),
+                ..Holder::default()
+            })
             .collect();
         if holders.is_empty() { WireState::HungUp } else { WireState::Held { holders, unseen: false } }
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A client called a moment ago and will call again; at the look nothing is connected."""
+"""A client calls now and then, the last time a moment ago; at the look nothing is connected."""
 import os
 import sys
 
@@ -23,7 +23,7 @@ def build(stage):
     stage.who("claude")
     person = stage.run(stage.part("person", """
         call("tcp", "mcp-server-web")
-        on_call("person", lambda: call("tcp", "mcp-server-web"))
+        on_call("person", lambda: call("tcp", "mcp-server-web"), every=20)
     """))
     stage.when_called("person", person)
     agent.kill()

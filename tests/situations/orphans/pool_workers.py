@@ -21,6 +21,7 @@ def build(stage):
     """))
     stage.who("claude")
     workers = [stage.who(f"worker{n}") for n in range(3)]
+    stage.asleep(*workers)
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)
 

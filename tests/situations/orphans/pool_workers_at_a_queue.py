@@ -21,6 +21,7 @@ def build(stage):
     """))
     stage.was_used("host")
     workers = [stage.who(f"worker{n}") for n in range(2)]
+    stage.asleep(*workers)
     host.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)
 

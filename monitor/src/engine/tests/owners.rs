@@ -117,3 +117,23 @@ fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
     story.pass_secs(10);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
 }
+
+#[test]
+fn a_sibling_with_clients_may_use_the_wire_for_them() {
+    for clients in [true, false] {
+        let mut story = Story::agent_with_server(Settings::default());
+        story.fork(20, 31);
+        story.exec(31, 20, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+        let sibling = Holder { process: id(31), image: image(SERVER), clients, ..Holder::default() };
+        story.facts.stdin = WireState::Held { holders: vec![sibling], unseen: false };
+        story.end(20);
+        story.pass_secs(10);
+        assert_eq!(story.signals.iter().any(|(pid, ..)| *pid == 30), !clients);
+        let told = story.told();
+        assert_eq!(
+            told.iter().any(|line| line.starts_with("orphan_unproven wire_held")),
+            clients,
+            "{told:?}"
+        );
+    }
+}

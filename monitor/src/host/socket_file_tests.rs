@@ -1,0 +1,151 @@
+use std::{
+    os::{
+        fd::AsRawFd,
+        unix::net::{UnixDatagram, UnixListener, UnixStream},
+    },
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, SystemTime},
+};
+
+use super::*;
+use crate::host::{Proc, UnixSockets};
+
+fn inode(socket: &impl AsRawFd) -> u64 {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+    link.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse().unwrap()
+}
+
+fn untouched(socket: &impl AsRawFd) -> bool {
+    let found = UnixSockets::here().unwrap().find(inode(socket)).unwrap().unwrap();
+    Proc::system().unwrap().process(std::process::id()).unwrap().is_untouched(&found)
+}
+
+/// Until the clock of the file system has gone on since this file was made.
+fn a_tick_later(path: &Path) {
+    let born = std::fs::symlink_metadata(path).unwrap().modified().unwrap();
+    let probe = path.with_extension("later");
+    while {
+        std::fs::write(&probe, "").unwrap();
+        std::fs::symlink_metadata(&probe).unwrap().modified().unwrap() <= born
+    } {
+        std::fs::remove_file(&probe).unwrap();
+    }
+}
+
+#[test]
+fn the_first_connection_shows_for_ever() {
+    // On the disk of the temporary files, and in memory.
+    for dir in [std::env::temp_dir(), "/dev/shm".into()] {
+        let dir = tempfile::tempdir_in(dir).unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        assert!(untouched(&listener));
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        a_tick_later(&path);
+        assert!(untouched(&listener), "a change of its rights is no connection");
+        drop(UnixStream::connect(&path).unwrap());
+        drop(listener.accept().unwrap());
+        assert!(!untouched(&listener), "{}", path.display());
+    }
+}
+
+#[test]
+fn who_sends_a_datagram_shows_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    a_tick_later(&path);
+    assert!(untouched(&socket));
+    UnixDatagram::unbound().unwrap().send_to(b"x", &path).unwrap();
+    assert!(!untouched(&socket));
+}
+
+#[test]
+fn nobody_can_tell_of_a_file_that_is_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    assert!(untouched(&listener));
+    std::fs::remove_file(&path).unwrap();
+    assert!(!untouched(&listener), "gone");
+    let other = UnixListener::bind(&path).unwrap();
+    assert!(!untouched(&listener), "another one");
+    assert!(untouched(&other));
+}
+
+#[test]
+fn times_that_were_set_hide_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let later = rustix::fs::Timespec {
+        tv_sec: (SystemTime::now() + Duration::from_secs(60))
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+            .cast_signed(),
+        tv_nsec: 0,
+    };
+    let times = rustix::fs::Timestamps { last_access: later, last_modification: later };
+    rustix::fs::utimensat(rustix::fs::CWD, &path, &times, AtFlags::empty()).unwrap();
+    assert!(!untouched(&listener));
+}
+
+#[test]
+fn an_abstract_name_keeps_no_account() {
+    use std::os::linux::net::SocketAddrExt;
+    let name = format!("orphand-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(name).unwrap();
+    assert!(!untouched(&UnixListener::bind_addr(&address).unwrap()));
+}
+
+/// A Python in a mount namespace where `mount` was done at `$1`, that binds a socket there and says which; `connect`s then.
+fn elsewhere(mount: &str, name: &str, connects: bool) -> bool {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let disk = tempfile::tempdir().unwrap();
+    let script = "import os, socket, sys, time
+os.chdir(sys.argv[1]); s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[2]); s.listen()
+born = os.stat(sys.argv[2]).st_mtime_ns
+while True:
+    open('later', 'w').close()
+    if os.stat('later').st_mtime_ns > born: break
+    os.unlink('later')
+if sys.argv[3] == 'True': socket.socket(socket.AF_UNIX).connect(sys.argv[2])
+print(os.fstat(s.fileno()).st_ino, flush=True); time.sleep(600)";
+    let line = format!("{mount}; exec python3 -c \"$2\" \"$1\" {name} $3");
+    let mut child = Command::new("unshare")
+        .args(["--mount", "sh", "-ec", &line, "sh"])
+        .arg(dir.path())
+        .arg(script)
+        .arg(if connects { "True" } else { "False" })
+        .arg(disk.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut said)
+        .unwrap();
+    let found = UnixSockets::here().unwrap().find(said.trim().parse().unwrap()).unwrap().unwrap();
+    let untouched = Proc::system().unwrap().process(child.id()).unwrap().is_untouched(&found);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    untouched
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn other_file_systems_and_names() {
+    let overlay = "mkdir $4/l $4/u $4/w; mount -t overlay o -o lowerdir=$4/l,upperdir=$4/u,workdir=$4/w $1";
+    let mixed = "mount -t tmpfs t $1; mkdir $1/u $1/w $1/m; \
+                 mount -t overlay o -o lowerdir=$4,upperdir=$1/u,workdir=$1/w $1/m; set -- $1/m \"$2\" $3";
+    for mount in ["mount -t tmpfs t $1", overlay, mixed] {
+        assert!(elsewhere(mount, "$1/s", false), "{mount}");
+        assert!(!elsewhere(mount, "$1/s", true), "{mount}");
+    }
+    // A relative name is one of the working directory.
+    assert!(elsewhere("mount -t tmpfs t $1", "s", false));
+    assert!(!elsewhere("mount -t tmpfs t $1", "s", true));
+    // Where access times are not kept nobody can tell.
+    assert!(!elsewhere("mount -t tmpfs -o noatime t $1", "$1/s", false));
+}

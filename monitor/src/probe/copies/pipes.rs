@@ -1,0 +1,174 @@
+//! The pipes of forked copies, FIFOs with a name among them: whether somebody else has their other ends.
+
+use std::collections::HashSet;
+
+use super::OUTPUT;
+use crate::{
+    host::{FdTable, Proc, ProcessDir, Target},
+    model::{ProcessId, Stdio},
+    probe::{
+        Probe, holders,
+        pass::{self, Told},
+        pipe::{self, Said, Side},
+        wire::Age,
+    },
+};
+
+/// An end of a pipe that a copy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    inode: u64,
+    side: Side,
+    number: u32,
+}
+
+/// The ends of pipes of a process that may be a connection; nothing where they could not be read.
+pub(super) fn ends(proc: &Proc, process: ProcessId, table: Option<&FdTable>) -> Option<Vec<End>> {
+    let dir = proc.identified(process).ok()??;
+    let fds = dir.fd_dir().ok()?;
+    let mut found = Vec::new();
+    for fd in &table?.fds {
+        let inode = match &fd.target {
+            Target::Pipe(inode) => *inode,
+            Target::Path(path) if path.starts_with(b"/") => match fds.stdio(fd.number) {
+                Stdio::Pipe(inode) => inode,
+                _ => continue,
+            },
+            _ => continue,
+        };
+        let access = fds.access(fd.number)?;
+        let end = |side| End { inode, side, number: fd.number };
+        found.extend(access.read.then(|| end(Side::Reads)));
+        found.extend((access.write && !OUTPUT.contains(&fd.number)).then(|| end(Side::Writes)));
+    }
+    Some(found)
+}
+
+impl Probe {
+    /// Whether the other end of one of these, which this copy has, is with somebody who is not `known`, or may be. `all` are
+    /// those of the other copies: one pass over all open files answers for them, too.
+    pub(super) fn is_at_a_pipe(
+        &self,
+        process: ProcessId,
+        ends: &[End],
+        all: &[Option<Vec<End>>],
+        known: &HashSet<u32>,
+    ) -> bool {
+        if ends.is_empty() {
+            return false;
+        }
+        self.told_of(process, ends, all, known).unwrap_or_else(|| {
+            let Ok(Some(dir)) = self.proc.identified(process) else { return true };
+            ends.iter().any(|end| self.is_with_others(&dir, *end, known))
+        })
+    }
+
+    /// What a pass of the kernel says; nothing where there is none.
+    fn told_of(
+        &self,
+        process: ProcessId,
+        ends: &[End],
+        all: &[Option<Vec<End>>],
+        known: &HashSet<u32>,
+    ) -> Option<bool> {
+        let mut passes = self.passes.borrow_mut();
+        if !passes.is_there() {
+            return None;
+        }
+        let wires: Vec<Stdio> = ends.iter().map(|end| Stdio::Pipe(end.inode)).collect();
+        let others = || all.iter().flatten().flatten().map(|end| Stdio::Pipe(end.inode)).collect();
+        let told = passes.ask(&wires, &others, |open| {
+            let (mut by, mut hidden, mut hung_up) = (Vec::new(), false, true);
+            for end in ends {
+                let wire = Stdio::Pipe(end.inode);
+                let told = match end.side {
+                    Side::Reads => pass::judge_pipe(open, wire, end.side, &[process]),
+                    Side::Writes => pass::judge_output(open, wire, &[process]),
+                };
+                hung_up &= told == Told::HungUp;
+                match told {
+                    Told::HungUp => {}
+                    Told::Held { by: holders, unseen } => {
+                        by.extend(holders);
+                        hidden |= unseen;
+                    }
+                    // It had the end a moment ago.
+                    Told::Lost(_) | Told::Unknown => hidden = true,
+                }
+            }
+            if hung_up { Told::HungUp } else { Told::Held { by, unseen: hidden } }
+        });
+        self.is_held_by_others(told, known)
+    }
+
+    /// The same of a unix socket that has a peer. That somebody unseen shares a peer's descriptor is not asked: a reader with
+    /// threads that waits in read(2) looks like that.
+    pub(super) fn told_of_socket(
+        &self,
+        process: ProcessId,
+        inode: u64,
+        known: &HashSet<u32>,
+    ) -> Option<bool> {
+        let mut passes = self.passes.borrow_mut();
+        if !passes.is_there() {
+            return None;
+        }
+        let wire = Stdio::Socket(inode);
+        let told = passes.ask(&[wire], &Vec::new, |open| match pass::judge_socket(open, wire, &[process]) {
+            Told::Held { by, .. } if !by.is_empty() => Told::Held { by, unseen: false },
+            told => told,
+        });
+        self.is_held_by_others(told, known)
+    }
+
+    fn is_held_by_others(&self, told: Result<Told, String>, known: &HashSet<u32>) -> Option<bool> {
+        match told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok()? {
+            Told::HungUp => Some(false),
+            Told::Held { by, unseen: false } => {
+                let others: HashSet<ProcessId> =
+                    by.into_iter().filter(|holder| !known.contains(&holder.pid)).collect();
+                // The dead agent itself may just be closing its files.
+                let (holders, missing) = holders::describe(&self.proc, others.into_iter().collect());
+                Some(missing || !holders.is_empty())
+            }
+            Told::Held { .. } | Told::Lost(_) | Told::Unknown => Some(true),
+        }
+    }
+
+    /// The same by /proc, for one end.
+    fn is_with_others(&self, dir: &ProcessDir, end: End, known: &HashSet<u32>) -> bool {
+        for age in [Age::Fresh, Age::New] {
+            let holders = match pipe::ask(dir, end.number, end.inode, end.side) {
+                Ok(Some(Said::HungUp)) => return false,
+                Ok(Some(Said::Held(None))) => {
+                    let wire = Stdio::Pipe(end.inode);
+                    let ask = |index: &holders::Index| {
+                        let others = index.on(wire).map(|(pid, _)| pid).filter(|pid| !known.contains(pid));
+                        let leaving = others.into_iter().any(|pid| self.is_leaving(pid));
+                        (index.holders(&self.proc, wire, end.side), leaving, index.blind.is_some())
+                    };
+                    match self.with_index(age, ask) {
+                        Ok((_, _, true)) | Err(_) => return true,
+                        Ok((holders, true, false)) if holders.is_empty() => return false,
+                        Ok((holders, ..)) => holders,
+                    }
+                }
+                Ok(Some(Said::Held(Some(fifo)))) => {
+                    match holders::fifo_holders(&self.proc, end.inode, &fifo, end.side) {
+                        Ok(holders) => holders,
+                        Err(_) => return true,
+                    }
+                }
+                Ok(None) | Err(_) => return true,
+            };
+            if holders.iter().any(|holder| !known.contains(&holder.process.pid)) {
+                return true;
+            }
+            if !holders.is_empty() {
+                return false;
+            }
+        }
+        // Held by nobody that /proc shows: in flight, perhaps.
+        true
+    }
+}

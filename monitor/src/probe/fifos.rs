@@ -1,0 +1,80 @@
+//! FIFOs with a name that a server reads besides its wires: whoever holds the write end commands it.
+//!
+//! One that nobody outside has open for writing (a read that never comes back) is none.
+
+use std::collections::BTreeMap;
+
+use super::{Probe, pipe::Side, server::Looked, wire::Wired};
+use crate::{
+    host::{Proc, Target},
+    model::{ProcessId, SocketUse, Stdio, WireState},
+};
+
+impl Probe {
+    /// Adds to what each of the looked at does with sockets who writes to FIFOs that it reads. `wires` are none of those.
+    pub(super) fn add_fifos(
+        &self,
+        looked: &[Looked],
+        wires: &[Stdio],
+        others: &dyn Fn() -> Vec<Stdio>,
+        each: &mut [SocketUse],
+    ) {
+        let all = || wires.iter().copied().chain(others()).collect();
+        for (inode, readers) in read(&self.proc, looked, wires) {
+            let wires = [Stdio::Pipe(inode), Stdio::Closed];
+            let state = self.wire(&Wired { looked, complete: true, wires, others: &all }, Side::Reads).state;
+            for at in readers {
+                let (Some(one), Some(facts)) = (looked.get(at), each.get_mut(at)) else { continue };
+                add_writers(facts, one.process, looked, &state);
+            }
+        }
+    }
+}
+
+fn add_writers(facts: &mut SocketUse, reader: ProcessId, looked: &[Looked], state: &WireState) {
+    match state {
+        WireState::HungUp => {}
+        WireState::Unknown => facts.clients = true,
+        WireState::Held { holders, unseen } => {
+            facts.clients |= unseen;
+            for writer in holders.iter().map(|holder| holder.process).filter(|writer| *writer != reader) {
+                if !looked.iter().any(|one| one.process == writer) {
+                    facts.clients = true;
+                } else if !facts.inside.contains(&writer) {
+                    facts.inside.push(writer);
+                }
+            }
+        }
+    }
+}
+
+/// The FIFOs, by inode number, with those of `looked` that read them.
+fn read(proc: &Proc, looked: &[Looked], wires: &[Stdio]) -> BTreeMap<u64, Vec<usize>> {
+    let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (at, one) in looked.iter().enumerate() {
+        let has_a_path = |target: &Target| matches!(target, Target::Path(path) if path.starts_with(b"/"));
+        let mut files = one.table.fds.iter().filter(|fd| has_a_path(&fd.target)).peekable();
+        if files.peek().is_none() {
+            continue;
+        }
+        // Who has ended reads nothing.
+        let Ok(Some(dir)) = proc.identified(one.process) else { continue };
+        let Ok(fds) = dir.fd_dir() else { continue };
+        for fd in files {
+            if let wire @ Stdio::Pipe(inode) = fds.stdio(fd.number)
+                && !wires.contains(&wire)
+                && fds.access(fd.number).is_some_and(|access| access.read)
+            {
+                let readers = found.entry(inode).or_default();
+                if readers.last() != Some(&at) {
+                    readers.push(at);
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "fifos_tests.rs"]
+mod tests;
