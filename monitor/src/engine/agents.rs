@@ -213,7 +213,8 @@ impl Engine {
     }
 
     /// The one of these copies that goes on with the agent's work: one in a session of its own (it went into the background), one
-    /// that started servers of its own, or any if the agent left on its own accord. A pool worker whose host was killed is none.
+    /// that started servers of its own, or any if the agent left on its own accord, then or before. A pool worker whose host was
+    /// killed is none.
     fn heir(&self, key: AgentKey, copies: &[ProcessId], status: Option<ExitStatus>) -> Option<ProcessId> {
         let agent = self.agents.get(key)?;
         let killed = matches!(status, Some(ExitStatus::Signal(_)));
@@ -222,7 +223,8 @@ impl Engine {
         };
         let background = copies.iter().find(left_session);
         let host = || copies.iter().find(|copy| self.made_a_server(**copy));
-        background.or_else(host).or_else(|| copies.first().filter(|_| !killed)).copied()
+        let goes_on = |copy: &&ProcessId| !killed || agent.peers.contains(*copy);
+        background.or_else(host).or_else(|| copies.iter().find(goes_on)).copied()
     }
 
     fn hand_over(&mut self, at: BootTime, key: AgentKey, heir: ProcessId, status: Option<ExitStatus>) {
@@ -233,6 +235,13 @@ impl Engine {
         let servers_left = agent.servers.len() as u64;
         let rss_bytes = self.sum_rss(key);
         let sid = self.graph.get(heir).map(|n| n.sid);
+        if !matches!(status, Some(ExitStatus::Signal(_))) {
+            let peers = self.copies(key).into_iter().filter(|copy| *copy != heir);
+            let peers: Vec<ProcessId> = peers.collect();
+            if let Some(agent) = self.agents.get_mut(key) {
+                agent.peers.extend(peers);
+            }
+        }
         self.agents.hand_over(key, heir);
         if let Some((agent, sid)) = self.agents.get_mut(key).zip(sid) {
             agent.sid = sid;

@@ -48,9 +48,13 @@ impl Engine {
         // A wrapper may have been all that a rule knew: what has the wire is the server proper still.
         let order = |p: &&ProcessId| self.graph.get(**p).map(|n| n.order);
         let on_wire = |p: &&ProcessId| {
-            self.graph
-                .get(**p)
-                .is_some_and(|n| server.stdin.is_wire() && n.stdin == server.stdin && n.sid == server.session)
+            // A fork that never ran a program on it is a copy of the server proper, not the server; a daemon left its session.
+            self.graph.get(**p).is_some_and(|n| {
+                server.stdin.is_wire()
+                    && n.stdin == server.stdin
+                    && n.sid == server.session
+                    && n.origin.process == n.id
+            })
         };
         let next = server.recognised.iter().max_by_key(order).copied();
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());

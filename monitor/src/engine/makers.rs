@@ -15,11 +15,16 @@ impl Makers for Engine {
 
     fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool {
         let Some(node) = self.graph.get(process) else { return false };
-        let Some(other) = node.server.and_then(|key| self.servers.get(key)) else { return false };
+        let part_of = node.server.or(node.wraps);
+        let Some(other) = part_of.and_then(|key| self.servers.get(key)) else { return false };
+        // A fork of it that never ran a program may have gone into the background: that is let go, and may be who uses the wire.
+        let runs_on_its_wire =
+            || node.stdin == other.stdin && node.sid == other.session && node.origin.process == process;
         other.id != server.id
             && other.owner.is_some()
             && other.owner == server.owner
             && (other.recognised.contains(&process)
-                || (node.stdin == other.stdin && node.sid == other.session))
+                || other.wrappers.contains(&process)
+                || runs_on_its_wire())
     }
 }

@@ -1,6 +1,6 @@
 //! Bootstrap and repair: making the graph agree with /proc.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, mem::discriminant, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 
@@ -91,10 +91,14 @@ impl Engine {
             base(&i.exe) == base(&seen.image.exe)
                 || (i.argv == seen.image.argv && rules.role(i) == rules.role(&seen.image))
         });
-        let matters = matches!(rules.role(&seen.image), Role::Agent { .. } | Role::Server { .. });
-        let was = old.is_some_and(|i| matches!(rules.role(i), Role::Agent { .. } | Role::Server { .. }));
+        let matters = |role: &Role| matches!(role, Role::Agent { .. } | Role::Server { .. });
+        let (was, is) = (old.map(|i| rules.role(i)), rules.role(&seen.image));
+        // An agent's fork that has become a server by the same interpreter, say.
+        let another = was.is_none_or(|was| {
+            !matters(&was) || (self.agents.of(seen.id).is_none() && discriminant(&was) != discriminant(&is))
+        });
         // A title written over argv is no exec; another program is, and so is one that matters now.
-        if !same || (matters && !was) {
+        if !same || (matters(&is) && another) {
             let id = seen.id;
             self.run(seen, false);
             self.become_found(now, id, Found::default());

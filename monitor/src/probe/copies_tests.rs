@@ -130,6 +130,8 @@ fn a_named_fifo_counts_as_a_pipe() {
     assert!(probe.copies(&[copy.id()], &[])[0].connected);
     assert!(!probe.copies(&[copy.id()], &[ourselves()])[0].connected);
     drop(writer);
+    assert!(probe.copies(&[copy.id()], &[])[0].connected, "whoever knows its name may write to it");
+    std::fs::remove_file(&path).unwrap();
     assert!(!probe.copies(&[copy.id()], &[])[0].connected, "hung up");
 }
 

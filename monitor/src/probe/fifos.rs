@@ -22,7 +22,9 @@ impl Probe {
         let all = || wires.iter().copied().chain(others()).collect();
         for (inode, readers) in read(&self.proc, looked, wires) {
             let wires = [Stdio::Pipe(inode), Stdio::Closed];
-            let state = self.wire(&Wired { looked, complete: true, wires, others: &all }, Side::Reads).state;
+            let state = self
+                .wire(&Wired { looked, complete: true, wires, lasting: false, others: &all }, Side::Reads)
+                .state;
             for at in readers {
                 let (Some(one), Some(facts)) = (looked.get(at), each.get_mut(at)) else { continue };
                 add_writers(facts, one.process, looked, &state);

@@ -71,7 +71,7 @@ impl Probe {
         for ((process, sockets), joined) in facts.processes.iter_mut().zip(uses.each).zip(joined) {
             (process.sockets, process.joined) = (sockets, joined);
         }
-        let server = Wired { looked, complete: facts.blind.is_none(), wires, others };
+        let server = Wired { looked, complete: facts.blind.is_none(), wires, lasting: true, others };
         let stdin = self.wire(&server, Side::Reads);
         let is_same = subject.stdin == subject.stdout && matches!(subject.stdin, Stdio::Socket(_));
         let stdout = if is_same { stdin.clone() } else { self.wire(&server, Side::Writes) };

@@ -50,6 +50,8 @@ pub(super) struct Wired<'a> {
     pub complete: bool,
     /// Its wires: standard input and output.
     pub wires: [Stdio; 2],
+    /// Whether a FIFO that nobody has open, and that is there still under its name, counts as held: the next host may open it.
+    pub lasting: bool,
     /// Wires that will be asked about next.
     pub others: &'a dyn Fn() -> Vec<Stdio>,
 }
@@ -80,10 +82,10 @@ impl Probe {
             };
             for number in pipe::descriptors(&dir, table, inode) {
                 match pipe::ask(&dir, number, inode, side) {
-                    Ok(Some(Said::HungUp)) => return Sight::clear(WireState::HungUp),
-                    Ok(Some(Said::Waits)) => {
+                    Ok(Some(Said::Waits)) if server.lasting => {
                         return Sight::clear(WireState::Held { holders: Vec::new(), unseen: true });
                     }
+                    Ok(Some(Said::HungUp | Said::Waits)) => return Sight::clear(WireState::HungUp),
                     Ok(Some(Said::Held(fifo))) => there = Some(fifo),
                     // Closed or ended meanwhile, or the other end of the same pipe.
                     Ok(None) => {}

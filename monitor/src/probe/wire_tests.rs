@@ -17,7 +17,8 @@ use crate::{
 
 /// A server with this standard input, and the one wire that it is asked about.
 fn ask(probe: &Probe, looked: &[Looked], wire: Stdio) -> Sight {
-    let server = Wired { looked, complete: true, wires: [wire, Stdio::Null], others: &Vec::new };
+    let server =
+        Wired { looked, complete: true, wires: [wire, Stdio::Null], lasting: true, others: &Vec::new };
     probe.wire(&server, Side::Reads)
 }
 

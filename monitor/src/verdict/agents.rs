@@ -47,6 +47,8 @@ pub struct Agent {
     pub killed: bool,
     /// Forked copies of it that were there when it ended, and what they had done until then.
     pub copies: Vec<CopyFacts>,
+    /// Forked copies that were there when an earlier main process of it left on its own accord: each may be the one that goes on.
+    pub peers: BTreeSet<ProcessId>,
     /// Whether a configuration that was read later exempts it: nothing that it leaves is ended.
     pub exempt: bool,
     /// Its servers that are alive.
@@ -114,6 +116,7 @@ impl Agents {
             exited: None,
             killed: false,
             copies: Vec::new(),
+            peers: BTreeSet::new(),
             exempt: false,
             servers: BTreeSet::new(),
         };

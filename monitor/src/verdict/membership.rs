@@ -76,7 +76,7 @@ fn is_core(look: &Look<'_>, facts: &ProcessFacts) -> bool {
     let was_born_with_it = || look.node(facts.process).is_some_and(|node| node.stdin == server.stdin);
     server.recognised.contains(&facts.process)
         || (server.stdin.is_wire()
-            && (facts.stdio[0] == server.stdin || (facts.sid == server.session && was_born_with_it())))
+            && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_born_with_it())))
 }
 
 /// Whether a descendant is tied to what belongs to the server: by its session while the server proper lives, or by a descriptor

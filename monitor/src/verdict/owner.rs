@@ -60,6 +60,7 @@ pub fn trace(graph: &Graph, rules: &Rules, agents: &Agents, process: &Node) -> O
     let (wrappers, joined) = search.chain();
     let claim = match (joined, &process.makers[0]) {
         (Some(key), _) => Claim::Joins(key),
+        (None, Some(maker)) if maker.process == process.id => search.made_by_itself(maker, &wrappers),
         (None, Some(maker)) => search.made_by(maker),
         (None, None) => search.climb(&wrappers),
     };
@@ -109,6 +110,16 @@ impl Search<'_> {
                     Claim::Nobody
                 }
             }
+        }
+    }
+
+    /// The process seems to have made its own wire. One that was found in /proc between its fork and its exec only looks so: it ran
+    /// what its creator runs. Any other is nobody's server: nobody can be its own owner.
+    fn made_by_itself(&self, maker: &Maker, wrappers: &[ProcessId]) -> Claim {
+        let creator = self.server.creator.and_then(|creator| self.graph.get(creator));
+        match creator.and_then(|creator| creator.image.as_ref()) {
+            Some(image) if *image == maker.image => self.climb(wrappers),
+            _ => Claim::Nobody,
         }
     }
 

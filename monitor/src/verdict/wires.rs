@@ -6,7 +6,7 @@
 use super::{Agent, look::Look, membership::Members};
 use crate::{
     lineage::Node,
-    model::{Doubt, Holder, UnitFacts, WireState},
+    model::{Doubt, Holder, Stdio, UnitFacts, WireState},
     recognise::Role,
 };
 
@@ -17,7 +17,16 @@ pub fn somebody_talks(look: &Look<'_>, members: &Members) -> Option<Doubt> {
 
 /// Whether nobody listens to the server, likewise.
 pub fn somebody_listens(look: &Look<'_>, members: &Members) -> Option<Doubt> {
+    if answers_nobody_knows_where(look) {
+        return Some(Doubt::WireUnknown);
+    }
     doubt(look, members, &look.facts.stdout, Doubt::StdoutRead)
+}
+
+/// Whether the wire that carries the answers is not known. A pipe goes one way: a server that was found with the same one for both
+/// had moved its wires off its standard streams, and only the one that it reads was found again.
+fn answers_nobody_knows_where(look: &Look<'_>) -> bool {
+    matches!(look.server.stdin, Stdio::Pipe(_)) && look.server.stdin == look.server.stdout
 }
 
 fn doubt(look: &Look<'_>, members: &Members, wire: &WireState, held: Doubt) -> Option<Doubt> {
@@ -33,6 +42,10 @@ fn doubt(look: &Look<'_>, members: &Members, wire: &WireState, held: Doubt) -> O
 
 /// Whether nobody at all holds the other end of either wire, but the server itself.
 pub fn hung_up(look: &Look<'_>, members: &Members) -> bool {
+    !answers_nobody_knows_where(look) && both_hung_up(look, members)
+}
+
+fn both_hung_up(look: &Look<'_>, members: &Members) -> bool {
     [&look.facts.stdin, &look.facts.stdout].into_iter().all(|wire| match wire {
         WireState::HungUp => true,
         WireState::Unknown => false,

@@ -41,8 +41,9 @@ pub struct Fd {
 #[derive(Clone, Debug, Default)]
 pub struct Files(BTreeMap<u32, Fd>);
 
-/// Where Python's mcp 2 moves its wire.
+/// Where Python's mcp 2 moves its wires, input and output.
 const MOVED: u32 = 6;
+const MOVED_OUT: u32 = 7;
 
 impl Files {
     /// Standard streams on `end`.
@@ -68,6 +69,13 @@ impl Files {
         self.open(number, Fd { end, cloexec });
     }
 
+    /// Replaces whatever standard streams there are by /dev/null.
+    pub fn null_streams(&mut self) {
+        for number in 0..3 {
+            self.open(number, Fd { end: End::Null, cloexec: false });
+        }
+    }
+
     pub fn close(&mut self, end: End) {
         self.0.retain(|_, fd| fd.end != end);
     }
@@ -78,6 +86,16 @@ impl Files {
 
     pub fn has(&self, end: End) -> bool {
         self.0.values().any(|fd| fd.end == end)
+    }
+
+    /// What is open on standard input, output and error.
+    pub fn streams(&self) -> impl Iterator<Item = End> {
+        (0..3).filter_map(|n| self.end(n))
+    }
+
+    /// All that is open.
+    pub fn ends(&self) -> impl Iterator<Item = End> {
+        self.0.values().map(|fd| fd.end)
     }
 
     fn end(&self, number: u32) -> Option<End> {
@@ -93,7 +111,7 @@ impl Files {
     pub fn standard_with_wire(&self) -> [Stdio; 3] {
         let mut all = self.standard();
         if let Some(moved) = self.end(MOVED) {
-            all[0] = moved.stdio();
+            (all[0], all[1]) = (moved.stdio(), moved.stdio());
         }
         all
     }
@@ -107,6 +125,9 @@ impl Files {
     pub fn move_wire(&mut self) {
         if let Some(wire) = self.wire() {
             self.open(MOVED, Fd { end: wire, cloexec: true });
+            if let Some(end) = self.end(1) {
+                self.open(MOVED_OUT, Fd { end, cloexec: true });
+            }
             self.open(0, Fd { end: End::Null, cloexec: false });
             self.open(1, Fd { end: End::File, cloexec: false });
         }

@@ -10,6 +10,7 @@ use crate::{
     kernel::Conduct,
     launch::Launch,
     programs::{self, Recipe},
+    using::Use,
     world::{AgentKind, World},
 };
 use monitor::{
@@ -20,7 +21,10 @@ use monitor::{
 /// What grows below a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Growth {
+    /// Tied to it.
     Browser,
+    /// The same, let go.
+    Daemon,
     Helper,
     Multiplexer,
     Conmon,
@@ -28,6 +32,8 @@ pub enum Growth {
     Agent,
     /// A server behind a bridge: part of the server in front.
     Bridged,
+    /// A copy of it that goes into the background and closes its streams.
+    Fork,
 }
 
 /// One thing that somebody does.
@@ -61,6 +67,8 @@ pub enum Act {
     Job(u8, bool),
     /// A child whose parent is its creator's parent.
     Sibling(u8),
+    /// What others do with the server and its wires.
+    Use(Use),
     Storm(u8),
     /// Another configuration: only to look, or to act.
     Configure(bool),
@@ -69,6 +77,7 @@ pub enum Act {
 
 /// A story with its circumstances.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "circumstances that combine freely")]
 pub struct Story {
     /// What happens before the daemon starts.
     pub before: Vec<Act>,
@@ -78,6 +87,10 @@ pub struct Story {
     pub gone_first: bool,
     pub observe: bool,
     pub other_uids: bool,
+    /// A kernel without passes over open files.
+    pub passless: bool,
+    /// Every how manieth look fails.
+    pub stumbles: u8,
     /// For each record, whether it is lost.
     pub faults: Vec<bool>,
 }
@@ -90,7 +103,8 @@ impl Story {
 
     pub fn manners(&self) -> Manners {
         let lag = Duration::from_millis(self.lag_ms.into());
-        Manners { lag, gone_first: self.gone_first, ..Manners::default() }
+        let (passless, stumbles) = (self.passless, self.stumbles);
+        Manners { lag, gone_first: self.gone_first, passless, stumbles, ..Manners::default() }
     }
 
     /// The world at the beginning, and after `prepare` had a hand in it the end, settled.
@@ -189,7 +203,8 @@ impl Act {
             }
             Self::Workers(host, count) => {
                 for _ in 0..=count % 3 {
-                    world.fork(world.living_host(host)?)?;
+                    let worker = world.fork(world.living_host(host)?)?;
+                    world.workers.push(worker);
                 }
                 Some(())
             }
@@ -202,6 +217,7 @@ impl Act {
             Self::Job(host, detached) => {
                 let tool = world.spawn(world.living_host(host)?, &programs::TOOL, Conduct::default())?;
                 let job = world.spawn(tool, &programs::VITE, Conduct::default())?;
+                world.strangers.push(job);
                 if detached {
                     world.setsid(job);
                     world.exit(tool, ExitStatus::Code(0));
@@ -214,6 +230,7 @@ impl Act {
                 world.exec(child, &programs::VITE, Conduct::default());
                 Some(())
             }
+            Self::Use(deed) => deed.play(world),
             Self::Storm(count) => {
                 world.storm(u32::from(count) % 64);
                 Some(())
@@ -232,30 +249,31 @@ impl Act {
     }
 }
 
-fn pick<T: Copy>(from: &[T], n: u8) -> Option<T> {
+pub fn pick<T: Copy>(from: &[T], n: u8) -> Option<T> {
     from.get(usize::from(n).checked_rem(from.len())?).copied()
 }
 
 impl World {
-    fn living_host(&self, n: u8) -> Option<ProcessId> {
+    pub fn living_host(&self, n: u8) -> Option<ProcessId> {
         let living: Vec<ProcessId> =
             self.hosts.iter().copied().filter(|h| self.host.kernel.alive(*h)).collect();
         pick(&living, n)
     }
 
-    fn place(&self, n: u8) -> Option<usize> {
+    pub fn place(&self, n: u8) -> Option<usize> {
         let places: Vec<usize> = (0..self.host.truth.services.len()).collect();
         pick(&places, n)
     }
 
-    fn living_leaf(&self, n: u8) -> Option<ProcessId> {
+    pub fn living_leaf(&self, n: u8) -> Option<ProcessId> {
         let leaf = self.host.truth.services[self.place(n)?].leaf();
         self.host.kernel.alive(leaf).then_some(leaf)
     }
 
     pub fn grow(&mut self, leaf: ProcessId, growth: Growth) -> Option<()> {
         match growth {
-            Growth::Browser => self.browser(leaf).map(drop),
+            Growth::Browser => self.browser(leaf, true).map(drop),
+            Growth::Daemon => self.browser(leaf, false).map(drop),
             Growth::Helper => self.spawn(leaf, &programs::GIT, Conduct::default()).map(drop),
             Growth::Multiplexer => self.sanctuary(leaf, &programs::TMUX).map(drop),
             Growth::Conmon => self.sanctuary(leaf, &programs::CONMON).map(drop),
@@ -265,9 +283,30 @@ impl World {
                 self.server(agent, Launch::default()).map(drop)
             }
             Growth::Bridged => {
-                let front = self.host.truth.services.iter_mut().find(|s| s.leaf() == leaf)?;
+                let place = self.host.truth.services.iter().position(|s| s.leaf() == leaf)?;
+                let front = &mut self.host.truth.services[place];
+                // Whether what nobody can know the owner of is a server or a program of its own, nobody can know either.
+                let strange = front.go_between.is_some() && !self.host.truth.agents.contains(&front.maker);
+                if front.over || strange {
+                    return None;
+                }
+                if front.owner.is_none() {
+                    // A shell's job that starts a server is a program of its own.
+                    front.over = true;
+                    return self.server(leaf, Launch::default()).map(drop);
+                }
                 front.bridged = true;
-                self.launch(leaf, Launch::default()).map(drop)
+                let (behind, ..) = self.launch(leaf, Launch::default())?;
+                self.host.truth.services[place].behind.extend(behind);
+                Some(())
+            }
+            Growth::Fork => {
+                let daemon = self.fork(leaf)?;
+                self.setsid(daemon);
+                self.host.kernel.get_mut(daemon)?.files.null_streams();
+                self.host.kernel.get_mut(daemon)?.files.close_on_exec();
+                self.strangers.push(daemon);
+                Some(())
             }
         }
     }

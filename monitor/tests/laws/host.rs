@@ -7,15 +7,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use monitor::{
     engine::{Engine, Settings},
-    model::{
-        About, Answer, BootTime, Effect, Holder, Input, Losses, Memory, Mode, Policy, ProcessFacts,
-        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse, Subject, Unit,
-        UnitFacts, UnitState, WireState,
-    },
+    model::{BootTime, Effect, Input, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
 };
 
 use crate::{
-    files::End,
+    answers::describe,
     kernel::{Kernel, Process},
     log::{Given, Log, Shot},
     truth::Truth,
@@ -27,6 +23,8 @@ pub trait Core {
     fn handle_timeout(&mut self, now: BootTime);
     fn poll_effect(&mut self) -> Option<Effect>;
     fn poll_timeout(&self) -> Option<BootTime>;
+    /// How many orphans there are.
+    fn orphans(&self) -> u64;
 }
 
 impl Core for Engine {
@@ -42,7 +40,14 @@ impl Core for Engine {
     fn poll_timeout(&self) -> Option<BootTime> {
         Self::poll_timeout(self)
     }
+    fn orphans(&self) -> u64 {
+        let [_, _, orphans] = self.counts();
+        orphans
+    }
 }
+
+/// The longest time between two looks at what stays.
+const LOOKS_APART: Duration = Duration::from_secs(600);
 
 /// How the shell behaves; the twins change it.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +67,10 @@ pub struct Manners {
     pub refuses: bool,
     /// Whether the probes see nothing.
     pub blind: bool,
+    /// Whether the kernel makes no passes over open files: then nobody can tell whether those seen are all.
+    pub passless: bool,
+    /// Every how manieth look fails; none if 0.
+    pub stumbles: u8,
 }
 
 impl Default for Manners {
@@ -74,6 +83,8 @@ impl Default for Manners {
             stutters: false,
             refuses: false,
             blind: false,
+            passless: false,
+            stumbles: 0,
         }
     }
 }
@@ -86,9 +97,13 @@ pub struct Host {
     pub log: Log,
     pub manners: Manners,
     pub settings: Settings,
+    /// What the engine was told to judge by at first.
+    pub policy: Policy,
     drain_at: Option<BootTime>,
     pidfds: BTreeSet<ProcessId>,
     resync: bool,
+    /// Looks so far.
+    pub looks: u64,
     pub running: bool,
 }
 
@@ -101,10 +116,12 @@ impl Host {
             truth,
             log: Log::default(),
             manners,
+            policy: policy(&settings),
             settings,
             drain_at: None,
             pidfds: BTreeSet::new(),
             resync: false,
+            looks: 0,
             running: false,
         }
     }
@@ -117,9 +134,10 @@ impl Host {
         self.truth.partial = !self.truth.services.is_empty();
         for service in &mut self.truth.services {
             service.found_ownerless = service.owner.is_some_and(|o| !self.kernel.alive(o));
-            let other_end = service.wire.and_then(|wire| self.kernel.opposite(wire));
+            let other_ends = service.wires.iter().filter_map(|wire| self.kernel.opposite(*wire));
             let outside = |p: &Process| !self.kernel.descends(p.id, service.head());
-            let silent = other_end.is_none_or(|end| !self.kernel.holders(end).any(outside));
+            let held = |end| self.kernel.in_flight.contains(&end) || self.kernel.holders(end).any(outside);
+            let silent = !other_ends.into_iter().any(held);
             service.found_hung_up = silent;
             service.found_silent = silent && !self.truth.agents.contains(&service.maker);
         }
@@ -164,12 +182,12 @@ impl Host {
         self.breathe();
     }
 
-    /// Lets time pass until nothing is due any more.
+    /// Lets time pass until nothing is due any more, and whatever stays has been looked at again.
     pub fn settle(&mut self) {
         let rounds = self.settings.grace + self.settings.term_timeout * 8 + Duration::from_secs(60);
         self.elapse(rounds);
         self.wake();
-        self.elapse(rounds);
+        self.elapse(rounds + LOOKS_APART * 2);
     }
 
     /// One turn of the daemon's loop.
@@ -234,18 +252,16 @@ impl Host {
         }
     }
 
-    /// Hands something in and carries out what follows from it.
     /// Another configuration: to act, or only to look.
     pub fn configure(&mut self, mode: Mode) {
         self.settings.mode = mode;
-        let Settings { mode, grace, term_timeout, other_uids, ref rules, ref alerts, .. } = self.settings;
-        let rules = rules.source();
-        let policy = Policy { mode, grace, term_timeout, other_uids, rules, alerts: alerts.clone() };
+        let policy = policy(&self.settings);
         self.wake();
         self.give(Input::Configured { policy });
         self.wake();
     }
 
+    /// Hands something in and carries out what follows from it.
     pub fn give(&mut self, input: Input) {
         let now = self.kernel.now();
         self.log.given.push((now, Given::Input(input.clone())));
@@ -264,7 +280,8 @@ impl Host {
             self.log.effects.push((now, effect.clone()));
             match effect {
                 Effect::Ask { token, about } => {
-                    let input = Input::Answered { token, answer: self.answer(about) };
+                    let answer = self.answer(about);
+                    let input = Input::Answered { token, answer };
                     self.log.given.push((now, Given::Input(input.clone())));
                     self.core.handle(now, input);
                 }
@@ -276,7 +293,11 @@ impl Host {
                 Effect::Track { process, tracking } if self.kernel.alive(process) => {
                     self.kernel.records.track(process.pid, tracking);
                 }
-                Effect::Emit { .. } | Effect::Persist { .. } | Effect::Track { .. } => {}
+                Effect::Emit { notice, .. } => {
+                    let wrong = self.truth.verdict_is_wrong(&self.kernel, &notice);
+                    self.log.wrong_verdicts.extend(wrong.map(|why| (now, why)));
+                }
+                Effect::Persist { .. } | Effect::Track { .. } => {}
                 Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
                 Effect::Resync => self.resync = true,
             }
@@ -295,6 +316,7 @@ impl Host {
             Mode::Reap => self.truth.permits(&self.kernel, meant, self.settings.grace),
             Mode::Observe => Err("it was told to look only".to_owned()),
         };
+        self.truth.begins_to_end(&self.kernel, meant);
         let mut shot = Shot { at, meant, signal, hit: None, wrong: None };
         let same = self.kernel.alive(meant);
         let error = if self.manners.refuses {
@@ -314,93 +336,10 @@ impl Host {
         self.log.shots.push(shot);
         error
     }
-
-    fn answer(&self, about: About) -> Answer {
-        match about {
-            About::Memory(processes) => Answer::Memory {
-                processes: processes
-                    .into_iter()
-                    .filter(|p| self.kernel.alive(*p))
-                    .map(|process| Memory { process, rss_bytes: rss(process) })
-                    .collect(),
-            },
-            About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
-            About::Copies { .. } => Answer::Copies { copies: Vec::new() },
-            About::Server(Subject { processes, stdin, .. }) => Answer::Server {
-                facts: if self.manners.blind {
-                    ServerFacts { blind: Some("cannot read /proc".to_owned()), ..ServerFacts::default() }
-                } else {
-                    self.facts(&processes, stdin)
-                },
-            },
-        }
-    }
-
-    fn facts(&self, processes: &[ProcessId], wire: monitor::model::Stdio) -> ServerFacts {
-        let living: Vec<&Process> = processes.iter().filter_map(|p| self.kernel.get(*p)).collect();
-        let end = living.iter().filter_map(|p| p.files.wire()).find(|end| end.stdio() == wire);
-        ServerFacts {
-            processes: living.iter().map(|p| facts(p)).collect(),
-            stdin: end.map_or(WireState::Unknown, |end| self.wire(end)),
-            opted_out: living.iter().any(|p| p.conduct.opted_out),
-            unit: living.iter().find_map(|p| own_unit(p)),
-            blind: None,
-            ..ServerFacts::default()
-        }
-    }
-
-    fn wire(&self, end: End) -> WireState {
-        let holders: Vec<Holder> = self
-            .kernel
-            .opposite(end)
-            .into_iter()
-            .flat_map(|other| self.kernel.holders(other))
-            .map(|p| Holder {
-                process: p.id,
-                uid: p.uid,
-                sid: p.sid,
-                image: p.image.clone(),
-                ..Holder::default()
-            })
-            .collect();
-        if holders.is_empty() { WireState::HungUp } else { WireState::Held { holders, unseen: false } }
-    }
 }
 
-/// What init started is a unit of its own. (What it adopted is not.)
-fn own_unit(p: &Process) -> Option<UnitFacts> {
-    let name = format!("{}.service", p.id);
-    let unit = Unit { manager: String::new(), name: name.clone() };
-    let started = p.creator == crate::world::INIT;
-    started.then(|| UnitFacts { unit, invocation_id: Some(name.clone()), state: UnitState::Active(name) })
-}
-
-/// Resident memory: any number that differs between processes.
-pub fn rss(process: ProcessId) -> u64 {
-    u64::from(process.pid) << 20
-}
-
-fn describe(p: &Process) -> SnapshotProcess {
-    SnapshotProcess {
-        id: p.id,
-        parent: (p.parent.pid != 0).then_some(p.parent),
-        uid: p.uid,
-        sid: p.sid,
-        image: p.image.clone(),
-        stdio: p.files.standard_with_wire(),
-        unit: None,
-    }
-}
-
-fn facts(p: &Process) -> ProcessFacts {
-    let serves = p.conduct.serves_clients;
-    ProcessFacts {
-        process: p.id,
-        uid: p.uid,
-        sid: p.sid,
-        rss_bytes: rss(p.id),
-        pss_bytes: Some(rss(p.id) / 2),
-        sockets: SocketUse { listens: serves, clients: serves, ..SocketUse::default() },
-        ..ProcessFacts::default()
-    }
+/// What settings say, as an engine is told.
+fn policy(settings: &Settings) -> Policy {
+    let Settings { mode, grace, term_timeout, other_uids, ref rules, ref alerts, .. } = *settings;
+    Policy { mode, grace, term_timeout, other_uids, rules: rules.source(), alerts: alerts.clone() }
 }

@@ -11,7 +11,12 @@ use std::{
 
 use monitor::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Signal};
 
-use crate::{files::Files, programs::Program, records::Records};
+use crate::{
+    doings::Doings,
+    files::{End, Files},
+    programs::Program,
+    records::Records,
+};
 
 /// What a system call costs in simulated time: about fifty in a clock tick, so that births share ticks.
 const SYSTEM_CALL: Duration = Duration::from_micros(200);
@@ -65,6 +70,7 @@ pub struct Process {
     pub subreaper: bool,
     pub conduct: Conduct,
     pub files: Files,
+    pub doings: Doings,
     pub born: BootTime,
     pub died: Option<(BootTime, ExitStatus)>,
 }
@@ -90,6 +96,10 @@ pub struct Kernel {
     pub next_inode: u64,
     /// The socket at the other end of each socket pair.
     pub peers: BTreeMap<u64, u64>,
+    /// Who made each pipe and socket pair.
+    pub makers: BTreeMap<u64, ProcessId>,
+    /// Descriptors that were sent and not yet received.
+    pub in_flight: Vec<End>,
     agenda: BTreeMap<(BootTime, u64), Plan>,
     planned: u64,
     pub records: Records,
@@ -110,6 +120,7 @@ impl Kernel {
             subreaper: true,
             conduct: Conduct { on_term: OnTerm::Ignore, ..Conduct::default() },
             files: Files::on_null(),
+            doings: Doings::default(),
             born: BootTime(10_000_000),
             died: None,
         };
@@ -122,6 +133,8 @@ impl Kernel {
             fresh_dead: BTreeSet::new(),
             next_inode: 50_000,
             peers: BTreeMap::new(),
+            makers: BTreeMap::new(),
+            in_flight: Vec::new(),
             agenda: BTreeMap::new(),
             planned: 0,
             records,
@@ -177,7 +190,8 @@ impl Kernel {
         self.fresh_dead.clear();
     }
 
-    fn system_call(&mut self) -> BootTime {
+    /// A moment passes.
+    pub fn system_call(&mut self) -> BootTime {
         self.clock = self.clock + SYSTEM_CALL;
         self.clock
     }
@@ -225,7 +239,10 @@ impl Kernel {
         let template = self.get(creator)?.clone();
         let id = ProcessId::new(self.number()?, at.ticks());
         let (uid, sid) = (template.uid, template.sid);
-        let child = Process { id, creator, parent, execed: None, subreaper: false, born: at, ..template };
+        let doings = template.doings.of_child(at);
+        let child =
+            Process { id, creator, parent, execed: None, subreaper: false, doings, born: at, ..template };
+        self.works(creator);
         self.history.insert(id, child);
         self.live.insert(id.pid, id);
         self.records.fork(ProcessEvent::Fork { at, creator, child: id, uid, sid }, creator.pid, id.pid);
@@ -240,6 +257,7 @@ impl Kernel {
         process.execed = Some(at);
         process.conduct = conduct;
         process.files.close_on_exec();
+        process.doings.exec(at);
         let (parent, uid, sid) = (process.parent, process.uid, process.sid);
         let event = ProcessEvent::Exec {
             at,
@@ -257,13 +275,19 @@ impl Kernel {
 
     /// setsid(2). Refused to a leader, as the kernel refuses it to the leader of a process group.
     pub fn setsid(&mut self, id: ProcessId) -> bool {
-        let at = self.system_call();
-        let Some(process) = self.get_mut(id) else { return false };
-        if process.sid == id.pid {
-            return false;
+        let leaves = self.leave_session(id);
+        if leaves {
+            let at = self.clock;
+            self.records.setsid(ProcessEvent::Setsid { at, process: id, sid: id.pid }, id.pid);
         }
+        leaves
+    }
+
+    /// The same without a record, as in a kernel that does not let anybody watch it.
+    pub fn leave_session(&mut self, id: ProcessId) -> bool {
+        self.works(id);
+        let Some(process) = self.get_mut(id).filter(|p| p.sid != id.pid) else { return false };
         process.sid = id.pid;
-        self.records.setsid(ProcessEvent::Setsid { at, process: id, sid: id.pid }, id.pid);
         true
     }
 
@@ -287,6 +311,7 @@ impl Kernel {
         self.live.remove(&id.pid);
         self.fresh_dead.insert(id.pid);
         self.records.exit(ProcessEvent::Exit { at, process: id, status }, id.pid);
+        self.part_from(id, at);
         let waits = self.get(parent).is_some_and(|p| p.conduct.waits);
         if waits && !self.living().any(|p| p.parent == parent) {
             self.plan(Duration::from_millis(2), Plan::Exit(parent, ExitStatus::Code(0)));

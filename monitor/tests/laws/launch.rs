@@ -48,11 +48,11 @@ impl World {
         &mut self,
         owner: ProcessId,
         launch: Launch,
-    ) -> Option<(Vec<ProcessId>, End, Option<ProcessId>)> {
+    ) -> Option<(Vec<ProcessId>, [End; 2], Option<ProcessId>)> {
         let kernel = &mut self.host.kernel;
         kernel.get(owner).filter(|_| kernel.room() > ROOM)?;
-        let (theirs, ours) = if launch.socket { kernel.socketpair() } else { kernel.pipe() };
-        let (from, to) = if launch.socket { (ours, theirs) } else { kernel.pipe() };
+        let (theirs, ours) = if launch.socket { kernel.socketpair(owner) } else { kernel.pipe(owner) };
+        let (from, to) = if launch.socket { (ours, theirs) } else { kernel.pipe(owner) };
         let files = &mut kernel.get_mut(owner)?.files;
         files.open_anywhere(ours, !launch.leaky);
         if !launch.socket {
@@ -92,6 +92,6 @@ impl World {
         if launch.moves_wire {
             self.host.kernel.get_mut(at)?.files.move_wire();
         }
-        Some((chain, theirs, go_between))
+        Some((chain, [theirs, to], go_between))
     }
 }

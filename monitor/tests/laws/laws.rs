@@ -7,16 +7,15 @@ use std::{
     time::Duration,
 };
 
-use monitor::model::{BootTime, Evidence, Guard, Mode, Notice, ProcessId, ServerView};
+use monitor::model::{BootTime, Evidence, Mode, Notice, ProcessId, ServerView};
 
 use crate::{
     host::Host,
-    truth::{Service, Standing, Truth},
+    truth::{Service, Standing},
 };
 
 /// Times closer to a deadline than this are nobody's fault.
 const MARGIN: Duration = Duration::from_secs(1);
-
 /// A generous bound of what the system calls of one launch take.
 const SYSTEM_CALLS: Duration = Duration::from_millis(20);
 
@@ -35,10 +34,11 @@ pub enum Expect {
 pub fn violations(host: &Host) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(shots(host));
+    found.extend(verdicts(host));
+    found.extend(counted(host));
     found.extend(judged_once(host));
     found.extend(ended(host));
-    found.extend(order(host));
-    found.extend(agents(host));
+    found.extend([order(host), agents(host)].concat());
     found
 }
 
@@ -56,13 +56,15 @@ pub fn shots(host: &Host) -> Vec<String> {
     found
 }
 
+/// Nothing was called an orphan that was none at that moment, whatever became of it.
+pub fn verdicts(host: &Host) -> Vec<String> {
+    host.log.wrong_verdicts.iter().map(|(at, why)| format!("{at:?}: {why}")).collect()
+}
+
 /// What must be said of `service`.
 pub fn expect(host: &Host, service: &Service) -> Expect {
     let kernel = &host.kernel;
-    if host.truth.partial
-        && !plain(host, service)
-        && host.truth.standing(kernel, service) != Standing::Unowned
-    {
+    if host.truth.partial && !plain(host, service) {
         return Expect::Open;
     }
     if blurred(host, service) || host.manners.blind {
@@ -73,34 +75,40 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
     }
     match host.truth.standing(kernel, service) {
         Standing::Unowned => Expect::None,
+        _ if is_veiled(host, service) => Expect::Open,
         // Whoever ended before the daemon heard of it may have gone into the background unseen.
         _ if unheard(host, service) => Expect::Open,
         Standing::Owned => Expect::None,
-        // A go-between of a host that no rule knows has ended before the kernel side heard of anybody.
-        _ if service.go_between.is_some() && !host.truth.agents.contains(&service.maker) => Expect::Open,
         Standing::Unclear => Expect::Open,
         Standing::Ownerless(since) => {
             let verdict = since + host.settings.grace;
+            // Nobody can tell who has it but those that are seen: the server itself, for instance.
+            let open = |own| kernel.opposite(own).is_some_and(|end| kernel.is_open(end));
+            let unseen = host.manners.passless && service.wires.into_iter().any(open);
             match host.truth.ended(kernel, service) {
-                Some(at) if at + MARGIN < verdict => Expect::None,
-                Some(at) if at < verdict + MARGIN && !was_shot(host, service) => Expect::Open,
+                Some(at) if at + MARGIN < verdict && !was_shot(host, service) => Expect::None,
+                // It was used for a time, may be.
+                Some(_) if !was_shot(host, service) => Expect::Open,
                 // What it left in the chain is gone, helpers are there: the words do not say whose they are.
-                _ if !was_shot(host, service) && chain_ended_before(host, service, verdict) => Expect::Open,
+                _ if !was_shot(host, service) && (unseen || chain_ended(host, service)) => Expect::Open,
                 _ => Expect::Orphan,
             }
         }
     }
 }
 
-fn was_shot(host: &Host, service: &Service) -> bool {
-    host.log.shots.iter().any(|s| s.hit.is_some_and(|hit| host.kernel.descends(hit, service.head())))
+/// A go-between of a host that no rule knows has ended before the kernel side heard of anybody.
+fn is_veiled(host: &Host, service: &Service) -> bool {
+    service.go_between.is_some() && !host.truth.agents.contains(&service.maker)
 }
 
-fn chain_ended_before(host: &Host, service: &Service, time: BootTime) -> bool {
-    service
-        .chain
-        .iter()
-        .all(|id| host.kernel.history.get(id).and_then(|p| p.died).is_some_and(|(at, _)| at < time + MARGIN))
+fn was_shot(host: &Host, service: &Service) -> bool {
+    let is_member = |hit| host.truth.is_member(&host.kernel, hit, service.head());
+    host.log.shots.iter().filter_map(|shot| shot.hit).any(is_member)
+}
+
+fn chain_ended(host: &Host, service: &Service) -> bool {
+    !service.chain.iter().any(|id| host.kernel.alive(*id))
 }
 
 /// Whether it was started by its owner itself, which is not below another server: what even a look at /proc
@@ -109,7 +117,13 @@ fn plain(host: &Host, service: &Service) -> bool {
     let below = |h: &ProcessId| *h != service.head() && host.kernel.descends(service.head(), *h);
     // The link that shows who started a chain may be the one that was lost; a rule knows its agents anyway.
     let shown = !host.truth.lossy || service.chain.len() == 1 || host.truth.agents.contains(&service.maker);
-    shown && service.owner == Some(service.maker) && !host.truth.heads.iter().any(below)
+    // What has closed one of its streams before anybody looked does not look like a server; of one that has moved them only the
+    // one that it reads is found.
+    shown
+        && !service.mute
+        && !service.moved
+        && service.owner == Some(service.maker)
+        && !host.truth.heads.iter().any(below)
 }
 
 /// Whether its history was partly unseen: something of its line ended before the daemon looked, or while
@@ -156,6 +170,7 @@ pub fn server_of(notice: &Notice) -> Option<&ServerView> {
         | Notice::OrphanSuspected { server, .. }
         | Notice::OrphanCleared { server, .. }
         | Notice::OrphanDetected { server, .. }
+        | Notice::OrphanUnproven { server, .. }
         | Notice::OrphanSpared { server, .. }
         | Notice::OrphanReaped { server, .. }
         | Notice::ReapFailed { server, .. }
@@ -172,8 +187,8 @@ pub fn about<'a>(host: &'a Host, service: &'a Service) -> Vec<&'a Notice> {
 
 /// A verdict on evidence that never leads to a signal, as allowed where the past was not seen.
 fn weak(notice: &Notice) -> bool {
-    matches!(notice, Notice::OrphanDetected { evidence, guards, .. }
-        if evidence.contains(&Evidence::NoOwner) || guards.contains(&Guard::WeakEvidence))
+    matches!(notice, Notice::OrphanDetected { evidence, .. }
+        if evidence.contains(&Evidence::NoOwner))
 }
 
 /// The event's name in the stream, with what decides it.
@@ -183,6 +198,7 @@ pub fn name(notice: &Notice) -> String {
         Err(e) => e.to_string(),
     };
     match notice {
+        Notice::OrphanUnproven { doubts, .. } => format!("{event} {doubts:?}"),
         Notice::OrphanDetected { guards, .. } | Notice::OrphanSpared { guards, .. } => {
             format!("{event} {guards:?}")
         }
@@ -203,12 +219,13 @@ pub fn judged_once(host: &Host) -> Vec<String> {
         let count = verdicts.len();
         let unsure = unsure(host, service) || host.manners.blind;
         let excused = unsure && verdicts.iter().all(|n| weak(n));
+        let again = notices.iter().filter(|n| takes_back(n)).count();
         let wrong = match expected {
-            Expect::Orphan => count != 1,
+            Expect::Orphan => count == 0 || count > 1 + again,
             Expect::None => count != 0 && !excused,
             // A chain with a lost link may have fallen into pieces.
-            Expect::Open if host.truth.lossy => count > service.chain.len(),
-            Expect::Open => count > 1,
+            Expect::Open if host.truth.lossy => count > service.chain.len() + again,
+            Expect::Open => count > 1 + again,
         };
         if wrong {
             let told: Vec<String> = notices.iter().map(|n| name(n)).collect();
@@ -216,6 +233,31 @@ pub fn judged_once(host: &Host) -> Vec<String> {
         }
     }
     found
+}
+
+/// After this, what was called an orphan is none for the time being.
+fn takes_back(notice: &Notice) -> bool {
+    match notice {
+        Notice::OrphanUnproven { .. } => true,
+        Notice::OrphanCleared { reason, .. } => reason == "owner_found",
+        _ => false,
+    }
+}
+
+/// What counts as an orphan is what was called so last; what is unproven never counts.
+pub fn counted(host: &Host) -> Vec<String> {
+    let mut orphans: BTreeSet<&str> = BTreeSet::new();
+    for (_, _, notice) in host.log.notices() {
+        let Some(view) = server_of(notice) else { continue };
+        if let Notice::OrphanDetected { .. } = notice {
+            orphans.insert(&view.id);
+        } else if takes_back(notice) || is_end(notice) {
+            orphans.remove(view.id.as_str());
+        }
+    }
+    let count = host.core.orphans();
+    let wrong = usize::try_from(count) != Ok(orphans.len());
+    wrong.then(|| format!("{count} orphans are counted, {orphans:?} were told")).into_iter().collect()
 }
 
 /// Whether the engine called it an orphan.
@@ -232,23 +274,28 @@ pub fn ended(host: &Host) -> Vec<String> {
         let orphan = expect(host, service) == Expect::Orphan;
         // A chain with a lost link may have fallen into pieces.
         let pieces = host.truth.lossy && service.chain.len() > 1;
-        let guarded = !host.truth.bars(&host.kernel, service).is_empty()
-            || host.truth.shelters(&host.kernel, service)
-            || host.truth.held_unseen(&host.kernel, service);
+        let guarded =
+            !host.truth.bars(&host.kernel, service).is_empty() || host.truth.shelters(&host.kernel, service);
         let free = !guarded && !service.bridged && !pieces;
         let lives = host.truth.lives(&host.kernel, service);
         if able && orphan && free && lives && !unheard(host, service) {
             let rest: Vec<String> =
-                host.truth.members(&host.kernel, service).iter().map(|p| p.id.to_string()).collect();
+                host.truth.parts(&host.kernel, service).iter().map(|p| p.id.to_string()).collect();
             found.push(format!("the orphan {head} was left alive: {rest:?}"));
         }
         let nested = host.truth.agents.iter().any(|a| host.kernel.descends(*a, head));
         let ends = about(host, service).into_iter().filter(|n| is_end(n)).count();
         let started = about(host, service).iter().any(|n| matches!(n, Notice::ServerStarted { .. }));
-        let workers = !Truth::left_behind(&host.kernel, service).is_empty();
         // Of a chain that was broken before anybody looked the pieces count as servers.
-        let whole = !unsure(host, service);
-        if started && whole && !nested && !workers && !host.truth.shelters(&host.kernel, service) {
+        // Nor does who sees nothing see what it let go.
+        let whole = !unsure(host, service) && !host.manners.blind;
+        if started
+            && whole
+            && !nested
+            && !service.over
+            && !is_veiled(host, service)
+            && !host.truth.shelters(&host.kernel, service)
+        {
             let wrong = if lives { ends != 0 } else { ends != 1 };
             if wrong {
                 let told: Vec<String> = about(host, service).iter().map(|n| name(n)).collect();
@@ -294,9 +341,14 @@ pub fn order(host: &Host) -> Vec<String> {
             // What is left of it may turn out to be a server again when the graph is repaired.
             Notice::ServerExited { .. } if host.truth.partial => drop(begun.remove(id)),
             _ if !begun.contains(id) => wrong("spoken of before it started"),
-            Notice::OrphanSuspected { deadline, .. } if suspected.insert(id, *deadline).is_some() => {
+            // A host that the repair knows again takes its suspects back without a word.
+            Notice::OrphanSuspected { deadline, .. }
+                if suspected.insert(id, *deadline).is_some() && !host.truth.lossy =>
+            {
                 wrong("suspected twice");
             }
+            // One without a known owner is looked at without a word.
+            Notice::OrphanUnproven { .. } => drop(suspected.entry(id).or_insert(told)),
             // A server found without an owner is looked at without a word until somebody turns out to host it.
             Notice::OrphanCleared { reason, .. } if reason == "owner_found" => drop(suspected.remove(id)),
             Notice::OrphanCleared { .. } if suspected.remove(id).is_none() => wrong("cleared, not suspected"),

@@ -28,6 +28,8 @@ pub struct Log {
     pub given: Vec<(BootTime, Given)>,
     pub effects: Vec<(BootTime, Effect)>,
     pub shots: Vec<Shot>,
+    /// Orphans that were none when they were called so.
+    pub wrong_verdicts: Vec<(BootTime, String)>,
     /// When records were first lost, when /proc was first and last read.
     pub first_loss: Option<BootTime>,
     pub first_look: Option<BootTime>,

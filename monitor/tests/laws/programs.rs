@@ -36,6 +36,10 @@ pub const VITE: Program = program("node", "/usr/bin/node", &["node", "/srv/app/n
 pub const CHROMIUM: Program =
     program("chrome", "/opt/chromium/chrome", &["/opt/chromium/chrome", "--headless", "--no-sandbox"]);
 pub const GIT: Program = program("git", "/usr/bin/git", &["git", "status"]);
+pub const CURL: Program = program("curl", "/usr/bin/curl", &["curl", "http://127.0.0.1:8080/"]);
+pub const GDB: Program = program("gdb", "/usr/bin/gdb", &["gdb", "-p", "1"]);
+pub const CAT: Program = program("cat", "/usr/bin/cat", &["cat", "requests"]);
+pub const VIM: Program = program("vim", "/usr/bin/vim", &["/usr/bin/vim", "notes"]);
 pub const TMUX: Program = program("tmux", "/usr/bin/tmux", &["tmux", "new-session", "-d"]);
 pub const CONMON: Program =
     program("conmon", "/usr/bin/conmon", &["/usr/bin/conmon", "--api-version", "1", "-c", "abc"]);

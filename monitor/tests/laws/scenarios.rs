@@ -164,13 +164,17 @@ fn o10_forked_pool_workers_hold_the_wire() {
         }
         world.elapse(1);
     };
-    let (world, place) = play(AgentKind::Python, Launch::default(), |world, owner, _| {
-        workers(world, owner);
-        world.kill(owner);
-    });
-    reaped(&world, place);
-    let (twin, place) = play(AgentKind::Python, Launch::default(), |world, owner, _| workers(world, owner));
-    untouched(&twin, place);
+    for (recipe, socket) in [(Recipe::Console, false), (Recipe::Npx, true), (Recipe::Shell, true)] {
+        let launch = Launch { recipe, socket, ..Launch::default() };
+        let (world, place) = play(AgentKind::Python, launch, |world, owner, _| {
+            server(world, owner, launch);
+            workers(world, owner);
+            world.kill(owner);
+        });
+        reaped(&world, place);
+        let (twin, place) = play(AgentKind::Python, launch, |world, owner, _| workers(world, owner));
+        untouched(&twin, place);
+    }
 }
 
 #[test]
@@ -194,17 +198,18 @@ fn a_sibling_keeps_the_write_end_open() {
 }
 
 #[test]
-fn a_browser_goes_with_its_server_and_a_users_browser_does_not() {
+fn a_browser_goes_with_its_server_unless_it_was_let_go_and_a_users_browser_does_not() {
     let (world, place) = play(AgentKind::Claude, Launch::default(), |world, owner, place| {
         let below = leaf(world, place);
-        world.browser(below);
-        world.browser(world.shell);
+        world.browser(below, true);
+        world.browser(below, false);
+        world.browser(world.shell, true);
         world.elapse(1);
         world.kill(owner);
     });
     reaped(&world, place);
     let browsers = world.host.kernel.living().filter(|p| p.image == programs::CHROMIUM.image()).count();
-    assert_eq!(browsers, 3, "the user's own");
+    assert_eq!(browsers, 6, "the user's own, and what was let go");
 }
 
 #[test]
@@ -286,14 +291,19 @@ fn a_refusal_is_told_and_a_blind_daemon_ends_nothing() {
 #[test]
 fn guards_hold_until_they_go() {
     let opted = Conduct { opted_out: true, ..Conduct::default() };
-    let serving = Conduct { serves_clients: true, ..Conduct::default() };
     let other = Launch { uid: Some(1001), ..Launch::default() };
-    let cases = [(with(opted), Guard::OptedOut), (with(serving), Guard::Listening), (other, Guard::OtherUid)];
-    for (launch, guard) in cases {
+    let detected =
+        |guard: Guard| vec![format!("orphan_detected [{guard:?}]"), format!("orphan_spared [{guard:?}]")];
+    let serving = Conduct { serves_clients: true, ..Conduct::default() };
+    let cases = [
+        (with(opted), detected(Guard::OptedOut)),
+        (other, detected(Guard::OtherUid)),
+        (with(serving), vec!["orphan_unproven [Clients]".to_owned()]),
+    ];
+    for (launch, spared) in cases {
         let (world, place) = play(AgentKind::Claude, launch, dies);
         lawful(&world);
         let words = told(&world, place);
-        let spared = [format!("orphan_detected [{guard:?}]"), format!("orphan_spared [{guard:?}]")];
         assert_eq!(words[2..], spared);
         let (mut twin, place) = play(AgentKind::Claude, launch, dies);
         let leaf = leaf(&twin, place);

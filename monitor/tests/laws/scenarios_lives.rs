@@ -116,19 +116,20 @@ fn an_agent_that_goes_into_the_background_keeps_its_servers() {
 }
 
 #[test]
-fn in_the_background_its_pool_is_not_taken_for_it() {
+fn a_pool_worker_in_another_session_is_an_heir() {
     let mut world = World::running();
     let launcher = agent(&mut world, AgentKind::Hermes);
-    world.fork(launcher);
+    let worker = world.fork(launcher).expect("room for a worker");
     let copy = world.background(launcher, false).expect("room for a copy");
     let place = server(&mut world, copy, Launch::default());
-    world.fork(copy);
     world.elapse(100);
     untouched(&world, place);
     world.kill(copy);
     world.host.settle();
-    lawful(&world);
-    assert!(told(&world, place).contains(&"orphan_suspected".to_owned()), "{}", world.host.log.transcript());
+    untouched(&world, place);
+    world.kill(worker);
+    world.host.settle();
+    reaped(&world, place);
 }
 
 #[test]

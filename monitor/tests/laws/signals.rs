@@ -1,33 +1,15 @@
 //! Whether a signal is lawful at the moment it lands. What is doubtful is not, if the doubt could be seen.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use monitor::model::ProcessId;
 
 use crate::{
     kernel::Kernel,
-    truth::{Bar, Service, Standing, Truth},
+    truth::{Bar, Service, Truth},
 };
 
 impl Truth {
-    /// Whether somebody who is no part of what is left behind may be talking to it.
-    fn may_be_used(&self, kernel: &Kernel, service: &Service) -> bool {
-        let Some(wire) = service.wire else { return false };
-        let reads = self.members(kernel, service).iter().any(|p| p.files.has(wire));
-        let left_behind = Self::left_behind(kernel, service);
-        let copies: BTreeSet<ProcessId> =
-            service.hands().flat_map(|o| Self::copies(kernel, *o)).map(|copy| copy.id).collect();
-        let mut holders = kernel.opposite(wire).into_iter().flat_map(|end| kernel.holders(end));
-        reads
-            && holders.any(|h| {
-                if copies.contains(&h.id) {
-                    !left_behind.contains(&h.id)
-                } else {
-                    self.may_host(kernel, service, h)
-                }
-            })
-    }
-
     /// Whether a signal to `process` is lawful now; if not, why.
     pub fn permits(&self, kernel: &Kernel, process: ProcessId, grace: Duration) -> Result<(), String> {
         if process.pid == 1 || self.ourselves.contains(&process) {
@@ -37,9 +19,7 @@ impl Truth {
         let part = |s: &&Service| {
             // An agent below whose exec was lost does not show as what it is.
             let unseen = self.lossy && kernel.descends(process, s.head()) && !self.agents.contains(&process);
-            unseen
-                || self.is_member(kernel, process, s.head())
-                || Self::left_behind(kernel, s).contains(&process)
+            unseen || self.parts(kernel, s).iter().any(|p| p.id == process)
         };
         for service in self.services.iter().filter(part) {
             match self.unlawful(kernel, service, grace) {
@@ -51,44 +31,35 @@ impl Truth {
     }
 
     fn unlawful(&self, kernel: &Kernel, service: &Service, grace: Duration) -> Option<String> {
-        // A bridge that had ended by then left what it talked to in the same state.
-        let cut = service.bridged && self.partial && !kernel.alive(service.leaf());
-        if (service.found_hung_up || cut) && kernel.now() >= self.since + grace {
-            let mut bars = self.bars(kernel, service);
-            // Whose user it is not is known only of an owner.
-            bars.remove(&Bar::OtherUid);
-            return (!bars.is_empty()).then(|| format!("{bars:?}"));
-        }
-        if service.found_ownerless {
-            return Some("found without an owner: weak evidence".to_owned());
+        if let Some(why) = self.not_an_orphan(kernel, service) {
+            return Some(why);
         }
         // The owner that records show was the go-between or the launcher, whose heir nobody saw: the grace that
-        // counts is that one's.
+        // counts is that one's. A patron, too, may have ended later than the owner, unnoticed within the grace.
+        // Nor does a launcher show whose inner agent's exec was lost.
         let unseen_heir = service.owner.is_some_and(|o| self.unheard.contains(&o))
             || (self.partial && service.owner != Some(service.maker));
-        // A patron, too, may have ended later than the owner, unnoticed within the grace.
-        // Nor does a launcher show whose inner agent's exec was lost.
-        let other_grace =
-            self.lossy || service.go_between.is_some() || !service.patrons.is_empty() || unseen_heir;
-        match self.standing(kernel, service) {
-            // A bridge whose exec was lost looks like the host of the server behind it.
-            Standing::Unowned | Standing::Owned if service.bridged && self.lossy => {}
-            Standing::Unowned => return Some("nobody's server".to_owned()),
-            Standing::Owned => return Some("somebody talks to it".to_owned()),
-            // In doubt nothing is ended that somebody could be talking to, if he could be seen.
-            Standing::Unclear if !self.partial && !unseen_heir && self.may_be_used(kernel, service) => {
-                return Some("somebody may be talking to it".to_owned());
-            }
-            Standing::Ownerless(since) if !other_grace && kernel.now() < since + grace => {
-                return Some("its grace has not passed".to_owned());
-            }
-            Standing::Unclear | Standing::Ownerless(_) => {}
+        let other_grace = self.lossy
+            || service.of_worker
+            || service.go_between.is_some()
+            || !service.patrons.is_empty()
+            || unseen_heir;
+        let begins = match Self::owner_died(kernel, service) {
+            Some(died) if !other_grace => died.max(self.since),
+            _ => self.since,
+        };
+        if kernel.now() < begins + grace {
+            return Some("its grace has not passed".to_owned());
         }
         let mut bars = self.bars(kernel, service);
-        let hung_up = |wire| kernel.opposite(wire).is_none_or(|end| kernel.holders(end).next().is_none());
-        if self.partial && service.wire.is_some_and(hung_up) {
+        let unknown = self.partial || !self.agents.contains(&service.maker);
+        if unknown && self.is_silent(kernel, service) {
             // Of whoever let go of it before anybody saw him not even the user is known.
             bars.remove(&Bar::OtherUid);
+        }
+        if self.lossy && service.chain.len() > 1 {
+            // A chain with a lost link may have fallen into pieces, and only one of them asks to be left alone.
+            bars.remove(&Bar::OptedOut);
         }
         (!bars.is_empty()).then(|| format!("{bars:?}"))
     }

@@ -7,6 +7,7 @@ use crate::{
     kernel::{Conduct, OnTerm},
     launch::Launch,
     programs::Recipe,
+    using::Use,
     world::AgentKind,
 };
 
@@ -57,12 +58,37 @@ fn launch() -> impl Strategy<Value = Launch> {
 fn growth() -> impl Strategy<Value = Growth> {
     prop::sample::select(vec![
         Growth::Browser,
+        Growth::Daemon,
         Growth::Helper,
         Growth::Multiplexer,
         Growth::Conmon,
         Growth::Agent,
         Growth::Bridged,
+        Growth::Fork,
     ])
+}
+
+/// Something that others do with a server.
+fn deed() -> impl Strategy<Value = Use> {
+    let (n, b) = (any::<u8>, any::<bool>);
+    prop_oneof![
+        3 => (n(), b(), n()).prop_map(|(place, stdin, to)| Use::Pass { place, stdin, to }),
+        1 => (n(), b()).prop_map(|(place, stdin)| Use::Send { place, stdin }),
+        1 => prop::option::of(n()).prop_map(|to| Use::Receive { to }),
+        2 => (n(), b()).prop_map(|(place, stdin)| Use::LetGo { place, stdin }),
+        1 => (n(), b()).prop_map(|(place, stdin)| Use::ClosesOwn { place, stdin }),
+        1 => n().prop_map(Use::WorkerWorks),
+        1 => (n(), b()).prop_map(|(worker, recorded)| Use::WorkerLeaves { worker, recorded }),
+        1 => n().prop_map(Use::WorkerHosts),
+        1 => n().prop_map(Use::WorkerListens),
+        1 => n().prop_map(Use::WorkerEnds),
+        1 => n().prop_map(Use::Traced),
+        2 => n().prop_map(Use::Client),
+        3 => n().prop_map(Use::StrangerEnds),
+        1 => (n(), n()).prop_map(|(place, program)| Use::Becomes { place, program }),
+        1 => (prop::option::of(n()), recipe()).prop_map(|(below, recipe)| Use::Pipeline { below, recipe }),
+        1 => (n(), b()).prop_map(|(place, recorded)| Use::HelperLeaves { place, recorded }),
+    ]
 }
 
 /// One act.
@@ -88,9 +114,26 @@ pub fn act() -> impl Strategy<Value = Act> {
         1 => n().prop_map(Act::ExecsItself),
         2 => (n(), any::<bool>()).prop_map(|(h, d)| Act::Job(h, d)),
         1 => n().prop_map(Act::Sibling),
+        12 => deed().prop_map(Act::Use),
         2 => n().prop_map(Act::Storm),
         8 => prop_oneof![0u16..100, 0u16..20_000].prop_map(Act::Elapse),
     ]
+}
+
+/// A story of any kind, on any kind of host: most are seen from the beginning.
+pub fn any_story() -> impl Strategy<Value = Story> {
+    let story = prop_oneof![
+        6 => story(),
+        1 => configured_story(),
+        1 => late_story(),
+        1 => lossy_story(),
+    ];
+    let stumbles = prop_oneof![4 => Just(0), 1 => 2u8..6];
+    (story, prop::bool::weighted(0.2), stumbles).prop_map(|(story, passless, stumbles)| Story {
+        passless,
+        stumbles,
+        ..story
+    })
 }
 
 /// A story without losses that the daemon sees from the beginning.
@@ -105,6 +148,8 @@ pub fn story() -> impl Strategy<Value = Story> {
             gone_first,
             observe: false,
             other_uids,
+            passless: false,
+            stumbles: 0,
             faults: Vec::new(),
         },
     )

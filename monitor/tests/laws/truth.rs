@@ -3,7 +3,10 @@
 //! It never looks at what the engine says. Where the words leave a case open the answer is "unclear": then the
 //! engine may call the server an orphan or not, and what the laws ask of it is only what is safe.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use monitor::model::{BootTime, ExitStatus, ProcessId};
 
@@ -18,8 +21,8 @@ use crate::{
 pub struct Service {
     /// From the head of the launch chain to the server proper.
     pub chain: Vec<ProcessId>,
-    /// The server's end of its wire.
-    pub wire: Option<End>,
+    /// The server's ends of its wires: what it reads, what it writes.
+    pub wires: [End; 2],
     /// Who made the wire and talks to it; nobody if it is no agent (a shell, a steward, a terminal).
     pub owner: Option<ProcessId>,
     /// Who started it: its first owner, before any went into the background.
@@ -28,12 +31,22 @@ pub struct Service {
     pub former: Vec<ProcessId>,
     /// The agent above an owner that is none (a shell below an agent).
     pub above: Option<ProcessId>,
-    /// Older processes that the other end of the wire was handed to.
+    /// Processes that the other end of a wire was handed to.
     pub patrons: Vec<ProcessId>,
+    /// Whether its owner is a forked worker of an agent: whose it is after the worker has ended, the words leave open.
+    pub of_worker: bool,
+    /// Whether it has moved its wires off its standard streams.
+    pub moved: bool,
+    /// Whether it has closed one of its own ends.
+    pub mute: bool,
+    /// Whether the server proper has become another program, which nobody may touch.
+    pub over: bool,
     /// Who forked it for its owner and ended at once.
     pub go_between: Option<ProcessId>,
     /// Whether it is a bridge to a server on another wire, which may outlive it.
     pub bridged: bool,
+    /// The server behind the bridge, with its launch chain: part of it.
+    pub behind: Vec<ProcessId>,
     /// Whether it was there before the daemon, and nothing could tell whose: its host, which no rule knows, had
     /// let go of the wire.
     pub found_silent: bool,
@@ -63,11 +76,11 @@ impl Service {
 pub enum Standing {
     /// Nobody's: it can never be anybody's orphan.
     Unowned,
-    /// Somebody alive talks to it.
+    /// Its owner lives, or an heir.
     Owned,
     /// The words leave it open.
     Unclear,
-    /// Its owner and whoever else could talk to it ended, the last of them then.
+    /// Its owner ended then, and nobody uses it.
     Ownerless(BootTime),
 }
 
@@ -76,7 +89,6 @@ pub enum Standing {
 pub enum Bar {
     OtherUid,
     OptedOut,
-    Clients,
     AgentBelow,
     Ourselves,
 }
@@ -99,6 +111,12 @@ pub struct Truth {
     pub since: BootTime,
     /// Multiplexers and exempt programs: nothing at or below them is ever touched.
     pub sanctuaries: BTreeSet<ProcessId>,
+    /// Servers that became another program.
+    pub converts: BTreeSet<ProcessId>,
+    /// The sessions of each server whose end has begun, by its head.
+    pub ending: BTreeMap<ProcessId, BTreeSet<u32>>,
+    /// For each agent that ended, its copies in sessions of their own.
+    pub heirs: BTreeMap<ProcessId, Vec<ProcessId>>,
     /// The daemon and its ancestors.
     pub ourselves: Vec<ProcessId>,
     /// Whether servers of another user than their owner's may be ended.
@@ -120,9 +138,13 @@ impl Truth {
             return false;
         }
         let mut at = id;
+        if self.converts.contains(&head) {
+            return false;
+        }
         while at != head {
-            let apart =
-                self.sanctuaries.contains(&at) || self.agents.contains(&at) || self.heads.contains(&at);
+            let apart = [&self.sanctuaries, &self.agents, &self.heads, &self.converts]
+                .into_iter()
+                .any(|set| set.contains(&at));
             let up = kernel.history.get(&at).map(|p| p.creator);
             match up {
                 Some(up) if !apart => at = up,
@@ -134,7 +156,7 @@ impl Truth {
 
     /// Whether anything of it lives.
     pub fn lives(&self, kernel: &Kernel, service: &Service) -> bool {
-        !self.members(kernel, service).is_empty()
+        !self.parts(kernel, service).is_empty()
     }
 
     /// When the last of everything it ever was died; nothing if something lives.
@@ -147,41 +169,20 @@ impl Truth {
         all.filter_map(|p| p.died).map(|(at, _)| at).max()
     }
 
-    /// The forks of a process, and theirs, that never ran another program, the dead included.
+    /// The processes that run the same program in the same state: forks of it or of what it was forked from, none of which ever
+    /// ran another program since, the dead included.
     pub fn copies(kernel: &Kernel, owner: ProcessId) -> Vec<&Process> {
-        kernel
-            .history
-            .values()
-            .filter(|p| {
-                let mut at = *p;
-                loop {
-                    if at.execed.is_some() || at.id == owner {
-                        return false;
-                    }
-                    if at.creator == owner {
-                        return true;
-                    }
-                    let Some(up) = kernel.history.get(&at.creator) else { return false };
-                    at = up;
-                }
-            })
-            .collect()
-    }
-
-    /// Pool workers of a killed owner that keep the wire open: they are left behind with the server (o10).
-    pub fn left_behind(kernel: &Kernel, service: &Service) -> Vec<ProcessId> {
-        let Some(owner) = service.owner.and_then(|o| kernel.history.get(&o)) else { return Vec::new() };
-        let killed = matches!(owner.died, Some((_, ExitStatus::Signal(_))));
-        let end = service.wire.and_then(|w| kernel.opposite(w)).filter(|_| killed);
-        let session = |o: &ProcessId| kernel.history.get(o).map_or(0, |p| p.sid);
-        let sessions: Vec<u32> = service.hands().map(session).collect();
-        service
-            .hands()
-            .flat_map(|o| Self::copies(kernel, *o))
-            .filter(|copy| copy.died.is_none() && sessions.contains(&copy.sid))
-            .filter(|copy| end.is_some_and(|end| copy.files.has(end)))
-            .map(|copy| copy.id)
-            .collect()
+        let origin = |p: &Process| {
+            let (mut at, mut born) = (p, None);
+            while at.execed.is_none() {
+                let Some(up) = kernel.history.get(&at.creator) else { break };
+                (born, at) = (Some(at.born), up);
+            }
+            // A copy of an earlier version is not one of what it was forked from any more.
+            (at.id, born.is_some_and(|born| at.execed > Some(born)))
+        };
+        let Some(root) = kernel.history.get(&owner).map(origin) else { return Vec::new() };
+        kernel.history.values().filter(|p| p.id != owner && origin(p) == root).collect()
     }
 
     /// How the server stands with its owner now.
@@ -193,88 +194,33 @@ impl Truth {
                 _ => Standing::Unowned,
             };
         };
-        // A wire that nothing of it reads any more connects it with nobody.
-        let members = self.members(kernel, service);
-        let read = service.wire.filter(|w| members.is_empty() || members.iter().any(|p| p.files.has(*w)));
-        let other_end = read.and_then(|w| kernel.opposite(w));
         let Some((died, status)) = kernel.history.get(&owner).and_then(|p| p.died) else {
             // An heir that nobody saw and that let go of the wire cannot be known by any means.
-            let silent = other_end.is_none_or(|end| kernel.holders(end).next().is_none());
             let unseen = self.unheard.contains(&owner) || (self.partial && owner != service.maker);
-            return if unseen && silent { Standing::Unclear } else { Standing::Owned };
+            let silent = unseen && self.is_silent(kernel, service);
+            return if silent { Standing::Unclear } else { Standing::Owned };
         };
-        let session = kernel.history.get(&owner).map_or(0, |p| p.sid);
-        let asked = Self::asked(kernel, service);
-        let mut unclear = service.found_ownerless;
-        let mut last = died;
-        if service.maker != owner {
-            // A worker of the launcher that went into the background: is it the agent's or nobody's?
-            let lives = |o: &ProcessId| Self::copies(kernel, *o).iter().any(|c| c.died.is_none());
-            unclear |= service.former.iter().any(lives);
+        let by_rule = self.agents.contains(&service.maker);
+        if self.has_heir(kernel, service) {
+            return if by_rule && !self.partial { Standing::Owned } else { Standing::Unclear };
         }
-        for copy in Self::copies(kernel, owner) {
-            if let Some((at, _)) = copy.died {
-                // While it lived it may have counted as the owner.
-                last = if matches!(status, ExitStatus::Code(_)) { last.max(at) } else { last };
-                continue;
-            }
-            // A copy of an earlier version of itself: is it a worker of this one?
-            unclear |= kernel.history.get(&owner).and_then(|o| o.execed) > Some(copy.born);
-            // Nor does /proc tell a copy from another instance of the program.
-            unclear |= copy.born < self.since || self.partial;
-            // Nor was a copy seen that a host made which no rule knows, before the daemon asked who that was.
-            unclear |= !self.agents.contains(&service.maker) && copy.born < asked;
-            match (copy.sid == session, status) {
-                // It went into the background of its own will and works on.
-                (false, ExitStatus::Code(_)) => return Standing::Owned,
-                // A pool worker holds the wire only because it was forked (o10), if the owner was killed.
-                (true, ExitStatus::Signal(_)) => {}
-                (false, ExitStatus::Signal(_)) | (true, ExitStatus::Code(_)) => unclear = true,
-            }
-        }
-        let copies: BTreeSet<ProcessId> = Self::copies(kernel, owner).iter().map(|c| c.id).collect();
-        for holder in other_end.into_iter().flat_map(|end| kernel.holders(end)) {
-            if copies.contains(&holder.id) {
-                continue;
-            }
-            if holder.id.start < service.head().start {
-                return Standing::Owned;
-            }
-            unclear |= self.may_host(kernel, service, holder);
-        }
-        if unclear {
-            return Standing::Unclear;
-        }
-        let patrons = service.patrons.iter().filter_map(|p| kernel.history.get(p)?.died).map(|(at, _)| at);
-        Standing::Ownerless(patrons.fold(last, BootTime::max))
-    }
-
-    /// Whether this holder of the other end of its wire, no copy of its owner, may be talking to it. Who is
-    /// older is; what its owner started later, other servers too, inherited a descriptor by accident unless it
-    /// is a host in its own right; of whoever else there is a doubt.
-    pub fn may_host(&self, kernel: &Kernel, service: &Service, holder: &Process) -> bool {
-        if self.is_member(kernel, holder.id, service.head()) {
-            return false;
-        }
-        // Ticks do not tell who of two is older that were born in one.
-        let younger = holder.id.start > service.head().start;
-        if kernel.descends(holder.id, service.head()) {
-            let between =
-                |s: &ProcessId| kernel.descends(holder.id, *s) && kernel.descends(*s, service.head());
-            return !younger && self.sanctuaries.iter().any(between);
-        }
-        let hosts = self.agents.contains(&holder.id)
-            || self
-                .services
-                .iter()
-                .any(|s| s.owner.is_some() && [Some(s.maker), s.owner].contains(&Some(holder.id)));
-        let started = |o: &ProcessId| kernel.descends(holder.id, *o);
-        let inherited = younger && service.hands().any(started);
-        let sibling = self.services.iter().any(|s| {
-            let other = s.head() != service.head() && s.owner == service.owner;
-            other && self.is_member(kernel, holder.id, s.head())
-        });
-        hosts || !(inherited || sibling)
+        let killed = matches!(status, ExitStatus::Signal(_));
+        let living =
+            service.hands().flat_map(|hand| Self::copies(kernel, *hand)).filter(|c| c.died.is_none());
+        let idle = |p: &Process| {
+            by_rule && !self.partial && killed && self.is_idle_copy(kernel, service, p, Duration::ZERO)
+        };
+        let copies = living.into_iter().all(|copy| service.hands().count() == 2 && idle(copy));
+        let patrons = service.patrons.iter().any(|patron| kernel.alive(*patron));
+        let siblings = self.services.iter().any(|s| s.owner == service.owner && !s.patrons.is_empty());
+        let unclear = service.over
+            || service.of_worker
+            || service.found_ownerless
+            || !copies
+            || patrons
+            || (siblings && !self.is_silent(kernel, service))
+            || self.user(kernel, service).is_some();
+        if unclear { Standing::Unclear } else { Standing::Ownerless(died) }
     }
 
     /// What forbids to end it now.
@@ -282,15 +228,13 @@ impl Truth {
         let mut bars = BTreeSet::new();
         let owner = service.owner.or(service.above);
         let owner_uid = owner.and_then(|o| kernel.history.get(&o)).map(|p| p.uid);
-        for p in self.members(kernel, service) {
+        let parts = self.parts(kernel, service);
+        for p in &parts {
             if owner_uid != Some(p.uid) && !self.other_uids {
                 bars.insert(Bar::OtherUid);
             }
             if p.conduct.opted_out {
                 bars.insert(Bar::OptedOut);
-            }
-            if p.conduct.serves_clients {
-                bars.insert(Bar::Clients);
             }
             if self.ourselves.contains(&p.id) {
                 bars.insert(Bar::Ourselves);
@@ -300,7 +244,9 @@ impl Truth {
             // Of an adopted process whose fork was not seen nobody can know whom it came from, nor of one below it.
             let traceable =
                 |p: &Process| !self.lossy && (!self.partial || kernel.descends(p.parent, service.head()));
-            kernel.get(*a).is_some_and(traceable) && kernel.descends(*a, service.head())
+            // What it has let go is below it no longer.
+            let is_below = |p: &&Process| kernel.descends(*a, p.id);
+            kernel.get(*a).is_some_and(traceable) && parts.iter().any(is_below)
         };
         if self.agents.iter().any(below) {
             bars.insert(Bar::AgentBelow);
@@ -312,33 +258,5 @@ impl Truth {
     pub fn shelters(&self, kernel: &Kernel, service: &Service) -> bool {
         let head = service.head();
         kernel.living().any(|p| kernel.descends(p.id, head) && !self.is_member(kernel, p.id, head))
-    }
-
-    /// When the daemon has asked who started the server, at the latest.
-    fn asked(kernel: &Kernel, service: &Service) -> BootTime {
-        let born = kernel.history.get(&service.head()).map_or(BootTime(0), |p| p.born);
-        born + Duration::from_millis(100)
-    }
-
-    /// Whether somebody whom nobody follows inherited the other end of its wire: one in a sanctuary, or one that
-    /// a host which no rule knows forked before the daemon asked who that was. A doubt.
-    pub fn held_unseen(&self, kernel: &Kernel, service: &Service) -> bool {
-        let asked = Self::asked(kernel, service);
-        let unknown = !self.agents.contains(&service.maker);
-        let unseen = |h: &Process| {
-            let early = unknown && h.born < asked && kernel.descends(h.id, service.maker);
-            let unowned = |s: &Service| {
-                let stray = s.go_between.is_some() && !self.agents.contains(&s.maker);
-                stray && kernel.descends(h.id, s.head())
-            };
-            // What was not seen from its birth may be anybody's.
-            early
-                || self.partial
-                || self.sanctuaries.iter().any(|s| kernel.descends(h.id, *s))
-                || self.services.iter().any(unowned)
-        };
-        let other_end = service.wire.and_then(|w| kernel.opposite(w));
-        let mut holders = other_end.into_iter().flat_map(|end| kernel.holders(end));
-        holders.any(|h| !self.is_member(kernel, h.id, service.head()) && unseen(h))
     }
 }

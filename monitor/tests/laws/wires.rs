@@ -11,15 +11,17 @@ use crate::{
 
 impl Kernel {
     /// pipe(2): one inode number for both ends.
-    pub fn pipe(&mut self) -> (End, End) {
+    pub fn pipe(&mut self, maker: ProcessId) -> (End, End) {
         self.next_inode += 1;
+        self.makers.insert(self.next_inode, maker);
         (End::Read(self.next_inode), End::Write(self.next_inode))
     }
 
     /// socketpair(2).
-    pub fn socketpair(&mut self) -> (End, End) {
+    pub fn socketpair(&mut self, maker: ProcessId) -> (End, End) {
         self.next_inode += 2;
         let (one, two) = (self.next_inode - 1, self.next_inode);
+        self.makers.extend([(one, maker), (two, maker)]);
         self.peers.insert(one, two);
         self.peers.insert(two, one);
         (End::Socket(one), End::Socket(two))
@@ -38,6 +40,11 @@ impl Kernel {
     /// Who has `end` open.
     pub fn holders(&self, end: End) -> impl Iterator<Item = &Process> {
         self.living().filter(move |p| p.files.has(end))
+    }
+
+    /// Whether `end` is open anywhere.
+    pub fn is_open(&self, end: End) -> bool {
+        self.in_flight.contains(&end) || self.holders(end).next().is_some()
     }
 
     pub fn open(&mut self, id: ProcessId, number: u32, end: End, cloexec: bool) {
@@ -59,7 +66,7 @@ impl Kernel {
         let ends: Vec<(ProcessId, u32)> = self
             .living()
             .filter_map(|p| Some((p.id, p.conduct.exits_at_eof?, p.files.wire()?)))
-            .filter(|(_, _, wire)| self.opposite(*wire).is_some_and(|end| self.holders(end).next().is_none()))
+            .filter(|(_, _, wire)| self.opposite(*wire).is_some_and(|end| !self.is_open(end)))
             .map(|(id, delay, _)| (id, delay))
             .collect();
         for (id, delay) in ends {

@@ -89,6 +89,10 @@ pub struct World {
     pub hosts: Vec<ProcessId>,
     /// The launchers of agents that are two processes.
     pub launchers: Vec<ProcessId>,
+    /// Forked workers of hosts.
+    pub workers: Vec<ProcessId>,
+    /// Everybody else who may have to do with a server.
+    pub strangers: Vec<ProcessId>,
 }
 
 impl World {
@@ -116,6 +120,8 @@ impl World {
             sshd,
             hosts: Vec::new(),
             launchers: Vec::new(),
+            workers: Vec::new(),
+            strangers: Vec::new(),
         }
     }
 
@@ -150,6 +156,7 @@ impl World {
     }
 
     pub fn exit(&mut self, id: ProcessId, status: ExitStatus) {
+        self.host.truth.may_leave_heirs(&self.host.kernel, id, status);
         self.host.kernel.exit(id, status);
         self.host.breathe();
     }
@@ -206,18 +213,23 @@ impl World {
 
     /// Starts a server for `owner` on a wire of its own; tells its place among the services.
     pub fn server(&mut self, owner: ProcessId, launch: Launch) -> Option<usize> {
-        let (chain, wire, go_between) = self.launch(owner, launch)?;
+        let (chain, wires, go_between) = self.launch(owner, launch)?;
         self.host.truth.heads.extend(chain.first());
         self.host.truth.services.push(Service {
             chain,
-            wire: Some(wire),
+            wires,
             owner: Some(owner),
             maker: owner,
             former: Vec::new(),
             above: None,
             patrons: Vec::new(),
+            of_worker: false,
+            moved: launch.moves_wire,
+            mute: false,
+            over: false,
             go_between,
             bridged: false,
+            behind: Vec::new(),
             found_silent: false,
             found_hung_up: false,
             found_ownerless: false,
@@ -241,8 +253,8 @@ impl World {
     /// The host lets go of its end of a server's wire: a graceful close.
     pub fn hang_up(&mut self, place: usize) {
         let Some(service) = self.host.truth.services.get(place) else { return };
-        let (owner, wire) = (service.owner, service.wire);
-        if let (Some(owner), Some(end)) = (owner, wire.and_then(|w| self.host.kernel.opposite(w))) {
+        let (owner, [stdin, _]) = (service.owner, service.wires);
+        if let (Some(owner), Some(end)) = (owner, self.host.kernel.opposite(stdin)) {
             self.host.kernel.close(owner, end);
             self.host.breathe();
         }
@@ -251,7 +263,7 @@ impl World {
     /// The host's end is handed to an older process that goes on talking to the server.
     pub fn hand_over(&mut self, place: usize, to: ProcessId) -> bool {
         let Some(service) = self.host.truth.services.get(place) else { return false };
-        let end = service.wire.and_then(|w| self.host.kernel.opposite(w));
+        let end = self.host.kernel.opposite(service.wires[0]);
         let holds = service.owner.is_some_and(|o| end.is_some_and(|e| holds(&self.host.kernel, o, e)));
         if !holds || to.start >= service.head().start || !self.host.kernel.alive(to) {
             return false;
@@ -308,9 +320,17 @@ impl World {
         Some(server)
     }
 
-    /// A browser with two helpers in a session of its own.
-    pub fn browser(&mut self, below: ProcessId) -> Option<ProcessId> {
-        let main = self.spawn(below, &programs::CHROMIUM, Conduct::default())?;
+    /// A browser with two helpers in a session of its own. What started it reads its messages, unless it let it go.
+    pub fn browser(&mut self, below: ProcessId, tied: bool) -> Option<ProcessId> {
+        let main = self.fork(below)?;
+        let kernel = &mut self.host.kernel;
+        let (from, to) = kernel.pipe(below);
+        kernel.get_mut(main)?.files.null_streams();
+        if tied {
+            kernel.get_mut(below)?.files.open_anywhere(from, true);
+            kernel.open(main, 2, to, false);
+        }
+        self.exec(main, &programs::CHROMIUM, Conduct::default());
         self.setsid(main);
         for _ in 0..2 {
             self.fork(main)?;

@@ -5,6 +5,7 @@ mod configuration;
 mod memory;
 mod owners;
 mod proof;
+mod proof_by_laws;
 mod proof_of_use;
 mod reaping;
 mod requests;

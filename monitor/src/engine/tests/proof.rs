@@ -9,7 +9,7 @@ use crate::{
 pub(super) const PLAIN: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
 pub(super) const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 const SHELL: &[&str] = &["bash", "-c", "x | y > z"];
-const HOST: &[&str] = &["python3", "/srv/app/host.py"];
+pub(super) const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 
 /// The owner, 20, ends, and the grace passes.
 pub(super) fn judged(mut story: Story) -> Story {

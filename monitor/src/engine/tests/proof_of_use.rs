@@ -13,13 +13,13 @@ use crate::{
     },
 };
 
-fn held_by(pid: u32, argv: &[&str]) -> WireState {
+pub(super) fn held_by(pid: u32, argv: &[&str]) -> WireState {
     let holder = Holder { process: id(pid), image: image(argv), ..Holder::default() };
     WireState::Held { holders: vec![holder], unseen: false }
 }
 
 /// Nothing was ended, and these doubts were told.
-fn unproven(story: &mut Story, doubts: &str) {
+pub(super) fn unproven(story: &mut Story, doubts: &str) {
     let told = story.told();
     let expected = format!("orphan_unproven {doubts}");
     assert!(told.contains(&expected), "{expected}: {told:?}");

@@ -127,6 +127,21 @@ fn an_agent_that_a_repair_finds_gone_leaves_suspects() {
 }
 
 #[test]
+fn a_repair_finds_a_server_that_an_agents_own_interpreter_runs() {
+    const AGENT: &[&str] = &["python3", "-m", "hermes_cli", "gateway", "run"];
+    for argv in [&["python3", "/srv/venv/bin/mcp-server-git"][..], AGENT] {
+        let mut story = Story::new(Settings::default());
+        story.exec(20, 10, AGENT, TERMINAL);
+        story.fork(20, 30);
+        story.told();
+        story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });
+        story.snapshot(vec![seen(20, 10, AGENT, TERMINAL), seen(30, 20, argv, WIRE)]);
+        let found = story.told().contains(&"server_started".to_owned());
+        assert_eq!(found, argv != AGENT, "a copy of the agent is none");
+    }
+}
+
+#[test]
 fn the_wires_of_those_whose_owner_is_gone_are_asked_for_together() {
     let mut story = Story::agent_with_server(Settings::default());
     assert!(story.engine.judged_wires().is_empty());

@@ -140,6 +140,7 @@ impl Probe {
         for age in [Age::Fresh, Age::New] {
             let holders = match pipe::ask(dir, end.number, end.inode, end.side) {
                 Ok(Some(Said::HungUp)) => return false,
+                Ok(Some(Said::Waits)) => return true,
                 Ok(Some(Said::Held(None))) => {
                     let wire = Stdio::Pipe(end.inode);
                     let ask = |index: &holders::Index| {
