@@ -58,15 +58,18 @@ fn who_was_connected_a_moment_ago_counts_on_either_side() {
 print(s.getsockname()[1], flush=True); c = s.accept()[0]
 if sys.argv[1] == 'client': c.recv(1)
 c.close(); print('closed', flush=True); time.sleep(600)";
-        let mut server = Started::new(
-            Command::new("python3")
-                .args(["-c", script, closes_first])
-                .stdin(Std::null())
-                .stdout(Std::piped()),
-        );
-        let mut lines = io::BufRead::lines(io::BufReader::new(server.0.stdout.take().unwrap()));
-        let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
-        assert!(!serves(&server));
+        let start = || {
+            let mut command = Command::new("python3");
+            let mut server = Started::new(
+                command.args(["-c", script, closes_first]).stdin(Std::null()).stdout(Std::piped()),
+            );
+            let mut lines = io::BufRead::lines(io::BufReader::new(server.0.stdout.take().unwrap()));
+            let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
+            (server, lines, port)
+        };
+        // As for `tcp_server`: connections of the past may linger at a port that is given out again.
+        let (server, mut lines, port) =
+            (0..16).map(|_| start()).find(|(server, ..)| !serves(server)).unwrap();
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         if closes_first == "server" {
             assert_eq!(io::Read::read(&mut client, &mut [0]).unwrap(), 0);

@@ -67,6 +67,7 @@ impl Host {
             return WireState::HungUp;
         }
         let describe = |p: &Process| Holder {
+            clients: false,
             process: p.id,
             uid: p.uid,
             sid: p.sid,

@@ -283,7 +283,7 @@ fn a_refusal_is_told_and_a_blind_daemon_ends_nothing() {
         world.host.settle();
         let words = told(&world, place);
         let last = words.last().map(String::as_str);
-        assert_eq!(last, Some(if blind { "orphan_suspected" } else { "reap_failed" }));
+        assert_eq!(last, Some(if blind { "orphan_unproven [WireUnknown]" } else { "reap_failed" }));
         assert_eq!(world.host.log.shots.is_empty(), blind);
     }
 }
