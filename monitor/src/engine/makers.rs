@@ -18,8 +18,13 @@ impl Makers for Engine {
         let part_of = node.server.or(node.wraps);
         let Some(other) = part_of.and_then(|key| self.servers.get(key)) else { return false };
         // A fork of it that never ran a program may have gone into the background: that is let go, and may be who uses the wire.
-        let runs_on_its_wire =
-            || node.stdin == other.stdin && node.sid == other.session && node.origin.process == process;
+        // Nor may one whose exec was not witnessed: a look at /proc cannot tell a fork from who ran a program.
+        let runs_on_its_wire = || {
+            node.witnessed
+                && node.stdin == other.stdin
+                && node.sid == other.session
+                && node.origin.process == process
+        };
         other.id != server.id
             && other.owner.is_some()
             && other.owner == server.owner

@@ -43,10 +43,10 @@ impl Proc {
         let dir = self.identified(id).ok()??;
         let Seen { mut process, ppid } = look(&dir, &|_| true).ok()??;
         if moved_wire::may_have_moved(&process) {
-            let wire = moved_wire::find(self, &dir, &self.descendants(id.pid)?);
-            if let Some(wire) = wire {
+            let wires = moved_wire::find(self, &dir, &self.descendants(id.pid)?);
+            if let Some(wires) = wires {
                 let [stdin, stdout, _] = &mut process.stdio;
-                (*stdin, *stdout) = (wire, wire);
+                [*stdin, *stdout] = wires;
             }
         }
         let parent = self.process(ppid).ok().and_then(|parent| as_parent(parent.id(), id));

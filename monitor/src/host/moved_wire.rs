@@ -7,11 +7,10 @@
 
 use std::collections::HashSet;
 
-use super::{Proc, ProcessDir, Seen, Target, UnixSockets};
+use super::{Fd, Proc, ProcessDir, Seen, Target, UnixSockets};
 use crate::model::{SnapshotProcess, Stdio};
 
-/// Sets standard input and output of all processes that have moved their wire. Only one end is looked for: the other goes where
-/// it goes.
+/// Sets standard input and output of all processes that have moved their wires.
 pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     let candidates: Vec<usize> =
         seen.iter().enumerate().filter(|(_, s)| may_have_moved(&s.process)).map(|(at, _)| at).collect();
@@ -22,10 +21,10 @@ pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     for at in candidates {
         if let Some(Seen { process, .. }) = seen.get_mut(at)
             && let Ok(Some(dir)) = proc.identified(process.id)
-            && let Some(wire) = find(proc, &dir, &below(process.id.pid, &pairs))
+            && let Some(wires) = find(proc, &dir, &below(process.id.pid, &pairs))
         {
             let [stdin, stdout, _] = &mut process.stdio;
-            (*stdin, *stdout) = (wire, wire);
+            [*stdin, *stdout] = wires;
         }
     }
 }
@@ -62,21 +61,21 @@ pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
     }
 }
 
-/// The moved wire of the process in `dir`.
-pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option<Stdio> {
+/// The moved wires of the process in `dir`: standard input and output.
+pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option<[Stdio; 2]> {
     let table = dir.fd_table().ok()?;
     let fds = dir.fd_dir().ok()?;
     if table.target(1)? != table.target(2)? {
         return None;
     }
-    // Ends inside: pipes open for writing and sockets, in the process and in what is below it.
-    let mut writers = HashSet::new();
+    // Ends inside: pipes and sockets, in the process and in what is below it.
+    let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
     let mut sockets: HashSet<u64> = table.sockets().collect();
     for fd in &table.fds {
-        if let Target::Pipe(inode) = fd.target
-            && fds.access(fd.number)?.write
-        {
-            writers.insert(inode);
+        if let Target::Pipe(inode) = fd.target {
+            let access = fds.access(fd.number)?;
+            writers.extend(access.write.then_some(inode));
+            readers.extend(access.read.then_some(inode));
         }
     }
     for below in descendants.iter().filter_map(|&pid| proc.process(pid).ok()) {
@@ -86,11 +85,15 @@ pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option
             Target::Pipe(inode) => Some((fd.number, inode)),
             _ => None,
         });
-        writers
-            .extend(pipes.filter(|&(number, _)| fds.access(number).is_some_and(|a| a.write)).map(|(_, i)| i));
+        for (number, inode) in pipes {
+            let Some(access) = fds.access(number) else { continue };
+            writers.extend(access.write.then_some(inode));
+            readers.extend(access.read.then_some(inode));
+        }
     }
     let mut diag = None;
-    table.fds.iter().filter(|fd| fd.number > 2).find_map(|fd| match fd.target {
+    let moved = |fd: &&Fd| fd.number > 2;
+    let stdin = table.fds.iter().filter(moved).find_map(|fd| match fd.target {
         Target::Pipe(inode) => (!writers.contains(&inode)).then_some(Stdio::Pipe(inode)),
         Target::Socket(inode) => {
             if diag.is_none() {
@@ -99,7 +102,21 @@ pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option
             is_outward(diag.as_mut()?, inode, &sockets).then_some(Stdio::Socket(inode))
         }
         Target::Path(_) => None,
-    })
+    })?;
+    let Stdio::Pipe(_) = stdin else { return Some([stdin, stdin]) };
+    // It writes to the one pipe that nobody inside reads. With several nobody knows which: then it is told to be the same.
+    let outward: HashSet<u64> = table
+        .fds
+        .iter()
+        .filter(moved)
+        .filter_map(|fd| match fd.target {
+            Target::Pipe(inode) if writers.contains(&inode) && !readers.contains(&inode) => Some(inode),
+            _ => None,
+        })
+        .collect();
+    let mut outward = outward.into_iter();
+    let stdout = outward.next().filter(|_| outward.next().is_none()).map_or(stdin, Stdio::Pipe);
+    Some([stdin, stdout])
 }
 
 /// Whether it is one half of an unnamed pair whose other half is not among `inside`. A connection to a daemon

@@ -6,8 +6,8 @@
 //! driver) is told of apart.
 //!
 //! Of some sockets nobody can tell whether they have clients: then they have. Short connections to a unix socket leave no trace but in
-//! the file that it is bound to (`ProcessDir::is_untouched`): who ever connected, members of the server included,
-//! makes it one with clients, and so does a name without a file. Who sends datagrams is nowhere to be seen: a UDP socket without a
+//! the file that it is bound to (`ProcessDir::is_untouched`): who ever connected makes it one with clients, unless the server has a
+//! connection there that it made itself; and so does a name without a file. Who sends datagrams is nowhere to be seen: a UDP socket without a
 //! peer that is bound to an address, or to a port that the system did not give out by itself, has clients; likewise a unix datagram
 //! socket that was bound to a name, unless its file shows that nobody ever sent to it. Multicast DNS is none (port 5353 of any
 //! address, or of a group): each browser has it open, and who asks there asks everybody.
@@ -64,8 +64,10 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
         };
         let known: HashSet<u64> = match sockets.and_then(|mut sockets| sockets.among(&inodes)) {
             Ok(sockets) => {
+                let visited: HashSet<&[u8]> = sockets.iter().filter_map(|s| found.visited(s)).collect();
                 for socket in &sockets {
-                    found.add_unix(socket);
+                    let by_itself = socket.name.as_deref().is_some_and(|name| visited.contains(name));
+                    found.add_unix(socket, by_itself);
                 }
                 let known = sockets.iter().map(|socket| socket.inode).collect();
                 unix.extend(sockets);
@@ -173,21 +175,30 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Anybody may connect or send to it; whether anybody does only the file that it is bound to can tell.
-    fn add_bound(&mut self, socket: &UnixSocket) {
+    /// The path at which this socket was accepted, if a process of the server itself is at the other end.
+    fn visited<'s>(&self, socket: &'s UnixSocket) -> Option<&'s [u8]> {
+        let path = socket.name.as_deref().filter(|name| !name.starts_with(&[0]) && !socket.listens)?;
+        let inside = socket.connection && socket.peer.is_some_and(|peer| self.owners.contains_key(&peer));
+        inside.then_some(path)
+    }
+
+    /// Anybody may connect or send to it; whether anybody does only the file that it is bound to can tell. `by_itself`: a
+    /// connection that the server made itself, and still has, says why that file was touched.
+    fn add_bound(&mut self, socket: &UnixSocket, by_itself: bool) {
         self.listens(socket.inode);
-        let untouched = self.owners(socket.inode).into_iter().any(|at| {
-            let process = self.processes.get(at).copied().unwrap_or_default();
-            self.proc.identified(process).is_ok_and(|dir| dir.is_some_and(|dir| dir.is_untouched(socket)))
-        });
+        let untouched = by_itself
+            || self.owners(socket.inode).into_iter().any(|at| {
+                let process = self.processes.get(at).copied().unwrap_or_default();
+                self.proc.identified(process).is_ok_and(|dir| dir.is_some_and(|dir| dir.is_untouched(socket)))
+            });
         if !untouched {
             self.served(socket.inode, None);
         }
     }
 
-    fn add_unix(&mut self, socket: &UnixSocket) {
+    fn add_unix(&mut self, socket: &UnixSocket, by_itself: bool) {
         if socket.listens {
-            self.add_bound(socket);
+            self.add_bound(socket, by_itself);
             for client in socket.waiting.iter().filter(|client| **client != 0) {
                 self.served(socket.inode, Some(*client));
             }
@@ -195,7 +206,9 @@ impl<'a> Found<'a> {
             // An accepted socket has its listener's name, whatever became of the listener.
             match socket.peer {
                 Some(peer) if socket.connection && peer != 0 => self.served(socket.inode, Some(peer)),
-                None if !socket.connection && !socket.is_named_by_the_system() => self.add_bound(socket),
+                None if !socket.connection && !socket.is_named_by_the_system() => {
+                    self.add_bound(socket, false)
+                }
                 _ => {}
             }
         }

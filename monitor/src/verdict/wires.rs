@@ -76,6 +76,10 @@ fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
     if node.is_some_and(|n| n.server.or(n.wraps).is_some() || n.protected) {
         return false;
     }
+    // What the server started may have inherited a descriptor; the server does not work for it.
+    if look.graph.ancestors(holder.process).any(|above| look.server.contains(above.id)) {
+        return false;
+    }
     let role = look.rules.role(&holder.image);
     if matches!(role, Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. })
     {

@@ -67,12 +67,12 @@ impl Host {
             return WireState::HungUp;
         }
         let describe = |p: &Process| Holder {
-            clients: false,
             process: p.id,
             uid: p.uid,
             sid: p.sid,
             image: p.image.clone(),
             unit: None,
+            clients: false,
         };
         WireState::Held {
             holders: kernel.holders(other).map(describe).collect(),

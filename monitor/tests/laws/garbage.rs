@@ -108,13 +108,13 @@ fn answer() -> impl Strategy<Value = Answer> {
         let sockets = SocketUse { listens: clients, clients, ..SocketUse::default() };
         ProcessFacts { process, uid, sockets, ..ProcessFacts::default() }
     });
-    let holder = (seen(), any::<bool>()).prop_map(|(s, clients)| Holder {
+    let holder = seen().prop_map(|s| Holder {
         process: s.id,
         uid: s.uid,
         sid: s.sid,
         image: s.image,
         unit: s.unit,
-        clients,
+        clients: false,
     });
     let wire = prop_oneof![
         Just(WireState::Unknown),

@@ -16,17 +16,15 @@ use crate::{
 
 /// Times closer to a deadline than this are nobody's fault.
 const MARGIN: Duration = Duration::from_secs(1);
-/// A generous bound of what the system calls of one launch take.
+/// What the system calls of one launch take at most.
 const SYSTEM_CALLS: Duration = Duration::from_millis(20);
 
-/// What must be said of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// It is an orphan: told exactly once.
+    /// It is an orphan.
     Orphan,
     /// It is none: never told.
     None,
-    /// Either.
     Open,
 }
 
@@ -64,7 +62,8 @@ pub fn verdicts(host: &Host) -> Vec<String> {
 /// What must be said of `service`.
 pub fn expect(host: &Host, service: &Service) -> Expect {
     let kernel = &host.kernel;
-    if host.truth.partial && !plain(host, service) {
+    // Nor is what it was found as where the first look failed.
+    if host.truth.partial && (host.manners.stumbles > 0 || !plain(host, service)) {
         return Expect::Open;
     }
     if blurred(host, service) || host.manners.blind {
@@ -373,10 +372,12 @@ pub fn order(host: &Host) -> Vec<String> {
 /// At most one agent lives under a number; each starts once and exits once.
 pub fn agents(host: &Host) -> Vec<String> {
     let mut found = Vec::new();
-    let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
+    let (mut alive, mut nameless) = (BTreeMap::<u32, u64>::new(), BTreeSet::new());
     for (_, told, notice) in host.log.notices() {
         match notice {
             Notice::AgentStarted { agent, .. } => {
+                // It ended before anybody could ask what it was, and the kernel side may have let go of it by then.
+                nameless.extend(Some(agent.pid).filter(|_| agent.name.is_empty()));
                 if let Some(old) = alive.insert(agent.pid, agent.start) {
                     found.push(format!(
                         "agents {0}@{old} and {0}@{1} at once at {told:?}",
@@ -391,7 +392,7 @@ pub fn agents(host: &Host) -> Vec<String> {
         }
     }
     for (pid, start) in alive {
-        if !host.kernel.alive(ProcessId::new(pid, start)) {
+        if !nameless.contains(&pid) && !host.kernel.alive(ProcessId::new(pid, start)) {
             found.push(format!("agent {pid}@{start} is gone and its exit was not told"));
         }
     }

@@ -39,7 +39,9 @@ impl Truth {
         // Nor does a launcher show whose inner agent's exec was lost.
         let unseen_heir = service.owner.is_some_and(|o| self.unheard.contains(&o))
             || (self.partial && service.owner != Some(service.maker));
+        let found = self.partial && self.is_silent(kernel, service);
         let other_grace = self.lossy
+            || found
             || service.of_worker
             || service.go_between.is_some()
             || !service.patrons.is_empty()

@@ -79,6 +79,7 @@ fn deed() -> impl Strategy<Value = Use> {
         1 => (n(), b()).prop_map(|(place, stdin)| Use::ClosesOwn { place, stdin }),
         1 => n().prop_map(Use::WorkerWorks),
         1 => (n(), b()).prop_map(|(worker, recorded)| Use::WorkerLeaves { worker, recorded }),
+        3 => (n(), n()).prop_map(|(host, deed)| Use::Survivor { host, deed }),
         1 => n().prop_map(Use::WorkerHosts),
         1 => n().prop_map(Use::WorkerListens),
         1 => n().prop_map(Use::WorkerEnds),

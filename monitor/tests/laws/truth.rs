@@ -191,13 +191,14 @@ impl Truth {
             // Safe side: a server below a shell of an agent is at most that agent's.
             return match service.above {
                 Some(agent) if !kernel.alive(agent) => Standing::Unclear,
+                _ if !service.patrons.is_empty() => Standing::Unclear,
                 _ => Standing::Unowned,
             };
         };
         let Some((died, status)) = kernel.history.get(&owner).and_then(|p| p.died) else {
             // An heir that nobody saw and that let go of the wire cannot be known by any means.
             let unseen = self.unheard.contains(&owner) || (self.partial && owner != service.maker);
-            let silent = unseen && self.is_silent(kernel, service);
+            let silent = unseen && self.user(kernel, service).is_none();
             return if silent { Standing::Unclear } else { Standing::Owned };
         };
         let by_rule = self.agents.contains(&service.maker);

@@ -17,9 +17,15 @@ const NOTICED: Duration = Duration::from_millis(70);
 impl Truth {
     /// Somebody outside who uses the server now, if there is one.
     pub fn user(&self, kernel: &Kernel, service: &Service) -> Option<String> {
+        self.user_of(kernel, service, true)
+    }
+
+    /// The same; what belongs to one piece only of a chain that has fallen into pieces counts if it is looked at as a `whole`.
+    fn user_of(&self, kernel: &Kernel, service: &Service, whole: bool) -> Option<String> {
         let parts = self.parts(kernel, service);
         let is_part = |id: ProcessId| parts.iter().any(|p| p.id == id);
-        for end in &service.wires {
+        let wires = service.wires.iter().filter(|_| whole || !service.mute);
+        for end in wires {
             // What nothing of it has open connects it with nobody.
             let Some(other) = kernel.opposite(*end).filter(|_| parts.iter().any(|p| p.files.has(*end)))
             else {
@@ -34,8 +40,6 @@ impl Truth {
                 return Some(format!("{} holds {other:?}", user.id));
             }
         }
-        // A chain with a lost link may have fallen into pieces: what one of them is connected with says nothing about another.
-        let whole = !self.lossy || service.chain.len() == 1;
         for part in parts.iter().filter(|_| whole) {
             let inside = |client: &ProcessId| is_part(*client);
             if part.conduct.serves_clients || part.doings.clients.iter().any(|client| !inside(client)) {
@@ -68,9 +72,9 @@ impl Truth {
         let hands: Vec<ProcessId> = service.hands().copied().collect();
         let Some(owner) = self.last_owner(kernel, service) else { return false };
         let Some((died, _)) = owner.died else { return false };
-        // The wire of a server that its owner took over is no connection either.
-        let may_be_its = |s: &&Service| s.owner == service.owner || slack > Duration::ZERO;
-        let servers = self.services.iter().filter(may_be_its);
+        // Its servers' wires are no connections, nor is that of one that its owner took over. Another may have been taken over by
+        // somebody else since: who is surely idle has no socket at all.
+        let servers = self.services.iter().filter(|_| slack > Duration::ZERO);
         let of_servers = servers.flat_map(|s| self.parts(kernel, s)).map(|part| part.id);
         let copies = hands.iter().flat_map(|hand| Self::copies(kernel, *hand)).map(|copy| copy.id);
         let known: BTreeSet<ProcessId> = of_servers.chain(copies).collect();
@@ -136,7 +140,9 @@ impl Truth {
 
     /// Why this server may not be called an orphan, or ended, now; nothing if it may.
     pub fn not_an_orphan(&self, kernel: &Kernel, service: &Service) -> Option<String> {
-        if let Some(user) = self.user(kernel, service) {
+        // A chain with a lost link may have fallen into pieces: what one of them is connected with says nothing about another.
+        let whole = !self.lossy || service.chain.len() == 1;
+        if let Some(user) = self.user_of(kernel, service, whole) {
             return Some(user);
         }
         let parts = self.parts(kernel, service);
@@ -146,7 +152,9 @@ impl Truth {
             let outside = |p: &Process| !parts.iter().any(|part| part.id == p.id);
             other.is_some_and(|other| kernel.holders(other).any(outside))
         });
-        if let_go && !self.is_seen(service) {
+        // Nobody's, until somebody was given its wires: whoever holds them then is its host.
+        let taken = service.owner.is_none() && !service.patrons.is_empty();
+        if let_go && (taken || !self.is_seen(service)) {
             return None;
         }
         let Some(owner) = service.owner else { return Some("it is nobody's server".to_owned()) };

@@ -45,6 +45,11 @@ pub enum Use {
         worker: u8,
         recorded: bool,
     },
+    /// A host is killed, and a worker of it that is left does something a moment later, or nothing.
+    Survivor {
+        host: u8,
+        deed: u8,
+    },
     /// A worker starts a server of its own.
     WorkerHosts(u8),
     WorkerListens(u8),
@@ -122,6 +127,19 @@ impl Use {
             Self::WorkerLeaves { worker, recorded } => {
                 let worker = world.worker(worker)?;
                 world.leaves_session(worker, recorded);
+            }
+            Self::Survivor { host, deed } => {
+                let host = world.living_host(host)?;
+                let worker = world.fork(host)?;
+                world.workers.push(worker);
+                world.kill(host);
+                world.elapse(1);
+                match deed % 4 {
+                    0 => world.host.kernel.works(worker),
+                    1 => world.host.kernel.get_mut(worker)?.doings.listens = true,
+                    2 => world.leaves_session(worker, false),
+                    _ => {}
+                }
             }
             Self::WorkerHosts(worker) => {
                 let worker = world.worker(worker)?;

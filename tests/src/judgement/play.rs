@@ -21,7 +21,7 @@ use super::{
 use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
 /// How many are built at a time.
-const AT_A_TIME: usize = 6;
+const AT_A_TIME: usize = 4;
 
 /// How long one may take to be built, or to end: published software starts slowly on a machine under load.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -110,3 +110,20 @@ fn a_fork_of_a_sibling_may_be_a_daemon_that_uses_the_wire() {
     let mut story = judged(story);
     assert!(!story.sent().iter().any(|(pid, _)| *pid == 30), "{:?}", story.told());
 }
+
+#[test]
+fn an_agent_below_a_server_is_not_its_host() {
+    // It inherited the server's wire, and so did a server of its own, which is no sibling.
+    let mut story = Story::agent_with_server(Settings::default());
+    story.fork(30, 31);
+    story.exec(31, 30, CLAUDE, PLAIN);
+    story.fork(31, 32);
+    story.exec(32, 31, SERVER, OTHER);
+    story.facts.stdin = held_by(31, CLAUDE);
+    let mut story = judged(story);
+    assert!(!story.told().iter().any(|line| line.starts_with("orphan_cleared")));
+    story.facts.stdin = held_by(32, SERVER);
+    story.end(31);
+    story.pass_secs(10);
+    assert!(!story.sent().iter().any(|(pid, _)| *pid == 30), "{:?}", story.told());
+}
