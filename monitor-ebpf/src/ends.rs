@@ -11,7 +11,7 @@ use crate::{
     task::Task,
 };
 
-/// `struct bpf_iter__task_file`, kernel/bpf/task_iter.c: what the kernel hands in.
+/// `struct bpf_iter__task_file`, `kernel/bpf/task_iter.c`: what the kernel hands in.
 #[repr(C)]
 pub struct TaskFile {
     meta: *const Meta,

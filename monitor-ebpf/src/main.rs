@@ -84,7 +84,7 @@ pub fn sys_exit_setsid(ctx: TracePointContext) -> i32 {
     settle(Kind::Setsid, ret.map_err(|_| Counter::Unreadable).and_then(hooks::setsid))
 }
 
-/// `bpf_iter_task_file`, kernel/bpf/task_iter.c: called for each open descriptor of each thread that has a table of its own, and
+/// `bpf_iter_task_file`, `kernel/bpf/task_iter.c`: called for each open descriptor of each thread that has a table of its own, and
 /// once after the last. 0 goes on.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]

@@ -62,25 +62,29 @@ fn main() -> anyhow::Result<()> {
     print("snapshot, stdio of all", || _ = black_box(procfs.snapshot(BootTime(1), |_| true)));
     print("snapshot, stdio of none", || _ = black_box(procfs.snapshot(BootTime(1), |_| false)));
     print(&format!("memory of {}", ids.len()), || {
-        _ = black_box(probe.answer(&About::Memory(ids.clone()), &Vec::new))
+        _ = black_box(probe.answer(&About::Memory(ids.clone()), &Vec::new));
     });
     print("one process", || {
-        _ = ids.first().map(|&id| black_box(probe.answer(&About::Process(id), &Vec::new)))
+        _ = ids.first().map(|&id| black_box(probe.answer(&About::Process(id), &Vec::new)));
     });
     if let Some(about) = ask.first() {
         // A probe without a memory: all open files are looked at.
         print("1 server, wire held", || {
-            _ = black_box(Probe::new().map(|probe| probe.answer(about, &Vec::new)))
+            _ = black_box(Probe::new().map(|probe| probe.answer(about, &Vec::new)));
         });
     }
     print("14 servers, wires held", || {
-        ask.iter().for_each(|about| _ = black_box(probe.answer(about, &Vec::new)))
+        for about in &ask {
+            black_box(probe.answer(about, &Vec::new));
+        }
     });
     for server in &mut servers {
         drop(server.0.stdin.take());
     }
     print("14 servers, wires hung up", || {
-        ask.iter().for_each(|about| _ = black_box(probe.answer(about, &Vec::new)))
+        for about in &ask {
+            black_box(probe.answer(about, &Vec::new));
+        }
     });
     let no_wire =
         About::Server(Subject { processes: ids.iter().take(1).copied().collect(), ..Subject::default() });

@@ -81,7 +81,9 @@ pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
     let tree = tempfile::tempdir().unwrap();
     let link =
         |name: &str| std::os::unix::fs::symlink(format!("/proc/{name}"), tree.path().join(name)).unwrap();
-    processes.iter().for_each(|process| link(&process.pid.to_string()));
+    for process in processes {
+        link(&process.pid.to_string());
+    }
     link("thread-self");
     let mut probe = Probe::new().unwrap();
     probe.proc = crate::host::Proc::at(tree.path()).unwrap();

@@ -207,7 +207,7 @@ impl<'a> Found<'a> {
             match socket.peer {
                 Some(peer) if socket.connection && peer != 0 => self.served(socket.inode, Some(peer)),
                 None if !socket.connection && !socket.is_named_by_the_system() => {
-                    self.add_bound(socket, false)
+                    self.add_bound(socket, false);
                 }
                 _ => {}
             }

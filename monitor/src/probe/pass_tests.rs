@@ -176,7 +176,10 @@ fn one_pass_tells_of_the_pipes_of_all_copies() {
 
 /// Gives these answers one after the other, the last one for ever; counts the passes, and notes what was wanted.
 #[derive(Clone, Debug, Default)]
-struct Script(Arc<Mutex<(VecDeque<Result<Vec<OpenEnd>, String>>, Vec<Vec<Stdio>>)>>);
+struct Script(Arc<Mutex<Acts>>);
+
+/// What each further pass tells, and what was asked so far.
+type Acts = (VecDeque<Result<Vec<OpenEnd>, String>>, Vec<Vec<Stdio>>);
 
 impl Script {
     fn of(answers: impl IntoIterator<Item = Result<Vec<OpenEnd>, String>>) -> Self {

@@ -74,11 +74,11 @@ def seize():
             |inside: &[ProcessId]| is_traced(&proc, &proc.process(server.0.id()).unwrap(), inside).unwrap();
         assert!(!traced(&[server.id()]));
         for thread in [false, true] {
-            let mut tracer = tracer(server.0.id(), thread);
+            let mut debugger = tracer(server.0.id(), thread);
             assert!(traced(&[server.id()]));
             // A crash handler of its own.
-            assert!(!traced(&[server.id(), tracer.id()]));
-            tracer.end();
+            assert!(!traced(&[server.id(), debugger.id()]));
+            debugger.end();
             assert!(!traced(&[server.id()]));
         }
     }

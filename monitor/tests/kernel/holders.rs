@@ -141,14 +141,14 @@ say(pipe=ino(r), ring=max(ring, 0), failed=-done)
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn a_table_of_a_thread_is_its_processs_and_one_of_threads_is_told_once() {
     let own = Stand::new(
-        r#"
+        r"
 r, w = os.pipe(); ready = threading.Event()
 def work():
     libc.unshare(0x400); ready.set(); until_the_end()   # CLONE_FILES
 threading.Thread(target=work, daemon=True).start(); ready.wait()
 os.close(w)
 say(pipe=ino(r), w=w)
-"#,
+",
     );
     let ends = pass(&[pipe(&own, "pipe")]);
     assert_eq!(writers(&ends), [(own.me(), own.fd("w"))], "{ends:#?}");

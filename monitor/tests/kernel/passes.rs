@@ -24,11 +24,11 @@ use crate::{
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn many_wanted_in_one_pass_or_in_several() {
     let stand = Stand::new(
-        r#"
+        r"
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 pipes = [os.pipe() for _ in range(1000)]
 say(pipes=[ino(r) for r, _ in pipes])
-"#,
+",
     );
     let wanted: Vec<_> = stand.numbers("pipes").into_iter().map(Stdio::Pipe).collect();
     let mut look = Look::new(&options());

@@ -140,7 +140,6 @@ impl Probe {
         for age in [Age::Fresh, Age::New] {
             let holders = match pipe::ask(dir, end.number, end.inode, end.side) {
                 Ok(Some(Said::HungUp)) => return false,
-                Ok(Some(Said::Waits)) => return true,
                 Ok(Some(Said::Held(None))) => {
                     let wire = Stdio::Pipe(end.inode);
                     let ask = |index: &holders::Index| {
@@ -160,7 +159,7 @@ impl Probe {
                         Err(_) => return true,
                     }
                 }
-                Ok(None) | Err(_) => return true,
+                Ok(Some(Said::Waits) | None) | Err(_) => return true,
             };
             if holders.iter().any(|holder| !known.contains(&holder.process.pid)) {
                 return true;
