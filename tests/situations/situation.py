@@ -64,9 +64,14 @@ class Process:
         return bool(stat and stat[1] == self.start and stat[0])
 
     def sleeps(self):
-        """Whether it waits in the kernel, for anything but a disk."""
+        """Whether it waits in the kernel and has done nothing for half a second."""
+        def done():
+            with open(f"/proc/{self.pid}/schedstat") as f:
+                return f.read().split()[0]
+        before = done()
+        time.sleep(0.5)
         with open(f"/proc/{self.pid}/stat", "rb") as f:
-            return f.read().rpartition(b")")[2].split()[0] == b"S"
+            return f.read().rpartition(b")")[2].split()[0] == b"S" and done() == before
 
     def parent(self):
         stat = self._stat()

@@ -143,7 +143,8 @@ class Host:
         stage.named.update(self.server, self.workers)
 
     def kill(self):
-        """SIGKILL it; gives its server's processes."""
+        """SIGKILL it, when the workers of its pool have nothing to do; gives its server's processes."""
+        self.stage.asleep(*self.workers)
         self.process.kill()
         return self.server
 

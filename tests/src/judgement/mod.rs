@@ -28,6 +28,9 @@ use crate::{
     scene::{Scene, scene},
 };
 
+/// How often what was left is played once more.
+const AGAIN: u32 = 2;
+
 /// The daemon's grace.
 const GRACE: &str = "6s";
 
