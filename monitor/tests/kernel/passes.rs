@@ -75,6 +75,11 @@ say(pipe=ino(r), w=w, count=count)
     assert!(*times.iter().min().unwrap() < Duration::from_secs(5), "{times:?}");
     let of = pipe(&stand, "pipe");
     drop(stand);
+    // Who was killed has as many descriptors to close.
+    let gone = Instant::now();
+    while !look.at(&[of]).is_empty() {
+        assert!(gone.elapsed() < Duration::from_secs(60), "they are still there");
+    }
     let begin = Instant::now();
     assert_eq!(look.at(&[of]), []);
     println!("without them: {:?}", begin.elapsed());
