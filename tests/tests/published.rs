@@ -1,6 +1,7 @@
 //! Published MCP servers below hosts made with the published SDKs, none of them modified.
 
 use std::{
+    fs,
     net::{TcpListener, TcpStream},
     path::Path,
     process::Stdio,
@@ -133,6 +134,21 @@ fn a_daemon_that_comes_late_finds_the_same() -> Result<()> {
     })
 }
 
+/// Waits until these have done nothing for half a second: what a worker does after its host's end counts as work.
+fn rest(workers: &[Identity]) -> Result<()> {
+    let done = || -> Result<Vec<String>> {
+        let of = |worker: &Identity| fs::read_to_string(format!("/proc/{}/schedstat", worker.pid));
+        Ok(workers.iter().map(of).collect::<std::io::Result<_>>()?)
+    };
+    loop {
+        let before = done()?;
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        if done()? == before {
+            return Ok(());
+        }
+    }
+}
+
 /// The host's forked pool workers inherited the write end: no hang-up, and yet an orphan. They go with it.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -148,6 +164,7 @@ fn pool_workers_hold_the_wire() -> Result<()> {
             let workers = host.workers();
             let server: Vec<_> = below(&host).into_iter().filter(|p| !workers.contains(p)).collect();
             ensure!(workers.len() == 2 && server.len() == 1, "{workers:?} {server:?}");
+            rest(&workers)?;
             host.kill()?;
             daemon.reaped(&server)?;
             s.barrier(&daemon)?;
