@@ -8,7 +8,7 @@ use super::{
     guards::guards,
     look::Look,
     membership::{Members, members},
-    wires::{host, hung_up, owner_is_leaving, somebody_listens, somebody_talks},
+    wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
 use crate::model::{Doubt, Evidence, Guard, Holder, UnitFacts};
 
@@ -98,7 +98,7 @@ fn evidence(look: &Look<'_>, members: &Members) -> Vec<Evidence> {
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
     }
-    if somebody_holds_nothing(look, members) {
+    if is_hung_up(&look.facts.stdin, members) {
         evidence.push(Evidence::StdinHangup);
     }
     if let Some(unit) = &look.facts.unit {
@@ -110,16 +110,4 @@ fn evidence(look: &Look<'_>, members: &Members) -> Vec<Evidence> {
         }
     }
     evidence
-}
-
-/// Whether the other end of standard input is open nowhere outside of the server.
-fn somebody_holds_nothing(look: &Look<'_>, members: &Members) -> bool {
-    use crate::model::WireState;
-    match &look.facts.stdin {
-        WireState::HungUp => true,
-        WireState::Unknown => false,
-        WireState::Held { holders, unseen } => {
-            !unseen && holders.iter().all(|holder| members.contains(holder.process))
-        }
-    }
 }

@@ -46,13 +46,18 @@ pub fn hung_up(look: &Look<'_>, members: &Members) -> bool {
 }
 
 fn both_hung_up(look: &Look<'_>, members: &Members) -> bool {
-    [&look.facts.stdin, &look.facts.stdout].into_iter().all(|wire| match wire {
+    [&look.facts.stdin, &look.facts.stdout].into_iter().all(|wire| is_hung_up(wire, members))
+}
+
+/// Whether the other end of this wire is open nowhere outside of the server.
+pub fn is_hung_up(wire: &WireState, members: &Members) -> bool {
+    match wire {
         WireState::HungUp => true,
         WireState::Unknown => false,
         WireState::Held { holders, unseen } => {
             !unseen && holders.iter().all(|holder| members.contains(holder.process))
         }
-    })
+    }
 }
 
 /// Whether the owner, which has exited, was about to let go of a wire at the moment of the look.
