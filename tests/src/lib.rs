@@ -24,6 +24,7 @@ mod hook;
 mod host;
 mod install;
 pub mod judgement;
+pub mod neighbours;
 mod number;
 mod part;
 pub mod root;
