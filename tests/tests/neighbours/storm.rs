@@ -19,7 +19,7 @@ while True:
     os.waitpid(pid, 0)
 ";
 
-/// Five thousand forks a second and more.
+/// As many as one process can make.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_storm_of_forks_delays_nobody() -> Result<()> {
