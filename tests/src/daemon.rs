@@ -77,7 +77,10 @@ impl Daemon {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("config.toml"), &launch.config)?;
         let log = fs::File::create(folder.join("stderr"))?;
-        let mut child = Command::new(orphand()?)
+        // A test that is killed must not leave a daemon behind that ends what later tests start.
+        let mut child = Command::new("/usr/bin/setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(orphand()?)
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", "trace"])
             .args(["--socket", SOCKET, "--listen", launch.listen, "--state-dir", launch.state])

@@ -83,6 +83,11 @@ impl Engine {
                 self.ask(About::Process(maker), Purpose::Creator { creator: maker, server: id });
                 return;
             }
+            // It ended before anybody could ask what it was: a helper that forked the server and left, or the host itself.
+            Claim::Implied(maker) if self.graph.get(maker).is_none_or(ran_unseen) => {
+                self.server_left(now, id, name, rule);
+                return;
+            }
             Claim::Implied(maker) => {
                 self.make_implied(at, maker);
                 self.agents.of(maker)
@@ -160,14 +165,24 @@ impl Engine {
         self.look(now, key);
     }
 
+    /// A server whose creator had ended before anybody could ask what it was. Who holds the other end of its wire is its owner;
+    /// where nobody does, nobody is.
+    fn server_left(&mut self, now: BootTime, id: ProcessId, name: String, rule: String) {
+        let key = self.enter_server(id, name, rule, None, Vec::new());
+        if let Some(server) = self.servers.get_mut(key) {
+            (server.found, server.adopted) = (true, true);
+        }
+        self.confirm_server(key);
+        self.look(now, key);
+    }
+
     pub(super) fn confirm_server(&mut self, key: ServerKey) {
         if let Some(head) = self.servers.get(key).map(|s| s.id) {
             self.confirm(head);
         }
     }
 
-    /// The answer to what a creator is. A creator that is gone already stays nameless: its exit is still to
-    /// be told.
+    /// The answer to what a creator is. A creator that is gone already stays without a program.
     pub(super) fn creator_known(
         &mut self,
         now: BootTime,
@@ -331,4 +346,9 @@ impl Engine {
         self.servers.set_timer(key, Some(deadline));
         self.emit(now, Notice::OrphanSuspected { recovered: false, server: view, owner, deadline });
     }
+}
+
+/// Whether it is not known what this process ran.
+fn ran_unseen(node: &Node) -> bool {
+    node.image.as_ref().is_none_or(|image| image.exe.is_empty() && image.argv.is_empty())
 }

@@ -137,3 +137,41 @@ fn a_sibling_with_clients_may_use_the_wire_for_them() {
         );
     }
 }
+
+/// A helper forked the server and was gone before it could be asked what it was: the host holds the wire.
+#[test]
+fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
+    let mut story = Story::new(Settings::default());
+    let host = Holder { process: id(5), image: image(HOST), ..Holder::default() };
+    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
+    story.gone.insert(20);
+    story.exec(30, 20, SERVER, WIRE);
+    assert_eq!(owner(&story).map(|o| (o.name, o.pid)), Some(("host.py".to_owned(), 5)));
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.told(), [""; 0], "the helper was no agent");
+    story.end(5);
+    story.facts.stdin = WireState::HungUp;
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+/// The same, and nobody holds the wire: nobody can use it, whoever started it. Where somebody reads its answers, that is a doubt.
+#[test]
+fn a_server_of_a_host_that_is_gone_unasked_is_judged_by_its_wires() {
+    for answers_read in [false, true] {
+        let mut story = Story::new(Settings::default());
+        let reader = Holder { process: id(6), image: image(HOST), ..Holder::default() };
+        if answers_read {
+            story.facts.stdout = WireState::Held { holders: vec![reader], unseen: false };
+        }
+        story.gone.insert(20);
+        story.exec(30, 20, SERVER, WIRE);
+        story.pass_secs(15);
+        let told = story.told();
+        assert_eq!(told.iter().any(|line| line == "orphan_detected"), !answers_read, "{told:?}");
+        assert_eq!(story.sent().is_empty(), answers_read);
+    }
+}
