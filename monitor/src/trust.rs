@@ -1,4 +1,5 @@
-//! Whether anybody else could change a file that we act on: the configuration, the alert hook.
+//! Whether anybody else could change a file that we act on (the configuration, the alert hook) or put another in the place of one that
+//! we write (lock, socket, store, recording).
 //!
 //! Invariant: what passes can be changed by root and by the user named only, at every step of the way to it. A check of the last
 //! directory alone would let whoever owns an upper one put another in its place.
@@ -79,8 +80,22 @@ pub fn check_directory(path: &Path, own: u32) -> Result<(), Distrust> {
     }
 }
 
+/// Checks that nobody but root and the users `own` can put something else in the place of what is, or will be, at `path`: every step
+/// of the way that exists is theirs. What is there may be a link only where links are followed by whoever opens it.
+pub fn check_place(path: &Path, own: &[u32]) -> Result<(), Distrust> {
+    match walk(path, own) {
+        // The rest will be made by us, in a directory that has passed.
+        Err(Distrust::Unseen { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        passed => passed.map(|_| ()),
+    }
+}
+
 /// Judges every step of the way; where it leads, and what is there.
 fn follow(path: &Path, own: u32) -> Result<(PathBuf, Metadata), Distrust> {
+    walk(path, &[own])
+}
+
+fn walk(path: &Path, own: &[u32]) -> Result<(PathBuf, Metadata), Distrust> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|source| Distrust::Unseen { path: path.into(), source })?;
     let mut todo = parts(&absolute);
@@ -122,13 +137,14 @@ fn look(path: &Path) -> Result<Metadata, Distrust> {
     fs::symlink_metadata(path).map_err(|source| Distrust::Unseen { path: path.into(), source })
 }
 
-fn judge(path: &Path, found: &Metadata, own: u32) -> Result<(), Distrust> {
+fn judge(path: &Path, found: &Metadata, own: &[u32]) -> Result<(), Distrust> {
     let mode = found.mode() & 0o7777;
-    if ![0, own].contains(&found.uid()) {
+    if found.uid() != 0 && !own.contains(&found.uid()) {
         return Err(Distrust::Owner { path: path.into(), uid: found.uid() });
     }
     // The mode of a link means nothing. An access list shows in the bits of the group: `acl(5)`.
-    let kept = found.is_symlink() || (found.is_dir() && mode & STICKY != 0);
+    // What is neither a file nor a directory has nothing in it to be changed: a device, a pipe, a socket.
+    let kept = !(found.is_file() || found.is_dir()) || (found.is_dir() && mode & STICKY != 0);
     if mode & OTHERS_WRITE != 0 && !kept {
         return Err(Distrust::Writable { path: path.into(), mode });
     }
@@ -238,6 +254,22 @@ mod tests {
     }
 
     #[test]
+    fn a_place_may_be_empty_and_its_way_is_judged() {
+        let (top, dir, _file) = scene();
+        check_place(&dir.join("none/yet/lock"), &[own()]).unwrap();
+        mode(&top.path().join("upper"), 0o777);
+        let error = check_place(&dir.join("none/yet/lock"), &[own()]).unwrap_err();
+        assert!(matches!(&error, Distrust::Writable { path, .. } if path.ends_with("upper")), "{error}");
+        check_place(Path::new("/dev/null"), &[]).unwrap();
+        // A sticky directory is nobody's to change, but whoever comes first may put something there.
+        mode(&top.path().join("upper"), 0o1777);
+        check_place(&dir.join("lock"), &[own()]).unwrap();
+        fs::write(dir.join("lock"), "").unwrap();
+        mode(&dir.join("lock"), 0o666);
+        check_place(&dir.join("lock"), &[own()]).unwrap_err();
+    }
+
+    #[test]
     #[ignore = "needs root"]
     fn its_owner_is_root_or_the_user_named() {
         let (_top, dir, file) = scene();
@@ -250,5 +282,7 @@ mod tests {
         check(&file, 54321).unwrap();
         chown(&dir, Some(54322), None).unwrap();
         assert!(matches!(check(&file, 54321), Err(Distrust::Owner { uid: 54322, .. })));
+        assert!(matches!(check_place(&dir.join("none"), &[54321]), Err(Distrust::Owner { uid: 54322, .. })));
+        check_place(&dir.join("none"), &[54321, 54322]).unwrap();
     }
 }

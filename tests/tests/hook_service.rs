@@ -66,3 +66,22 @@ fn a_hook_that_hangs_in_the_service() -> Result<()> {
         Ok(())
     })
 }
+
+/// A hook is another user than the daemon, in none of its groups, and has nothing that the daemon may do.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_hook_of_the_service_is_another_user() -> Result<()> {
+    scene(|s| {
+        let script = "#!/bin/sh\necho \"$(id -un) $(id -Gn) $(grep CapEff /proc/self/status | cut -f2)\" >&2\nexit 3\n";
+        let install = install(s, script, "events = [\"ready\"]")?;
+        let daemon = install.start()?;
+        let told = within("the word of the daemon", || {
+            let entries = install.journal(&[&format!("_PID={}", daemon.pid)]).ok()?;
+            let said = entries.iter().filter_map(|entry| entry["MESSAGE"].as_str());
+            said.filter(|line| line.contains("on ready")).map(str::to_owned).next()
+        })
+        .with_context(|| install.account())?;
+        ensure!(told.contains("orphand-hook orphand-hook 0000000000000000"), "{told}");
+        Ok(())
+    })
+}

@@ -64,6 +64,10 @@ fn an_installation_is_whole() -> Result<()> {
     let fields: Vec<&str> = user.trim().split(':').collect();
     ensure!(fields[2].parse::<u32>()? < 1000 && fields[6].ends_with("/nologin"), "{user}");
     ensure!(root.ok(&["id", "-Gn", "orphand"])?.trim() == "orphand", "the user has other groups, too");
+    let user = root.ok(&["getent", "passwd", "orphand-hook"])?;
+    let fields: Vec<&str> = user.trim().split(':').collect();
+    ensure!(fields[2].parse::<u32>()? < 1000 && fields[6].ends_with("/nologin"), "{user}");
+    ensure!(root.ok(&["id", "-Gn", "orphand-hook"])?.trim() == "orphand-hook", "it has other groups, too");
 
     ensure!(root.has(ENABLED), "the service is not enabled");
     let unit = root.read(UNIT)?;

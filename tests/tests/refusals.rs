@@ -322,3 +322,56 @@ fn a_reader_that_has_seen_enough() -> Result<()> {
         Ok(())
     })
 }
+
+/// Whoever puts a link there would choose what root overwrites.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_recording_through_a_link() -> Result<()> {
+    scene(|s| {
+        let victim = s.folder().join("victim");
+        fs::write(&victim, "{\"orphand_trace\":0}\nprecious\n")?;
+        std::os::unix::fs::symlink(&victim, s.folder().join("link"))?;
+        let told = output(&mut run(s, &["--record", "link"])?)?;
+        refused(&told, 1, &["link is a link", "--record"])?;
+        ensure!(fs::read_to_string(&victim)?.ends_with("precious\n"), "what the link names was overwritten");
+        Ok(())
+    })
+}
+
+/// Below a folder of another user he could put his own in the place of what root writes or reads: refused, in one line that says what,
+/// why, and what to do.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn places_below_another_users_folder() -> Result<()> {
+    scene(|s| {
+        const OTHER: u32 = 54321;
+        let theirs = s.folder().join("theirs");
+        fs::create_dir_all(theirs.join("state"))?;
+        fs::write(theirs.join("config.toml"), "")?;
+        std::os::unix::fs::chown(&theirs, Some(OTHER), Some(OTHER))?;
+        let path = |name: &str| theirs.join(name).to_string_lossy().into_owned();
+        for (option, name) in [
+            ("--lock", "lock"),
+            ("--socket", "control.sock"),
+            ("--state-dir", "state"),
+            ("--state-dir", "none/yet"),
+            ("--record", "trace"),
+            ("--config", "config.toml"),
+        ] {
+            let place = path(name);
+            let mut args = vec![option, &place];
+            if option == "--socket" {
+                args.extend(["--state-dir", "another-state"]);
+            }
+            if option == "--state-dir" {
+                args.extend(["--socket", "another.sock"]);
+            }
+            let told = output(&mut run(s, &args)?)?;
+            refused(&told, 1, &["theirs", "54321"]).with_context(|| format!("{option} {name}"))?;
+        }
+        let found: Vec<_> =
+            fs::read_dir(&theirs)?.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+        ensure!(found.len() == 2, "something was made there: {found:?}");
+        Ok(())
+    })
+}

@@ -54,7 +54,7 @@ fn systemd_finds_nothing_wrong_with_the_unit() -> Result<()> {
         let said = tests::output(install.command("systemd-analyze").args(["verify", "--man=no", unit]))?;
         let said = (said.status.success(), String::from_utf8(said.stderr)?);
         ensure!(said == (true, String::new()), "{said:?}");
-        let said = install.run("systemd-analyze", &["security", "--offline=true", "--threshold=24", unit])?;
+        let said = install.run("systemd-analyze", &["security", "--offline=true", "--threshold=26", unit])?;
         ensure!(said.contains("Overall exposure level for orphand.service: 2."), "{said}");
         Ok(())
     })

@@ -18,6 +18,7 @@ use crate::{
     journal::{self, Journal},
     logging::{self, Log},
     model::{Policy, Status},
+    names,
     notify::Notify,
     privilege::{self, Later},
     probe::Probe,
@@ -41,7 +42,14 @@ use crate::{
         selftest,
         trace::{FORMAT, Header, TraceWriter},
     },
+    trust::{self, Distrust},
 };
+
+/// The user of the service as it is shipped.
+const SERVICE_USER: &str = "orphand";
+
+/// Names the user that hooks run as where the configuration names none: the service's unit sets it.
+const HOOK_USER: &str = "ORPHAND_HOOK_USER";
 
 /// Watches until it is told to stop.
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
@@ -70,6 +78,9 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
         config.hook.path =
             Some(absolute.with_context(|| format!("cannot tell where {} is", path.display()))?);
     }
+    if config.hook.user.is_none() {
+        config.hook.user = std::env::var(HOOK_USER).ok().filter(|user| !user.is_empty());
+    }
     Ok(config)
 }
 
@@ -77,6 +88,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
     let hook = hook_of(&config.hook)?;
+    require_own_places(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
     let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
@@ -133,6 +145,34 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         waiting: Waiting::default(),
     };
     daemon.run(early).await
+}
+
+/// Refuses a place where somebody else could put something of his own in the way of what we write.
+fn require_own_places(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let places = [
+        ("lock", Some(&flags.lock)),
+        ("socket", Some(&config.socket)),
+        ("state-dir", Some(&config.state_dir)),
+        ("record", flags.record.as_ref()),
+    ];
+    for (option, path) in places {
+        let Some(path) = path else { continue };
+        let mut judged = trust::check_place(path, &[own]);
+        if let Err(Distrust::Owner { uid, .. }) = &judged
+            && names::user(SERVICE_USER).ok().flatten().is_some_and(|user| user.uid == *uid)
+        {
+            // The directories of the service are the same for a daemon that is started by hand.
+            judged = trust::check_place(path, &[own, *uid]);
+        }
+        judged.with_context(|| {
+            format!(
+                "cannot use {}: others could put their own there; choose another place with --{option}",
+                path.display()
+            )
+        })?;
+    }
+    Ok(())
 }
 
 /// The configuration, and how it is read again: with the same flags.

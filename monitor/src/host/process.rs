@@ -102,7 +102,7 @@ impl ProcessDir {
         let (cmdline, argv_truncated) = read(self.body(), "cmdline", ARGV_MAX).unwrap_or_default();
         Image {
             exe: String::from_utf8_lossy(exe).into_owned(),
-            argv: redact::argv(split_argv(&cmdline)),
+            argv: redact::argv(split_argv(&cmdline), argv_truncated),
             argv_truncated,
         }
     }

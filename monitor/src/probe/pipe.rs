@@ -6,7 +6,7 @@
 //! `POLLERR` is as exact, no read end is open anywhere. A FIFO with a name is always asked through a duplicate (a fresh reader is
 //! told nothing about the past, `fifo_open()`). A duplicate shares its flags with the target: it is polled, never changed.
 
-use std::os::fd::AsRawFd;
+use std::{os::fd::AsRawFd, sync::Once};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -129,8 +129,23 @@ fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd
     if !dir.still_alive() {
         return Ok(None);
     }
-    let file = pidfd_getfd(&pidfd, number.cast_signed(), PidfdGetfdFlags::empty())?;
+    let file = pidfd_getfd(&pidfd, number.cast_signed(), PidfdGetfdFlags::empty());
+    if let Err(Errno::PERM | Errno::NOSYS) = file {
+        tell_once();
+    }
+    let file = file?;
     Ok(is_pipe(&file, inode)?.then_some(file))
+}
+
+/// Says what it costs, the first time: a sandbox forbids it for good.
+fn tell_once() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::warn!(
+            "pidfd_getfd(2) is forbidden: servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown); \
+             allow it to orphand, in its unit by SystemCallFilter=pidfd_getfd"
+        );
+    });
 }
 
 fn is_pipe(file: impl AsFd, inode: u64) -> Result<bool, Errno> {

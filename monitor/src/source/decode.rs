@@ -84,7 +84,7 @@ fn exec(b: &[u8]) -> Option<ProcessEvent> {
         sid: u32_at(b, offset_of!(ExecRecord, sid))?,
         image: Image {
             exe: String::from_utf8_lossy(exe).into_owned(),
-            argv: redact::argv(arguments(argv)),
+            argv: redact::argv(arguments(argv), argv_truncated),
             argv_truncated,
         },
         stdio: [stream(0)?, stream(1)?, stream(2)?],

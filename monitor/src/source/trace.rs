@@ -113,6 +113,9 @@ pub enum TraceError {
         /// Why.
         source: io::Error,
     },
+    /// It is a link, and whoever made that would choose what is overwritten.
+    #[error("{} is a link: a recording goes only into a file that is named itself; give the file that is meant to --record", .0.display())]
+    Link(PathBuf),
     /// There is a file in the way.
     #[error("{} exists and is not a trace: it was left as it is; choose another file for --record", .0.display())]
     Occupied(PathBuf),

@@ -5,20 +5,29 @@
 //! stays as it was, so that recognition does not depend on redaction. The shape stays readable:
 //! `--token ***`, `API_KEY=***`, `postgres://me:***@db/x`.
 //!
+//! What is masked: what a name announces (`key`), what a service's prefix announces (`services`), passwords and secret paths of URLs
+//! (`url`), the short options of some tools (`tool`). What is not: words that only look random, such as hashes of commits and images
+//! and UUIDs. They name things, and people look for them; a UUID that is a key is masked where its name says so.
+//!
 //! An argument may be a whole command line: npm and many servers overwrite their argv with a title, and a
 //! shell's `-c` has a script. So words within an argument are looked at like arguments.
 //!
 //! Used by whoever makes an `Image` from outside: the decoder of kernel records and the reader of /proc.
 
 mod key;
+mod options;
+mod services;
 mod shape;
+mod stop;
 mod tool;
 mod url;
 mod word;
 
 use std::mem;
 
-use tool::Style;
+use options::{mask_login, what_option_expects};
+use stop::{Stop, begins_key, comma_separated, separator};
+use tool::{Style, Tool};
 use word::{
     find_close, is_program, is_run, is_scheme, is_value, mask_behind_scheme, mask_if_any, split_first,
     split_while,
@@ -27,25 +36,34 @@ use word::{
 /// What stands for a secret.
 const MASK: &str = "***";
 
-/// The arguments with their secrets replaced by `***`.
-pub fn argv(argv: Vec<String>) -> Vec<String> {
+/// The arguments with their secrets replaced by `***`. `truncated`: the kernel cut the last one, perhaps in the midst of a secret.
+pub fn argv(argv: Vec<String>, truncated: bool) -> Vec<String> {
     let mut redactor = Redactor::default();
-    argv.into_iter().enumerate().map(|(n, argument)| redactor.argument(n == 0, &argument)).collect()
+    let last = argv.len().saturating_sub(1);
+    let redact = |(n, argument): (usize, String)| {
+        redactor.cut = truncated && n == last;
+        redactor.argument(n == 0, &argument)
+    };
+    argv.into_iter().enumerate().map(redact).collect()
 }
 
 /// What the words so far say about the next one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Expect {
     #[default]
     Nothing,
-    /// It is a secret, unless it is an option or a program.
-    Secret,
+    /// It is the secret that this name announces, unless it is an option or a program.
+    Secret(String),
     /// It is `KEY=VALUE` or `Name: value` (after `-e`, `-H`).
     Pair,
-    /// It is `user:password` (curl).
-    UserPassword,
+    /// It is `user:password`, after this option of a tool.
+    Login(Style),
     /// It is a shell script (after `-c`).
     Script,
+    /// It is a header's value, up to this quote if there is one.
+    Header(Option<char>),
+    /// It goes on with a cookie for as long as words end with `;`.
+    Cookie,
     /// It goes on with a secret until this quote, which is escaped by a backslash or not.
     Quoted { quote: char, escaped: bool },
 }
@@ -54,9 +72,13 @@ enum Expect {
 struct Redactor {
     expect: Expect,
     /// The tool named last.
-    tool: Option<&'static str>,
+    tool: Option<Tool>,
     /// Whether the present argument is a command line, where `;`, `&` and `|` end a word.
     command: bool,
+    /// Whether the kernel cut the present argument.
+    cut: bool,
+    /// Whether a string before was the name of a secret, so that `"value"` is one.
+    named: bool,
 }
 
 impl Redactor {
@@ -64,27 +86,43 @@ impl Redactor {
         let mut out = String::with_capacity(text.len());
         let expect = mem::take(&mut self.expect);
         self.command = first || expect == Expect::Script;
-        match expect {
-            Expect::Secret if is_program(text) => return text.to_owned(),
-            Expect::Secret if is_value(text) => {
+        match &expect {
+            Expect::Secret(_) if is_program(text) => return text.to_owned(),
+            Expect::Secret(name) if is_value(text) => {
                 if is_scheme(text) {
-                    self.expect = Expect::Secret;
+                    self.expect = expect;
                     return text.to_owned();
                 }
-                mask_behind_scheme(text, &mut out);
-                return out;
+                if !key::is_plain(name, text) {
+                    mask_behind_scheme(text, &mut out);
+                    return out;
+                }
             }
-            Expect::UserPassword if is_value(text) => {
-                word::mask_password(text, &mut out);
-                return out;
-            }
+            Expect::Login(style) if is_value(text) && mask_login(*style, text, &mut out) => return out,
             _ => {}
         }
-        if let Some((head, _)) = text.split_once("PRIVATE KEY-----") {
-            return format!("{head}PRIVATE KEY-----{MASK}");
+        // Behind the first line of a key's armour everything is the key.
+        let (text, key) = text.split_at(word::end_of_armour(text));
+        self.cut &= key.is_empty();
+        self.shown(first, text, expect, &mut out);
+        if !key.is_empty() {
+            self.expect = Expect::Nothing;
+            if out.ends_with("PRIVATE KEY") {
+                let rest = key.strip_prefix(" BLOCK").unwrap_or(key);
+                let rest = key.len() - rest.trim_start_matches('-').len();
+                out.push_str(key.split_at(rest).0);
+                mask_if_any(key.split_at(rest).1, &mut out);
+            } else if !out.ends_with(MASK) {
+                out.push_str(MASK);
+            }
         }
-        if !self.command && self.whole_pair(text, expect == Expect::Pair, &mut out) {
-            return out;
+        out
+    }
+
+    /// An argument that is no secret as a whole.
+    fn shown(&mut self, first: bool, text: &str, expect: Expect, out: &mut String) {
+        if !self.command && self.whole_pair(text, expect == Expect::Pair, out) {
+            return;
         }
         let mut rest = text;
         if first {
@@ -93,31 +131,41 @@ impl Redactor {
             out.push_str(name);
             self.remember_tool(name);
             rest = tail;
-        } else if expect == Expect::Pair {
+        } else if matches!(expect, Expect::Pair | Expect::Header(_) | Expect::Cookie) {
             self.expect = expect;
         }
-        self.words(rest, &mut out);
-        if let Expect::Quoted { .. } = self.expect {
+        self.words(rest, out);
+        if let Expect::Quoted { .. } | Expect::Header(Some(_)) = self.expect {
             self.expect = Expect::Nothing;
         }
-        out
     }
 
     /// An argument that is `KEY=VALUE` (or `Name: value`) as a whole: its value may have blanks in it.
     fn whole_pair(&mut self, text: &str, header: bool, out: &mut String) -> bool {
-        let (name, tail) = split_while(text, is_run);
+        const OPTIONS: [&str; 3] = ["--header=", "--headers=", "-H"];
+        let option = OPTIONS.into_iter().find(|option| text.starts_with(option)).unwrap_or_default();
+        let (option, pair) = text.split_at(option.len());
+        let (name, tail) = split_while(pair, is_run);
+        let header = header || !option.is_empty() || key::is_header(name);
         let separators: &[char] = if header { &['=', ':'] } else { &['='] };
         if name.is_empty() || !tail.starts_with(separators) || !key::is_secret(name) {
             return false;
         }
         let (separator, value) = split_first(tail);
         let (blank, value) = split_while(value, char::is_whitespace);
+        // The registry's settings of npm have `:` and then `=`.
+        if key::is_plain(name, value) || value.starts_with(['/', '=']) && separator == ":" {
+            return false;
+        }
+        out.push_str(option);
         out.push_str(name);
         out.push_str(separator);
         out.push_str(blank);
         if is_scheme(value) {
-            self.expect = Expect::Secret;
+            self.expect = Expect::Secret(name.to_owned());
             out.push_str(value);
+        } else if value.is_empty() && separator == ":" {
+            self.expect = Expect::Header(None);
         } else {
             mask_behind_scheme(value, out);
         }
@@ -133,44 +181,90 @@ impl Redactor {
                 out.push_str(blank);
             }
             if !word.is_empty() {
-                self.word(word, out);
+                self.word(word, self.cut && tail.is_empty(), out);
+                self.expect_assigned(word, tail);
             }
             rest = tail;
         }
     }
 
-    fn word(&mut self, word: &str, out: &mut String) {
+    /// `TOKEN = abc`, as in TOML: `=` apart, then a secret.
+    fn expect_assigned(&mut self, word: &str, tail: &str) {
+        let name = word.trim_matches(['"', '\'', '{', ',', '(']);
+        let is_name = !name.is_empty() && name.chars().all(is_run);
+        let next = split_while(tail.trim_start(), |c| !c.is_whitespace()).0;
+        if self.expect == Expect::Nothing
+            && is_name
+            && matches!(next, "=" | "=>" | ":" | ":=")
+            && key::is_secret(name)
+        {
+            self.expect = Expect::Secret(name.to_owned());
+        }
+    }
+
+    fn word(&mut self, word: &str, cut: bool, out: &mut String) {
         let expect = mem::take(&mut self.expect);
-        match expect {
-            Expect::Quoted { quote, escaped } => match find_close(word, quote, escaped) {
-                Some(end) => return self.inner(word.split_at(end).1, Some('*'), false, out),
+        match &expect {
+            Expect::Quoted { quote, escaped } => match find_close(word, *quote, *escaped) {
+                Some(end) => return self.inner(word.split_at(end).1, Some('*'), false, cut, out),
                 None => return self.expect = expect,
             },
-            Expect::Secret if is_program(word) => return out.push_str(word),
-            Expect::Secret if is_value(word) => {
+            Expect::Secret(_) | Expect::Header(_) if matches!(word, "=" | "=>" | ":" | ":=") => {
+                self.expect = expect;
+                return out.push_str(word);
+            }
+            Expect::Header(quote) => {
                 if is_scheme(word) {
-                    self.expect = Expect::Secret;
+                    self.expect = expect;
                     return out.push_str(word);
                 }
-                let stop = Stop::after(None, self.command);
-                let tail = self.mask(word, stop, out);
-                return self.inner(tail, Some('*'), false, out);
+                if let Some(quote) = *quote {
+                    out.push_str(MASK);
+                    self.expect = Expect::Quoted { quote, escaped: false };
+                    return self.word(word, cut, out);
+                }
+                if is_value(word) {
+                    return self.mask_word(word, cut, out);
+                }
             }
-            Expect::UserPassword if is_value(word) => return word::mask_password(word, out),
+            Expect::Cookie if is_value(word) => {
+                self.mask_word(word, cut, out);
+                if word.ends_with(';') {
+                    self.expect = Expect::Cookie;
+                }
+                return;
+            }
+            Expect::Secret(_) if is_program(word) => return out.push_str(word),
+            Expect::Secret(name) if is_value(word) => {
+                if is_scheme(word) {
+                    self.expect = expect;
+                    return out.push_str(word);
+                }
+                if !key::is_plain(name, word) {
+                    return self.mask_word(word, cut, out);
+                }
+            }
+            Expect::Login(style) if is_value(word) && mask_login(*style, word, out) => return,
             _ => {}
         }
         self.remember_tool(word);
         if self.short_option(word, out) {
             return;
         }
-        self.inner(word, None, expect == Expect::Pair, out);
+        self.inner(word, None, expect == Expect::Pair, cut, out);
         if self.expect == Expect::Nothing {
             self.expect = what_option_expects(word);
         }
     }
 
+    fn mask_word(&mut self, word: &str, cut: bool, out: &mut String) {
+        let stop = Stop::after(None, self.command);
+        let tail = self.mask(word, stop, out);
+        self.inner(tail, Some('*'), false, cut, out);
+    }
+
     /// A part of a word: pairs, URLs and the shapes of well-known tokens, wherever they begin.
-    fn inner(&mut self, text: &str, before: Option<char>, header: bool, out: &mut String) {
+    fn inner(&mut self, text: &str, before: Option<char>, header: bool, cut: bool, out: &mut String) {
         let (mut rest, mut before) = (text, before);
         while !rest.is_empty() {
             let (run, after) = split_while(rest, is_run);
@@ -181,32 +275,68 @@ impl Redactor {
                 rest = tail;
                 continue;
             }
-            let separator = separator(after, before, header || key::is_header(run));
-            if let Some(separator) = separator
+            if let Some(separator) = separator(after, before, header || key::is_header(run))
                 && begins_key(before)
-                && key::is_secret(run)
+                && let value = after.strip_prefix(separator).unwrap_or_default()
+                && (key::is_secret(run)
+                    || (matches!(before, Some('?' | '&')) && key::is_secret_in_query(run, value))
+                    || (run == "value" && mem::take(&mut self.named)))
+                && !key::is_plain(run, Stop::after(before, self.command).value(value))
             {
                 out.push_str(run);
                 out.push_str(separator);
-                let value = after.strip_prefix(separator).unwrap_or_default();
-                if is_scheme(value) || (value.is_empty() && separator.ends_with(':')) {
+                if value.is_empty() && separator.ends_with(':') {
+                    // `"Name: value"`, and not `"name": ..`, where the quote has closed.
+                    let quote = before.filter(|c| matches!(c, '"' | '\'') && separator == ":");
+                    self.expect = match quote {
+                        None if separator != ":" => Expect::Secret(run.to_owned()),
+                        Some(_) => Expect::Header(quote),
+                        None if key::is_cookie(run) => Expect::Cookie,
+                        None => Expect::Header(None),
+                    };
+                    return;
+                }
+                if is_scheme(value) {
                     out.push_str(value);
-                    self.expect = Expect::Secret;
+                    self.expect = Expect::Secret(run.to_owned());
                     return;
                 }
                 let stop = if separator.len() > 1 { Stop::List } else { Stop::after(before, self.command) };
                 rest = self.mask(value, stop, out);
                 before = Some('*');
+            } else if let Some(separator) = comma_separated(after, before)
+                && run.starts_with('-')
+                && key::takes_secret(run)
+            {
+                // A list of arguments in JSON: `"--token","abc"`.
+                out.push_str(run);
+                out.push_str(separator);
+                rest = self.mask(after.strip_prefix(separator).unwrap_or_default(), Stop::List, out);
+                before = Some('*');
             } else if let Some(authority) = after.strip_prefix("://") {
                 out.push_str(run);
                 out.push_str("://");
-                rest = url::mask_userinfo(run, authority, out);
+                rest = url::mask(run, authority, cut, out);
                 before = Some('/');
+            } else if after.starts_with('/') && url::is_known(run) {
+                rest = url::mask_path(rest, cut, out);
+                before = Some('/');
+            } else if begins_key(before)
+                && let Some(password) = after.strip_prefix(':')
+                && let Some(length) = word::password_before_host(run, password, cut)
+            {
+                out.push_str(run);
+                out.push(':');
+                out.push_str(MASK);
+                rest = password.split_at(length).1;
+                before = Some('*');
             } else {
+                // `{"name":"TOKEN","value":"abc"}`.
+                self.named |= comma_separated(after, before).is_some() && key::is_secret(run);
                 if run == "Bearer" && after.is_empty() {
-                    self.expect = Expect::Secret;
+                    self.expect = Expect::Secret(run.to_owned());
                 }
-                (rest, before) = shape::mask(rest, run, before, out);
+                (rest, before) = shape::mask(rest, run, before, cut, out);
             }
         }
     }
@@ -215,11 +345,7 @@ impl Redactor {
     fn mask<'a>(&mut self, text: &'a str, stop: Stop, out: &mut String) -> &'a str {
         let (escape, body) = split_while(text, |c| c == '\\');
         let Some(quote) = body.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
-            let (value, tail) = match stop {
-                // A quote at the very end closes something that began before.
-                Stop::Word => text.split_at(text.trim_end_matches(['"', '\'']).len()),
-                _ => split_while(text, |c| !stop.at(c)),
-            };
+            let (value, tail) = stop.split(text);
             if let (Stop::Quote(quote), "") = (stop, tail) {
                 self.expect = Expect::Quoted { quote, escaped: false };
                 out.push_str(MASK);
@@ -242,111 +368,6 @@ impl Redactor {
             ""
         }
     }
-
-    fn remember_tool(&mut self, word: &str) {
-        self.tool = tool::find(word).or(self.tool);
-    }
-
-    /// A short option of a tool; whether `word` was one and is written.
-    fn short_option(&mut self, word: &str, out: &mut String) -> bool {
-        let Some((option, attached, style)) = self.tool.and_then(|tool| tool::option(tool, word)) else {
-            return false;
-        };
-        match (style, attached.is_empty()) {
-            (Style::Attached | Style::Either, false) => {
-                out.push_str(option);
-                out.push_str(MASK);
-            }
-            (Style::UserPassword, false) => {
-                out.push_str(option);
-                word::mask_password(attached, out);
-            }
-            (Style::Separate | Style::Either, true) => {
-                out.push_str(word);
-                self.expect = Expect::Secret;
-            }
-            (Style::UserPassword, true) => {
-                out.push_str(word);
-                self.expect = Expect::UserPassword;
-            }
-            (Style::Attached, true) | (Style::Separate, false) => return false,
-        }
-        true
-    }
-}
-
-/// Where an unquoted value ends: that depends on what its key stands in.
-#[derive(Clone, Copy, Debug)]
-enum Stop {
-    Word,
-    Command,
-    Query,
-    List,
-    Quote(char),
-}
-
-impl Stop {
-    /// For a key that follows `before`.
-    fn after(before: Option<char>, command: bool) -> Self {
-        match before {
-            Some('?' | '&') => Self::Query,
-            Some('{' | '[' | '(' | ',') => Self::List,
-            Some(quote @ ('"' | '\'')) => Self::Quote(quote),
-            _ if command => Self::Command,
-            _ => Self::Word,
-        }
-    }
-
-    const fn at(self, c: char) -> bool {
-        match self {
-            Self::Word => false,
-            Self::Command => matches!(c, ';' | '&' | '|' | ')' | '`'),
-            Self::Query => matches!(c, '&' | '#' | '"' | '\''),
-            Self::List => matches!(c, ',' | '}' | ']' | ')' | '"' | '\''),
-            Self::Quote(quote) => c == quote,
-        }
-    }
-}
-
-/// What the word after this option is.
-fn what_option_expects(word: &str) -> Expect {
-    let word = word.trim_start_matches(['"', '\'']);
-    match word {
-        "-e" | "--env" | "-H" | "--header" | "--headers" => Expect::Pair,
-        _ if !word.starts_with('-') || word.contains('=') => Expect::Nothing,
-        _ if is_script_option(word) => Expect::Script,
-        _ if key::takes_secret(word) => Expect::Secret,
-        _ => Expect::Nothing,
-    }
-}
-
-/// `-c`, `-lc`, `-exc`: a shell's script follows.
-fn is_script_option(word: &str) -> bool {
-    let flags = word.strip_prefix('-').unwrap_or_default();
-    flags.ends_with('c') && flags.len() <= 4 && flags.bytes().all(|b| b.is_ascii_lowercase())
-}
-
-/// What separates the key of a pair from its value: `=`, `":`, `:` of a header.
-fn separator(after: &str, before: Option<char>, header: bool) -> Option<&str> {
-    let bare = split_while(after, |c| c == '\\').1;
-    let quoted = bare.starts_with(['"', '\'']) && before.is_some_and(|c| matches!(c, '"' | '\''));
-    let tail = if quoted { split_first(bare).1 } else { after };
-    let (mark, value) = split_first(tail);
-    let is_separator = match mark {
-        "=" => true,
-        // `name:tag` is an image, `auth:dev` a script of npm, `http://` a URL.
-        ":" => !value.starts_with('/') && (quoted || header || value.is_empty()),
-        _ => false,
-    };
-    is_separator.then(|| after.split_at(after.len() - value.len()).0)
-}
-
-/// Whether a key may begin behind this character. Not behind `/`: that is a path.
-const fn begins_key(before: Option<char>) -> bool {
-    matches!(
-        before,
-        None | Some('"' | '\'' | '{' | '[' | '(' | ',' | ';' | '&' | '|' | '?' | '$' | '=' | '#' | '`')
-    )
 }
 
 #[cfg(test)]

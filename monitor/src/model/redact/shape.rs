@@ -2,97 +2,74 @@
 
 use super::{
     MASK,
+    services::SERVICES,
     word::{is_run, split_while},
 };
 
-/// Prefix, the characters that follow it, and how many of them it takes at least to be a token: more than a
-/// word of a package's or a directory's name has.
-const SHAPES: &[(&str, Letters, usize)] = &[
-    ("ghp_", Letters::Alphanumeric, 20),
-    ("gho_", Letters::Alphanumeric, 20),
-    ("ghu_", Letters::Alphanumeric, 20),
-    ("ghs_", Letters::Alphanumeric, 20),
-    ("ghr_", Letters::Alphanumeric, 20),
-    ("github_pat_", Letters::Underscore, 20),
-    ("glpat-", Letters::Run, 16),
-    ("xoxa-", Letters::Hyphen, 10),
-    ("xoxb-", Letters::Hyphen, 10),
-    ("xoxe-", Letters::Hyphen, 10),
-    ("xoxp-", Letters::Hyphen, 10),
-    ("xoxr-", Letters::Hyphen, 10),
-    ("xoxs-", Letters::Hyphen, 10),
-    ("xapp-", Letters::Hyphen, 10),
-    ("AKIA", Letters::Capital, 16),
-    ("ASIA", Letters::Capital, 16),
-    ("AIza", Letters::Run, 30),
-    ("ya29.", Letters::Run, 20),
-    ("hf_", Letters::Alphanumeric, 24),
-    ("npm_", Letters::Alphanumeric, 30),
-    ("gsk_", Letters::Alphanumeric, 24),
-    ("sk_live_", Letters::Alphanumeric, 16),
-    ("sk_test_", Letters::Alphanumeric, 16),
-    ("rk_live_", Letters::Alphanumeric, 16),
-    ("ntn_", Letters::Alphanumeric, 24),
-    ("lin_api_", Letters::Alphanumeric, 24),
-    ("shpat_", Letters::Alphanumeric, 24),
-    ("dop_v1_", Letters::Alphanumeric, 24),
-    ("tvly-", Letters::Dense, 16),
-    ("pplx-", Letters::Dense, 16),
-    ("sk-", Letters::Dense, 16),
-    // Base64 of `{"`: a JSON web token, or a configuration that may hold anything.
-    ("eyJ", Letters::Base64, 16),
-];
-
+/// What may follow a prefix, and what of it makes a token.
 #[derive(Clone, Copy)]
-enum Letters {
+pub(super) enum Letters {
     Alphanumeric,
-    Underscore,
+    /// Letters, digits, `_` and `-`; the prefix is a word of no language, so that a few of them do: with a digit or a capital among
+    /// them, or sixteen.
+    Strict,
     Hyphen,
     Capital,
+    Hex,
     Run,
     Base64,
     /// Letters, digits, `-` and `_`, among them one run of letters and digits as long as required, with a
     /// digit in it. So `sk-learn-mcp-server` is none.
     Dense,
+    /// The same, with capitals and others in that run: the prefix alone says little.
+    Mixed,
 }
 
 impl Letters {
     const fn has(self, c: char) -> bool {
         match self {
             Self::Alphanumeric => c.is_ascii_alphanumeric(),
-            Self::Underscore => c.is_ascii_alphanumeric() || c == '_',
             Self::Hyphen => c.is_ascii_alphanumeric() || c == '-',
             Self::Capital => c.is_ascii_uppercase() || c.is_ascii_digit(),
-            Self::Dense => c.is_ascii_alphanumeric() || matches!(c, '-' | '_'),
+            Self::Hex => c.is_ascii_hexdigit() && !c.is_ascii_uppercase(),
+            Self::Strict | Self::Dense | Self::Mixed => c.is_ascii_alphanumeric() || matches!(c, '-' | '_'),
             Self::Run => is_run(c),
             Self::Base64 => is_run(c) || matches!(c, '+' | '/' | '='),
         }
     }
 
     fn enough(self, body: &str, least: usize) -> bool {
+        let parts = || body.split(['-', '_']).filter(|part| part.len() >= least);
+        let digit = |part: &str| part.bytes().any(|b| b.is_ascii_digit());
+        let capital = |part: &str| part.bytes().any(|b| b.is_ascii_uppercase());
         match self {
-            Self::Dense => body
-                .split(['-', '_'])
-                .any(|part| part.len() >= least && part.bytes().any(|b| b.is_ascii_digit())),
+            Self::Dense => parts().any(digit),
+            Self::Mixed => parts()
+                .any(|part| digit(part) && capital(part) && part.bytes().any(|b| b.is_ascii_lowercase())),
+            Self::Strict => {
+                body.len() >= 16.max(least) || (body.len() >= least && (digit(body) || capital(body)))
+            }
             _ => body.len() >= least,
         }
     }
 }
 
 /// Writes `run`, the beginning of `text`, up to the first token in it, and that as `prefix***`. Returns what
-/// is left of `text` and the character before it.
+/// is left of `text` and the character before it. `cut`: nothing follows `text` because the kernel cut it, so that a token at its
+/// end may be a short one.
 pub(super) fn mask<'a>(
     text: &'a str,
     run: &str,
     before: Option<char>,
+    cut: bool,
     out: &mut String,
 ) -> (&'a str, Option<char>) {
     let mut before = before;
     for (at, c) in run.char_indices() {
         let begins = !before.is_some_and(|b| b.is_alphanumeric() || matches!(b, '_' | '-'));
         if begins
-            && c.is_ascii_alphabetic()
-            && let Some((prefix, length)) = find(text.split_at(at).1)
+            && c.is_ascii_alphanumeric()
+            && let Some((prefix, length)) = find(text.split_at(at).1, cut)
         {
             out.push_str(text.split_at(at).0);
             out.push_str(prefix);
@@ -105,10 +82,44 @@ pub(super) fn mask<'a>(
     (text.split_at(run.len()).1, before)
 }
 
-/// The prefix and the length of the token that `text` begins with.
-fn find(text: &str) -> Option<(&'static str, usize)> {
-    SHAPES.iter().find_map(|(prefix, letters, least)| {
-        let (body, _) = split_while(text.strip_prefix(prefix)?, |c| letters.has(c));
-        letters.enough(body, *least).then_some((*prefix, prefix.len() + body.len()))
-    })
+/// The shown part and the length of the token that `text` begins with.
+fn find(text: &str, cut: bool) -> Option<(&str, usize)> {
+    let known = SERVICES.iter().find_map(|(prefix, letters, least)| {
+        let (body, rest) = split_while(text.strip_prefix(prefix)?, |c| letters.has(c));
+        let is_cut = cut && rest.is_empty() && !body.is_empty();
+        (is_cut || letters.enough(body, *least)).then_some((*prefix, prefix.len() + body.len()))
+    });
+    known.or_else(|| find_numbered(text))
+}
+
+/// Tokens without a prefix of letters: Airtable's `pat` and 14 more, those of `ClickUp` with `pk_1234_`, Telegram's `1234:AA`, Discord's and
+/// Terraform's three parts.
+fn find_numbered(text: &str) -> Option<(&str, usize)> {
+    let (run, rest) = split_while(text, is_run);
+    let shown = |length: usize, whole: usize| Some((text.split_at(length).0, whole));
+    let mut parts = run.split('.');
+    let (first, second, third) =
+        (parts.next()?, parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    if first.len() == 17 && first.starts_with("pat") && second.len() >= 32 {
+        return shown(3, run.len());
+    }
+    if second == "atlasv1" && first.len() >= 8 && third.len() >= 16 {
+        return shown(0, run.len());
+    }
+    if let Some((number, body)) = first.strip_prefix("pk_").and_then(|rest| rest.split_once('_'))
+        && number.len() >= 4
+        && number.bytes().all(|b| b.is_ascii_digit())
+        && body.len() >= 16
+    {
+        return shown(3, first.len());
+    }
+    let is_discord = (23..=28).contains(&first.len()) && (6..=7).contains(&second.len()) && third.len() >= 27;
+    if is_discord && first.starts_with(['M', 'N', 'O']) {
+        return shown(0, run.len());
+    }
+    if (8..=10).contains(&run.len()) && run.bytes().all(|b| b.is_ascii_digit()) {
+        let (body, _) = split_while(rest.strip_prefix(':')?, is_run);
+        return (body.len() >= 30).then_some((text.split_at(run.len()).0, run.len() + 1 + body.len()));
+    }
+    None
 }

@@ -2,7 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::argv;
+/// Redacts arguments that the kernel did not cut.
+fn argv(arguments: Vec<String>) -> Vec<String> {
+    super::argv(arguments, false)
+}
+
+mod shapes;
 
 /// Redacts arguments given as a list.
 fn redact(arguments: &[&str]) -> Vec<String> {
@@ -117,7 +122,7 @@ fn titles_and_scripts_are_command_lines() {
 #[test]
 fn well_known_shapes() {
     for (token, shown) in [
-        ("sk-ant-api03-AbCdEfGhIjKlMnOp0123456789-xy_z", "sk-***"),
+        ("sk-ant-api03-AbCdEfGhIjKlMnOp0123456789-xy_z", "sk-ant-***"),
         ("sk-0123456789abcdef0123456789abcdef", "sk-***"),
         ("ghp_0123456789abcdefghijABCDEFGHIJ012345", "ghp_***"),
         ("github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuv", "github_pat_***"),
@@ -223,6 +228,13 @@ proptest! {
         let once = argv(arguments.clone());
         prop_assert_eq!(once.len(), arguments.len());
         prop_assert_eq!(&argv(once.clone()), &once);
+    }
+
+    #[test]
+    fn total_and_idempotent_where_the_kernel_cut(arguments in hostile()) {
+        let once = super::argv(arguments.clone(), true);
+        prop_assert_eq!(once.len(), arguments.len());
+        prop_assert_eq!(&super::argv(once.clone(), true), &once);
     }
 
     #[test]

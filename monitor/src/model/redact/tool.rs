@@ -2,44 +2,118 @@
 
 use super::key;
 
-/// Short options with a secret, unambiguous only after a certain program or verb.
-const TOOLS: &[(&str, &str, Style)] = &[
-    ("sshpass", "-p", Style::Either),
-    ("mysql", "-p", Style::Attached),
-    ("mysqldump", "-p", Style::Attached),
-    ("mysqladmin", "-p", Style::Attached),
-    ("mariadb", "-p", Style::Attached),
-    ("mongosh", "-p", Style::Either),
-    ("mongodump", "-p", Style::Either),
-    ("login", "-p", Style::Either),
-    ("redis-cli", "-a", Style::Separate),
-    ("curl", "-u", Style::UserPassword),
-    ("curl", "--user", Style::UserPassword),
+/// Options and what their values are.
+type Options = &'static [(&'static str, Style)];
+
+/// Programs, and their options with a secret, unambiguous only after one of them (or after a verb).
+const TOOLS: &[(&[&str], Options)] = &[
+    (
+        &[
+            "sshpass",
+            "mongo",
+            "mongosh",
+            "mongodump",
+            "mongorestore",
+            "mongoexport",
+            "mongoimport",
+            "cqlsh",
+            "login",
+        ],
+        &[("-p", Style::Either)],
+    ),
+    (
+        &[
+            "mysql",
+            "mysqldump",
+            "mysqladmin",
+            "mysqlsh",
+            "mysqlimport",
+            "mysqlcheck",
+            "mycli",
+            "mariadb",
+            "mariadb-dump",
+            "mariadb-admin",
+            "7z",
+            "7za",
+            "7zz",
+            "rar",
+            "unrar",
+        ],
+        &[("-p", Style::Attached)],
+    ),
+    (&["redis-cli", "valkey-cli", "keydb-cli"], &[("-a", Style::Separate)]),
+    (&["sqlcmd", "bcp", "ipmitool", "zip", "unzip", "tsql"], &[("-P", Style::Either)]),
+    (
+        &["ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"],
+        &[("-w", Style::Either)],
+    ),
+    (&["openssl"], &[("-pass", Style::Separate), ("-k", Style::Separate), ("-K", Style::Separate)]),
+    (&["wscat"], &[("--auth", Style::UserPassword), ("-H", Style::None)]),
+    (
+        &["curl"],
+        &[
+            ("-u", Style::UserPassword),
+            ("--user", Style::UserPassword),
+            ("-U", Style::UserPassword),
+            ("--proxy-user", Style::UserPassword),
+            ("-b", Style::Cookie),
+            ("--cookie", Style::Cookie),
+        ],
+    ),
+    (&["http", "https", "httpie", "xh"], &[("-a", Style::MaybeUserPassword)]),
+    (&["smbclient", "smbmap", "rpcclient"], &[("-U", Style::UserPercent)]),
+    // Their `-u` and `--user` are a user and a group.
+    (
+        &["docker", "podman", "nerdctl", "buildah", "docker-compose", "chroot", "setpriv", "systemd-run"],
+        &[("-u", Style::None), ("--user", Style::None)],
+    ),
 ];
 
-/// Where the value of a short option stands.
+/// What `-u` and `--user` mean where nothing better is known.
+const ANY: Options = &[
+    ("-u", Style::MaybeUserPassword),
+    ("--user", Style::MaybeUserPassword),
+    ("--userpwd", Style::UserPassword),
+];
+
+/// What the value of a short option is, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
+    /// No secret.
+    None,
     Attached,
     Separate,
     Either,
+    /// `user:password`.
     UserPassword,
+    /// `user:password`, unless it looks like a host and its port or like a URL.
+    MaybeUserPassword,
+    /// `user%password`.
+    UserPercent,
+    /// `name=value; ..`, or a file.
+    Cookie,
 }
 
-/// The name of the tool that `word` is, if it is one.
-pub(super) fn find(word: &str) -> Option<&'static str> {
+/// A tool, as its place in the table.
+pub(super) type Tool = usize;
+
+/// The tool that `word` is, if it is one.
+pub(super) fn find(word: &str) -> Option<Tool> {
     let name = word.rsplit('/').next().unwrap_or_default();
-    TOOLS.iter().find(|(tool, ..)| *tool == name).map(|(tool, ..)| *tool)
+    TOOLS.iter().position(|(names, _)| names.contains(&name))
 }
 
-/// The option of `tool` that `word` begins with, what is attached to it, and where its value stands.
-pub(super) fn option<'a>(tool: &str, word: &'a str) -> Option<(&'static str, &'a str, Style)> {
+/// The option of `tool` that `word` begins with, what is attached to it, and what its value is.
+pub(super) fn option(tool: Option<Tool>, word: &str) -> Option<(&'static str, &str, Style)> {
     // `-password` is another option than `-p`.
     if key::takes_secret(word) {
         return None;
     }
-    TOOLS
-        .iter()
-        .filter(|(name, ..)| *name == tool)
-        .find_map(|(_, option, style)| word.strip_prefix(option).map(|attached| (*option, attached, *style)))
+    let own = tool.and_then(|tool| TOOLS.get(tool)).map_or(&[][..], |(_, options)| options);
+    own.iter().chain(ANY).find_map(|(option, style)| {
+        let attached = word.strip_prefix(option)?;
+        // A long option has its value behind `=` or apart.
+        let fits = !option.starts_with("--") || attached.is_empty() || attached.starts_with('=');
+        fits.then_some((*option, attached, *style))
+    })
 }

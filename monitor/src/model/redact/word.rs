@@ -18,7 +18,54 @@ pub(super) fn is_program(word: &str) -> bool {
 
 /// The name of a scheme of HTTP authentication, which is no secret.
 pub(super) fn is_scheme(word: &str) -> bool {
-    ["bearer", "basic", "token", "digest"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+    const SCHEMES: [&str; 17] = [
+        "bearer",
+        "basic",
+        "token",
+        "digest",
+        "bot",
+        "apikey",
+        "api-key",
+        "apitoken",
+        "key",
+        "oauth",
+        "negotiate",
+        "ntlm",
+        "ssws",
+        "geniekey",
+        "dpop",
+        "sso-key",
+        "zoho-oauthtoken",
+    ];
+    SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// Whether a word is the name of a file, by where it begins or by how it ends.
+pub(super) fn is_path(word: &str) -> bool {
+    const BEGIN: [&str; 18] = [
+        "./",
+        "../",
+        "~/",
+        "$HOME/",
+        "/etc/",
+        "/home/",
+        "/root/",
+        "/run/",
+        "/var/",
+        "/usr/",
+        "/opt/",
+        "/tmp/",
+        "/mnt/",
+        "/srv/",
+        "/dev/",
+        "/proc/",
+        "/Users/",
+        "/secrets/",
+    ];
+    const END: [&str; 11] =
+        [".pem", ".key", ".crt", ".cer", ".json", ".txt", ".p12", ".pfx", ".pub", ".yaml", ".yml"];
+    BEGIN.iter().any(|begin| word.starts_with(begin))
+        || (END.iter().any(|end| word.ends_with(end)) && word.chars().all(|c| is_run(c) || c == '/'))
 }
 
 /// `Bearer abc` becomes `Bearer ***`, anything else `***`.
@@ -31,14 +78,19 @@ pub(super) fn mask_behind_scheme(value: &str, out: &mut String) {
     mask_if_any(value, out);
 }
 
-/// `user:password` becomes `user:***`.
-pub(super) fn mask_password(text: &str, out: &mut String) {
-    let (user, password) = split_while(text, |c| c != ':');
-    out.push_str(user);
-    if !password.is_empty() {
-        out.push(':');
-        out.push_str(MASK);
+/// `user:password` becomes `user:***`; whether it was one. `sure`: it is no host and port.
+pub(super) fn mask_password(text: &str, separator: char, sure: bool, out: &mut String) -> bool {
+    let Some((user, password)) = text.split_once(separator) else { return false };
+    let (value, close) = password.split_at(password.trim_end_matches(['"', '\'']).len());
+    let other = value.starts_with('/') || value.bytes().all(|b| b.is_ascii_digit());
+    if value.is_empty() || user.contains(char::is_whitespace) || (other && !sure) {
+        return false;
     }
+    out.push_str(user);
+    out.push(separator);
+    out.push_str(MASK);
+    out.push_str(close);
+    true
 }
 
 pub(super) fn mask_if_any(value: &str, out: &mut String) {
@@ -74,4 +126,86 @@ pub(super) fn split_while(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &
 /// The first character and the rest.
 pub(super) fn split_first(text: &str) -> (&str, &str) {
     text.split_at(text.chars().next().map_or(0, char::len_utf8))
+}
+
+/// How far an `@` is looked for: the time stays linear.
+const LONGEST_PASSWORD: usize = 256;
+
+/// What comes before a `:` and is no user: `npm:package@1.0`.
+const NO_USERS: &[&str] = &[
+    "npm",
+    "jsr",
+    "file",
+    "git",
+    "github",
+    "gitlab",
+    "bitbucket",
+    "gist",
+    "mailto",
+    "acct",
+    "workspace",
+    "link",
+    "portal",
+    "patch",
+    "docker",
+    "oci",
+    "pkg",
+    "pypi",
+    "cargo",
+    "conda",
+    "catalog",
+    "sip",
+    "sips",
+    "xmpp",
+    "tel",
+    "data",
+    "urn",
+    "http",
+    "https",
+    "ssh",
+    "sha256",
+    "sha512",
+];
+
+/// `user:password@tcp(host)/db`, `user:password@host:1`: the length of the password that `text`, what follows `user:`, begins with.
+/// `cut`: nothing follows `text` because the kernel cut it.
+pub(super) fn password_before_host(user: &str, text: &str, cut: bool) -> Option<usize> {
+    if NO_USERS.iter().any(|other| user.eq_ignore_ascii_case(other)) || text.starts_with('/') {
+        return None;
+    }
+    let end = text
+        .char_indices()
+        .find(|(at, c)| *at > LONGEST_PASSWORD || c.is_whitespace() || matches!(c, '"' | '\'' | '\\'));
+    let whole = text.split_at(end.map_or(text.len(), |(at, _)| at)).0;
+    let Some(at) = whole.match_indices('@').map(|(at, _)| at).rfind(|at| is_host(whole.split_at(at + 1).1))
+    else {
+        return (cut && end.is_none() && !text.is_empty() && !text.contains('@')).then_some(text.len());
+    };
+    (at > 0).then_some(at)
+}
+
+/// Whether `text` begins like a host: `tcp(`, a name with dots, an address, a name and a port.
+fn is_host(text: &str) -> bool {
+    let (name, rest) = split_while(text, is_run);
+    let port = || split_while(rest.strip_prefix(':').unwrap_or_default(), |c| c.is_ascii_digit());
+    let has_port = (1..=5).contains(&port().0.len()) && !port().1.starts_with(is_run);
+    let domain = name
+        .rsplit_once('.')
+        .is_some_and(|(_, last)| last.len() > 1 && last.bytes().all(|b| b.is_ascii_alphabetic()));
+    let address = name.split('.').count() == 4 && name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    rest.starts_with('(') || name == "localhost" || (!name.is_empty() && has_port) || domain || address
+}
+
+/// `3306:3306`, which follows the `-p` of a container.
+pub(super) fn is_ports(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once(':').is_some_and(|(outer, inner)| is_number(outer) && is_number(inner))
+}
+
+/// Where the first line of a private key's armour ends, but for its last dashes; the end of `text` where there is none.
+pub(super) fn end_of_armour(text: &str) -> usize {
+    const NAME: &str = "PRIVATE KEY";
+    let begin = text.find("-----BEGIN");
+    let name = begin.and_then(|begin| text.split_at(begin).1.find(NAME).map(|at| begin + at));
+    name.map_or(text.len(), |at| at + NAME.len())
 }

@@ -15,6 +15,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior},
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 
@@ -32,6 +33,10 @@ type Said = Result<UnitProperties, ManagerError>;
 /// What the child does: standard input is the socket, its second argument the question; the answer goes to standard output.
 /// Whether it could be given.
 pub fn child() -> bool {
+    // What executes is dumpable again.
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        return false;
+    }
     let Some(question) = std::env::args().nth(2).and_then(|asked| serde_json::from_str(&asked).ok()) else {
         return false;
     };
@@ -72,6 +77,7 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
         // Where a thread's children are born is a matter of the thread: this one ends with it.
         Some(namespace) => thread::scope(|scope| {
             let born = scope.spawn(|| {
+                let _hidden = Hidden::begin()?;
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
                 command.spawn()
             });
@@ -85,6 +91,27 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
     let answer = answer.map_err(|error| failed(error.to_string()))?;
     serde_json::from_slice(&answer).unwrap_or_else(|_| Err(failed(format!("no answer: {status}"))))
+}
+
+/// While it lives nobody may trace this process, nor a child between its birth and its execve(2), who is not allowed to trace all:
+/// `PR_SET_DUMPABLE(2const)`. Others in a container see such a child, may be the same user, and its view of files is the host's.
+struct Hidden(DumpableBehavior);
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = dumpable_behavior()?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // What the kernel chose (2) cannot be chosen; then it stays hidden.
+        if let DumpableBehavior::Dumpable = self.0 {
+            let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+        }
+    }
 }
 
 /// All that is written until the end, or until it takes too long.
@@ -104,4 +131,19 @@ fn read(mut out: ChildStdout) -> io::Result<Vec<u8>> {
         }
     }
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The owner of what a process has in /proc is root, whoever it runs as, where it is not dumpable.
+    #[test]
+    fn it_is_hidden_for_as_long_as_it_takes() {
+        let before = dumpable_behavior().unwrap();
+        let hidden = Hidden::begin().unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        drop(hidden);
+        assert_eq!(dumpable_behavior().unwrap(), before);
+    }
 }

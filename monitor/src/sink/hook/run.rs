@@ -10,9 +10,13 @@ use std::{
         unix::{net::UnixStream, process::CommandExt as _},
     },
     process::{Command, Stdio},
+    thread,
 };
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
+    thread::set_thread_groups,
+};
 
 use super::{
     Settings,
@@ -47,13 +51,23 @@ pub(super) fn run(
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::null());
     if let Some((uid, gid)) = settings.user.other {
-        // The runner as well: we may have given up what it would take later. `uid` drops root's further groups.
+        // The runner as well: we may have given up what it would take later.
         command.uid(uid).gid(gid);
     }
     if !running(ours.try_clone()?) {
         return Ok(Report { end: End::Stopped, ..Report::default() });
     }
-    let mut child = command.spawn()?;
+    let mut child = match settings.user.other {
+        None => command.spawn(),
+        // `uid` drops further groups only if it is root that becomes somebody else. Groups are those of the thread: this one ends.
+        Some(_) => thread::scope(|scope| {
+            let born = scope.spawn(|| {
+                set_thread_groups(&[])?;
+                command.spawn()
+            });
+            born.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        }),
+    }?;
     // It holds their side of the socket.
     drop(command);
     let mut told = Vec::new();

@@ -66,8 +66,8 @@ fn in_our_groups(gid: u32) -> bool {
     getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
 }
 
-/// Whether we may become another user and leave our groups. Only for root the standard library does the second.
+/// Whether we may become another user and leave our groups.
 fn may_switch() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
-    Uid::current().is_root() && capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }

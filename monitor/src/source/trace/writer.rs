@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::{fs::OFlags, io::Errno};
+
 use super::{Header, TraceError};
 use crate::model::{BootTime, Input};
 
@@ -40,12 +42,21 @@ impl TraceWriter {
     /// left alone.
     pub fn create(path: &Path, header: &Header) -> Result<Self, TraceError> {
         let fail = |source| TraceError::Create { path: path.to_owned(), source };
+        // Whoever puts a link there would choose what we overwrite.
+        let way = OFlags::NOFOLLOW.bits().cast_signed();
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).mode(0o600).open(path).or_else(|error| {
+        let options = options.read(true).write(true).create(true).mode(0o600).custom_flags(way);
+        let file = options.open(path).or_else(|error| {
             // A pipe or a device may be there to be written only.
-            if path.is_file() { Err(error) } else { OpenOptions::new().write(true).open(path) }
+            let other = !path.is_file() && !path.is_symlink();
+            if other { OpenOptions::new().write(true).custom_flags(way).open(path) } else { Err(error) }
         });
-        let mut file = file.map_err(fail)?;
+        let mut file = file.map_err(|error| match error.raw_os_error() {
+            Some(code) if code == Errno::LOOP.raw_os_error() && path.is_symlink() => {
+                TraceError::Link(path.to_owned())
+            }
+            _ => fail(error),
+        })?;
         if file.metadata().map_err(fail)?.is_file() {
             if !is_ours(&mut file).map_err(fail)? {
                 return Err(TraceError::Occupied(path.to_owned()));
