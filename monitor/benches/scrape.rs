@@ -78,7 +78,7 @@ fn status(history: u64, process: (u32, u64)) -> Status {
     };
     let servers = (0..SERVERS).map(|number| server(number, process)).collect();
     let runs = (1..=GENERATIONS + history)
-        .map(|number| RunReport { run: run(number), started: BootTime(number), alive: false })
+        .map(|number| RunReport { run: run(number), user: 0, started: BootTime(number), alive: false })
         .collect();
     let agents = vec![AgentReport { left_behind: None, agent, servers }];
     Status { report: Report { agents, runs, ..Report::default() }, ..Status::default() }

@@ -112,7 +112,7 @@ fn nobody_who_stalls_delays_a_verdict() -> Result<()> {
         for n in 0..40 {
             let mut scraper = TcpStream::connect(daemon.address()?)?;
             // Half of a request, or a whole one whose answer nobody reads.
-            let request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+            let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
             scraper.write_all(&request.as_bytes()[..if n % 2 == 0 { 20 } else { request.len() }])?;
             scrapers.push(scraper);
         }

@@ -151,6 +151,7 @@ impl Engine {
             id: agent.main,
             name: agent.name.clone(),
             rule: server.rule.clone(),
+            uid: Some(agent.uid),
             processes: vec![agent.main],
             owner: agent.above.and_then(|a| self.agents.get(a)).map(tracked_owner),
             run: Account::run(&agent.account),

@@ -151,6 +151,7 @@ impl Engine {
                 self.persist(now, Fact::Run { run });
             }
         }
+        self.forget_runs(now);
     }
 }
 

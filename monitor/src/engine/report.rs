@@ -3,8 +3,8 @@
 use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Report, RunKey, ServerReport},
-    verdict::{Agent, LeftStage, Stage, State, agent_as_server, agent_view, server_view},
+    model::{About, AgentReport, Report, ServerReport},
+    verdict::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, server_view},
 };
 
 impl Engine {
@@ -32,14 +32,20 @@ impl Engine {
         Report {
             agents: agents.collect(),
             unowned: unowned.filter_map(|key| self.server_report(key)).collect(),
-            runs: self.runs.report(|key, generation| self.has_servers(key, generation)),
+            runs: self.runs.report(&self.held()),
             blind: Vec::new(),
         }
     }
 
-    fn has_servers(&self, key: &RunKey, generation: u64) -> bool {
-        let accounts = self.servers.keys().into_iter().filter_map(|s| self.servers.get(s)?.account.as_ref());
-        accounts.into_iter().any(|account| account.key == *key && account.generation == Some(generation))
+    /// Runs that something living is accounted to.
+    pub(super) fn held(&self) -> Held {
+        let servers = self.servers.keys();
+        let servers = servers.iter().filter_map(|key| self.servers.get(*key)?.account.as_ref());
+        let mut held = Held::new();
+        for (key, number) in servers.chain(self.agents.accounts()).filter_map(Account::run) {
+            held.entry(key).or_default().insert(number);
+        }
+        held
     }
 
     /// An agent that was left behind.

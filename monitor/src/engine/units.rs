@@ -132,6 +132,17 @@ impl Engine {
         }
         if let Some(run) = self.runs.end(&run, generation) {
             self.persist(at, Fact::Run { run });
+            self.forget_runs(at);
+        }
+    }
+
+    /// Room for the runs to come: what is over goes, by user, the oldest first.
+    pub(super) fn forget_runs(&mut self, at: BootTime) {
+        if self.runs.is_crowded() {
+            let held = self.held();
+            for key in self.runs.forget(&held) {
+                self.persist(at, Fact::Forgotten { key });
+            }
         }
     }
 
@@ -146,6 +157,7 @@ impl Engine {
             id: server.id,
             name: server.name.clone(),
             rule: server.rule.clone(),
+            uid: self.graph.get(server.id).map(|node| node.uid),
             processes: processes.into_iter().collect(),
             owner: owner.map(tracked_owner),
             run: server.account.as_ref().and_then(crate::verdict::Account::run),

@@ -1,36 +1,40 @@
 //! Serves the control socket.
 //!
-//! Limits: so many connections at a time, one question each, so long, within so much time. Whoever exceeds them gets an error
-//! line, or is cut off.
+//! Limits: so many connections at a time, of each user a few, one question each, so long, within so much time. Whoever exceeds
+//! them gets an error line, or is cut off; no user keeps out another one.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
-    sync::Semaphore,
     time::{sleep, timeout},
 };
 
 use super::{
     asker::{AskError, Asker},
     peer::Peers,
+    places::{Asked, Places},
     protocol::{self, Answer, Ask, REQUEST_MAX},
 };
 use crate::model::HistoryQuery;
 
 /// Connections at a time.
-const CONNECTIONS: usize = 16;
+const CONNECTIONS: usize = 64;
+/// Connections of one user at a time. Those that have not asked yet make room for the next.
+const OF_USER: usize = 8;
 /// For the question to be there.
 const ASKING: Duration = Duration::from_secs(5);
-/// For the answer to be found and read. Proportional memory of 600 large processes takes seconds.
+/// For the answer to be found. Proportional memory of 600 large processes takes seconds.
 const ANSWERING: Duration = Duration::from_secs(60);
+/// For the answer to be read.
+const READING: Duration = Duration::from_secs(10);
 /// After a connection could not be taken (no descriptors): what is open may be closed by then.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers until the end of the runtime.
 pub(super) async fn serve(listener: UnixListener, asker: Asker, peers: Peers) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut places: Places<u32> = Places::new(OF_USER, CONNECTIONS, false);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -40,18 +44,19 @@ pub(super) async fn serve(listener: UnixListener, asker: Asker, peers: Peers) {
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        // Who cannot be told is one user.
+        let uid = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
+        if !places.make_room(uid) {
             // Nothing can be in its buffer yet: a short line always fits.
             if let Ok(line) = protocol::write(error(&AskError::Busy)) {
                 let _ = stream.try_write(&line);
             }
             continue;
-        };
-        let asker = asker.clone();
-        tokio::spawn(async move {
-            attend(stream, &asker, peers).await;
-            drop(place);
-        });
+        }
+        let (asker, asked) = (asker.clone(), Asked::default());
+        let asks = asked.clone();
+        let task = tokio::spawn(async move { attend(stream, &asker, peers, &asks).await });
+        places.take(uid, asked, &task);
     }
 }
 
@@ -60,16 +65,17 @@ fn error(error: &impl ToString) -> Answer {
 }
 
 /// One connection. That it breaks is the peer's affair.
-async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers) {
+async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers, asked: &Asked) {
     let answer = match timeout(ASKING, question(&mut stream, peers)).await {
         Ok(Ok(ask)) => {
+            asked.set();
             timeout(ANSWERING, answer(ask, asker)).await.unwrap_or_else(|_| error(&AskError::Late))
         }
         Ok(Err(why)) => error(&why),
         Err(_) => error(&"no question within 5 s"),
     };
     if let Ok(line) = protocol::write(answer) {
-        let _ = timeout(ANSWERING, async {
+        let _ = timeout(READING, async {
             stream.write_all(&line).await?;
             stream.shutdown().await
         })

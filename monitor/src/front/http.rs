@@ -1,37 +1,52 @@
 //! Serves HTTP: `/metrics` and `/healthz`.
 //!
-//! Limits: so many connections at a time, one request each, within so much time. A scraper that stalls holds one place until
-//! its time is up.
+//! Limits: so many connections at a time, one request each, with a short head, within so much time. A scraper that stalls holds
+//! one place until its time is up, or until somebody else needs it.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    body::Body,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Request, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
-use hyper::server::conn::http1;
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Mutex, Semaphore},
+    sync::Mutex,
     time::{Instant, sleep, timeout},
 };
 
-use super::asker::{AskError, Asker};
+use super::{
+    asker::{AskError, Asker},
+    host,
+    places::{Asked, Places},
+};
 use crate::{
     model::Status,
-    sink::metrics::{Exposition, Metrics},
+    sink::{
+        metrics::{Exposition, Metrics},
+        text::sanitise,
+    },
 };
 
-/// Connections at a time; more wait in the kernel's queue.
-const CONNECTIONS: usize = 32;
+/// Connections at a time. Who comes then takes the place of the one that has been there for longest, of those without a whole
+/// head if there are such.
+const CONNECTIONS: usize = 64;
+/// Bytes of a head.
+const HEAD_MAX: usize = 16 * 1024;
 /// For the head of a request to be there.
 const HEAD: Duration = Duration::from_secs(5);
 /// For a request and its answer.
-const LIFE: Duration = Duration::from_secs(30);
+const LIFE: Duration = Duration::from_secs(10);
 /// After a connection could not be taken (no descriptors).
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -74,16 +89,16 @@ pub(super) fn router(asker: Asker, metrics: Metrics) -> Router {
 
 /// Answers until the end of the runtime.
 pub(super) async fn serve(listener: TcpListener, router: Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    // Elsewhere scrapers know us by any name, and whoever reaches us there needs no web page for it.
+    let by_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
+    let mut places: Places<IpAddr> = Places::new(CONNECTIONS, CONNECTIONS, true);
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let router = router.clone();
-                tokio::spawn(async move {
-                    attend(stream, router).await;
-                    drop(place);
-                });
+            Ok((stream, peer)) => {
+                places.make_room(peer.ip());
+                let (router, asked) = (router.clone(), Asked::default());
+                let task = tokio::spawn(attend(stream, router, asked.clone(), by_name));
+                places.take(peer.ip(), asked, &task);
             }
             Err(error) => {
                 tracing::warn!("cannot take a connection for metrics: {error}");
@@ -94,13 +109,33 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
 }
 
 /// One connection, one request. That it breaks is the peer's affair.
-async fn attend(stream: TcpStream, router: Router) {
+async fn attend(stream: TcpStream, router: Router, asked: Asked, by_name: bool) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: Request<Incoming>| {
+        asked.set();
+        let welcome = by_name || is_welcome(&request);
+        let router = router.clone();
+        async move { if welcome { router.call(request).await } else { Ok(misdirected()) } }
+    });
     let connection = http1::Builder::new()
         .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .max_buf_size(HEAD_MAX)
+        .serve_connection(TokioIo::new(stream), service);
     let _ = timeout(LIFE, connection).await;
+}
+
+/// Whether all names that it gives us are ours. No browser leaves them out.
+fn is_welcome(request: &Request<Incoming>) -> bool {
+    let named = request.headers().get_all(header::HOST).iter();
+    let named = named.map(|host| host.to_str().unwrap_or_default());
+    named.chain(request.uri().authority().map(|authority| authority.as_str())).all(host::is_ours)
+}
+
+fn misdirected() -> Response {
+    let why = "this orphand is asked by address or as localhost, not by another name\n";
+    (StatusCode::MISDIRECTED_REQUEST, Body::from(why)).into_response()
 }
 
 async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
@@ -118,12 +153,12 @@ async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respon
 
 async fn health(State(shared): State<Arc<Shared>>) -> Response {
     match shared.status().await {
-        Ok(status) if status.blind.is_empty() => "ok\n".into_response(),
+        Ok(status) if status.is_watching() => "ok\n".into_response(),
         Ok(status) => unwell(&status.blind.join("; ")),
         Err(error) => unwell(&error.to_string()),
     }
 }
 
 fn unwell(why: &str) -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", sanitise(why))).into_response()
 }

@@ -7,8 +7,10 @@
 mod asker;
 pub mod client;
 mod control;
+mod host;
 mod http;
 mod peer;
+mod places;
 pub mod protocol;
 mod socket;
 
@@ -29,8 +31,8 @@ use crate::{
     sink::metrics::Metrics,
 };
 
-/// Questions that may wait for the loop.
-const QUEUE: usize = 8;
+/// Questions that may wait for the loop: one of each connection to the control socket.
+const QUEUE: usize = 64;
 
 /// A question to the daemon's loop.
 #[derive(Debug)]

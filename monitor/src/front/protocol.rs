@@ -11,7 +11,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use crate::{
+    model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status},
+    sink::text,
+};
 
 /// The version of this protocol.
 pub const VERSION: u32 = 1;
@@ -92,11 +95,13 @@ struct Version {
     version: u32,
 }
 
-/// One line, its line feed included.
+/// One line, its line feed included. A terminal obeys nothing in it: who asks may be `socat`.
 pub fn write<T: Serialize>(content: T) -> Result<Vec<u8>, serde_json::Error> {
-    let mut line = serde_json::to_vec(&Line { version: VERSION, content })?;
-    line.push(b'\n');
-    Ok(line)
+    let json = serde_json::to_string(&Line { version: VERSION, content })?;
+    let mut line = String::with_capacity(json.len() + 1);
+    text::push_json(&json, &mut line);
+    line.push('\n');
+    Ok(line.into_bytes())
 }
 
 /// What a line says; the error is one line for the other side.
@@ -141,6 +146,14 @@ mod tests {
             assert_eq!(read::<Answer>(&write(&answer).unwrap()).unwrap(), answer);
         }
         assert_eq!(read::<Ask>(br#"{"version":1,"ask":"status"}"#).unwrap(), Ask::Status { pss: false });
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing() {
+        let error = "a\u{1b}[2J\u{9b}2J\u{7f}\u{202e}\n".to_owned();
+        let line = String::from_utf8(write(Answer::Error { error: error.clone() }).unwrap()).unwrap();
+        assert!(!line.trim_end().contains(text::is_hostile), "{line:?}");
+        assert_eq!(read::<Answer>(line.as_bytes()).unwrap(), Answer::Error { error });
     }
 
     #[test]

@@ -46,6 +46,13 @@ pub struct Status {
     pub hook_runs: BTreeMap<String, u64>,
 }
 
+impl Status {
+    /// Whether it can vouch for what it says. Metrics and health both go by this.
+    pub const fn is_watching(&self) -> bool {
+        self.blind.is_empty() && self.report.blind.is_empty()
+    }
+}
+
 /// A configuration was read again and is in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {

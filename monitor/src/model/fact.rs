@@ -16,6 +16,12 @@ pub enum Fact {
         /// The run as it is now.
         run: Run,
     },
+    /// All runs of a key are over, and its user has others that are younger: it is remembered no more. If it comes back, its
+    /// numbers begin again.
+    Forgotten {
+        /// Whose runs.
+        key: RunKey,
+    },
     /// A server is followed, or changed: known by its identity.
     Server {
         /// The server as it is now.
@@ -110,6 +116,9 @@ pub struct Tracked {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// Its real user id; absent where nothing is known of its processes.
+    #[serde(default)]
+    pub uid: Option<u32>,
     /// Its processes as far as they matter: launch chain, server proper, what was left behind with it.
     pub processes: Vec<ProcessId>,
     /// Who owns it.
@@ -134,7 +143,7 @@ pub struct TrackedOwner {
 /// What earlier daemons knew. The shell reads it from the store at the start and hands it in before anything else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Knowledge {
-    /// The runs still remembered, of every boot, by key and generation. `alive` as last known.
+    /// The runs still remembered, of every boot, those that ended first in front. `alive` as last known.
     pub runs: Vec<RememberedRun>,
     /// The servers followed when the last daemon of this boot ended.
     pub servers: Vec<RememberedServer>,

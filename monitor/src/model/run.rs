@@ -8,7 +8,7 @@ use super::{BootTime, ProcessId, Unit};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKey {
-    /// A systemd service: a run is one invocation of it.
+    /// A systemd service: a run is one invocation of it. Those that are made for one start are one: [`Unit::family`].
     Unit(Unit),
     /// An agent outside of services: a run is one life of its process.
     Agent {
@@ -24,7 +24,7 @@ pub enum RunKey {
 pub struct Run {
     /// Whose.
     pub key: RunKey,
-    /// Its number: 1, 2, 3 ... for each key. Never used twice.
+    /// Its number: 1, 2, 3 ... for each key. Never used twice while the key is remembered: [`super::Fact::Forgotten`].
     pub generation: u64,
     /// The name of the top-most agent; of the first one, if a service has several.
     pub agent: String,
@@ -61,6 +61,9 @@ pub struct RunView {
 pub struct RunReport {
     /// The run.
     pub run: RunView,
+    /// The real user id of its first agent: whose share it counts for.
+    #[serde(default)]
+    pub user: u32,
     /// When its first agent was born, to the clock tick (10 ms).
     pub started: BootTime,
     /// Whether a top-most agent of it lives.

@@ -26,6 +26,7 @@ impl Scribe<'_> {
         let now = wall_us(at, self.offset_ns);
         match fact {
             Fact::Run { run } => self.run(at, run),
+            Fact::Forgotten { key } => self.forgotten(now, key),
             Fact::Server { server } => self.server(now, server),
             Fact::Orphan { server, evidence, guards, rss_bytes, pss_bytes } => {
                 self.meet(now, *server)?;
@@ -99,6 +100,15 @@ impl Scribe<'_> {
         Ok(())
     }
 
+    /// Its rows are for the keeper to delete, in time.
+    fn forgotten(&mut self, now: i64, key: &RunKey) -> rusqlite::Result<()> {
+        self.keys.remove(key);
+        self.db
+            .prepare_cached("UPDATE keys SET forgotten = ?2 WHERE key = ?1 AND forgotten IS NULL")?
+            .execute(params![json(key)?, now])
+            .map(drop)
+    }
+
     fn server(&mut self, now: i64, server: &Tracked) -> rusqlite::Result<()> {
         let run = match &server.run {
             Some((key, generation)) => Some((self.key(key)?, int(*generation))),
@@ -109,14 +119,15 @@ impl Scribe<'_> {
         self.db
             .prepare_cached(
                 "INSERT INTO servers (boot, pid, start, name, rule, processes, owner_pid, owner_start, owner_name,
-                                      owner_uid, owner_implied, key, generation, since)
+                                      owner_uid, owner_implied, key, generation, since, uid)
                  VALUES (:boot, :pid, :start, :name, :rule, :processes, :owner_pid, :owner_start, :owner_name,
-                         :owner_uid, :owner_implied, :key, :generation, :now)
+                         :owner_uid, :owner_implied, :key, :generation, :now, :uid)
                  ON CONFLICT (boot, pid, start) DO UPDATE SET
                    name = excluded.name, rule = excluded.rule, processes = excluded.processes,
                    owner_pid = excluded.owner_pid, owner_start = excluded.owner_start,
                    owner_name = excluded.owner_name, owner_uid = excluded.owner_uid,
-                   owner_implied = excluded.owner_implied, key = excluded.key, generation = excluded.generation
+                   owner_implied = excluded.owner_implied, key = excluded.key, generation = excluded.generation,
+                   uid = coalesce(excluded.uid, uid)
                  WHERE ended IS NULL",
             )?
             .execute(named_params! {
@@ -126,7 +137,7 @@ impl Scribe<'_> {
                 ":owner_name": owner.map(|o| &o.name), ":owner_uid": owner.map(|o| o.uid),
                 ":owner_implied": owner.map(|o| o.implied),
                 ":key": run.map(|(key, _)| key), ":generation": run.map(|(_, generation)| generation),
-                ":now": now,
+                ":now": now, ":uid": server.uid,
             })?;
         Ok(())
     }
@@ -185,7 +196,7 @@ impl Scribe<'_> {
         }
         let text = json(key)?;
         let find = |db: &Connection| {
-            db.prepare_cached("SELECT id FROM keys WHERE key = ?1")?
+            db.prepare_cached("SELECT id FROM keys WHERE key = ?1 AND forgotten IS NULL")?
                 .query_row([&text], |row| row.get::<_, i64>(0))
                 .optional()
         };

@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use super::{
     error::StoreError,
     place,
-    prune::{self, Limits},
+    prune::{Limits, Pruner},
 };
 use crate::clock;
 
@@ -109,6 +109,7 @@ impl Keeper {
             identity: place::identity(file),
             file: file.to_owned(),
             limits,
+            pruner: Pruner::default(),
             gate: Arc::default(),
             troubled: false,
         };
@@ -166,6 +167,7 @@ struct Work {
     file: PathBuf,
     identity: Option<(u64, u64)>,
     limits: Limits,
+    pruner: Pruner,
     gate: Arc<Gate>,
     /// The last work failed, and that was said.
     troubled: bool,
@@ -226,19 +228,23 @@ impl Work {
         }
     }
 
-    fn prune(&self) -> rusqlite::Result<()> {
+    fn prune(&mut self) -> rusqlite::Result<()> {
         let now = super::column::wall_us(clock::now(), clock::realtime_offset());
-        loop {
-            let mut turn = self.gate.turn();
-            let more = prune::step(&self.prune, self.limits, now)?;
-            turn.wrote();
-            drop(turn);
-            if !more {
-                return Ok(());
+        // What is to be deleted is found out without the gate: that takes longer than the deleting.
+        while let Some(work) = self.pruner.choose(&self.prune, self.limits, now)? {
+            loop {
+                let mut turn = self.gate.turn();
+                let more = self.pruner.step(&self.prune, self.limits, &work)?;
+                turn.wrote();
+                drop(turn);
+                // Whoever waits for the gate has the next turn: the lock alone is not fair.
+                thread::sleep(PAUSE);
+                if !more {
+                    break;
+                }
             }
-            // Whoever waits for the gate has the next turn: the lock alone is not fair.
-            thread::sleep(PAUSE);
         }
+        Ok(())
     }
 
     /// Copies the log into the file, then cuts it.

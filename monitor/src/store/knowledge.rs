@@ -1,32 +1,80 @@
 //! What the next daemon is told: runs of every boot, and the servers that were followed in this one.
 
-use rusqlite::{Connection, Row, types::Type};
+use std::collections::{BTreeMap, HashMap};
 
-use super::column::{from_json, natural, optional};
+use rusqlite::{Connection, Row, params, types::Type};
+
+use super::column::{from_json, int, natural, optional};
 use crate::model::{
-    Knowledge, ProcessId, RememberedOrphan, RememberedRun, RememberedServer, Run, RunKey, Tracked,
-    TrackedOwner,
+    Knowledge, ProcessId, RUNS_OF_ALL, RUNS_OF_USER, RememberedOrphan, RememberedRun, RememberedServer, Run,
+    RunKey, Share, Tracked, TrackedOwner,
 };
 
-/// Reads all of it. `boot` is this boot's row.
+/// Servers that are taken over of one user, and of all: the youngest.
+const SERVERS_OF_USER: usize = 4096;
+const SERVERS_OF_ALL: usize = 16_384;
+
+/// What is read of a run.
+const RUN: &str = "SELECT k.key, generation, agent, uid, pid, start, invocation, alive, boot = ?1,
+                          coalesce(ended, 9223372036854775807), r.key
+                   FROM runs r JOIN keys k ON k.id = r.key WHERE k.forgotten IS NULL";
+
+/// Reads what there is room for in memory, whatever is in the file. `boot` is this boot's row.
 pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
-    let runs = db
-        .prepare(
-            "SELECT k.key, generation, agent, uid, pid, start, invocation, alive, boot = ?1
-             FROM runs r JOIN keys k ON k.id = r.key ORDER BY k.key, generation",
-        )?
-        .query_map([boot], run)?
-        .collect::<rusqlite::Result<_>>()?;
-    let servers = db
-        .prepare(
-            "SELECT pid, start, name, rule, processes, owner_pid, owner_start, owner_name, owner_uid, owner_implied,
-                    k.key, generation, judged IS NOT NULL, reaping IS NOT NULL, rss, pss
-             FROM servers s INDEXED BY servers_followed LEFT JOIN keys k ON k.id = s.key
-             WHERE boot = ?1 AND ended IS NULL ORDER BY pid, start",
-        )?
-        .query_map([boot], server)?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(Knowledge { runs, servers })
+    Ok(Knowledge { runs: runs(db, boot)?, servers: servers(db, boot)? })
+}
+
+/// Runs by when they ended, key and number.
+type Runs = BTreeMap<(i64, i64, u64), RememberedRun>;
+
+/// Of each key that is remembered the last one, what has not ended, and of each user those that ended last.
+fn runs(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedRun>> {
+    let mut runs = Runs::new();
+    let mut read = |condition: &str, uid: i64, most: usize| -> rusqlite::Result<()> {
+        let mut statement = db.prepare_cached(&format!("{RUN} AND {condition} LIMIT ?3"))?;
+        let mut rows = statement.query(params![boot, uid, int(most as u64)])?;
+        while let Some(row) = rows.next()? {
+            let run = run(row)?;
+            runs.insert((row.get(9)?, row.get(10)?, run.run.generation), run);
+        }
+        Ok(())
+    };
+    read(
+        "?2 = ?2 AND generation = (SELECT max(generation) FROM runs m WHERE m.key = r.key)",
+        0,
+        usize::MAX >> 1,
+    )?;
+    let users: Vec<i64> = db
+        .prepare("SELECT DISTINCT uid FROM runs")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let each = RUNS_OF_USER.min(RUNS_OF_ALL / users.len().max(1));
+    for uid in users {
+        read("uid = ?2 AND ended IS NULL", uid, usize::MAX >> 1)?;
+        read("uid = ?2 AND ended IS NOT NULL ORDER BY ended DESC", uid, each)?;
+    }
+    Ok(runs.into_values().collect())
+}
+
+fn servers(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedServer>> {
+    let mut statement = db.prepare(
+        "SELECT pid, start, name, rule, processes, owner_pid, owner_start, owner_name, owner_uid, owner_implied,
+                k.key, generation, judged IS NOT NULL, reaping IS NOT NULL, rss, pss, uid
+         FROM servers s INDEXED BY servers_followed LEFT JOIN keys k ON k.id = s.key
+         WHERE boot = ?1 AND ended IS NULL ORDER BY s.id DESC",
+    )?;
+    let mut of_share: HashMap<Option<Share>, usize> = HashMap::new();
+    let mut servers = Vec::new();
+    let mut rows = statement.query([boot])?;
+    while let Some(row) = rows.next()? {
+        let count = of_share.entry(row.get::<_, Option<u32>>(16)?.map(Share::of)).or_default();
+        *count += 1;
+        if *count <= SERVERS_OF_USER && servers.len() < SERVERS_OF_ALL {
+            servers.push(server(row)?);
+        }
+    }
+    servers.sort_by_key(|one| (one.server.id.pid, one.server.id.start));
+    Ok(servers)
 }
 
 fn run(row: &Row<'_>) -> rusqlite::Result<RememberedRun> {
@@ -58,6 +106,7 @@ fn server(row: &Row<'_>) -> rusqlite::Result<RememberedServer> {
         id: ProcessId::new(row.get(0)?, natural(row, 1)?),
         name: row.get(2)?,
         rule: row.get(3)?,
+        uid: row.get(16)?,
         processes: processes(row, 4)?,
         owner,
         run: key.zip(optional(row, 11)?),

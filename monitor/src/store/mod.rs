@@ -18,6 +18,7 @@ mod place;
 mod prune;
 mod salvage;
 mod schema;
+mod surplus;
 
 use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
@@ -70,7 +71,8 @@ impl Store {
     /// Takes note of what became known at `at`. Costs next to nothing; durable with the next [`Store::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
         if self.pending.len() >= PENDING {
-            let least = self.pending.iter().position(|(_, fact)| !matches!(fact, Fact::Run { .. }));
+            let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
+            let least = self.pending.iter().position(|(_, fact)| !of_runs(fact));
             self.pending.remove(least.unwrap_or(0));
         }
         self.pending.push_back((at, fact.clone()));

@@ -15,6 +15,7 @@ use super::{
     keeper::Keeper,
     knowledge, place, salvage,
     schema::{self, STEPS},
+    surplus,
 };
 use crate::{
     clock,
@@ -152,6 +153,7 @@ fn enter(db: &mut Connection, boot_id: &str, offset_ns: i64, now: BootTime) -> r
         params![boot, env!("CARGO_PKG_VERSION"), offset_ns, wall_us(now, offset_ns)],
     )?;
     let daemon = change.last_insert_rowid();
+    surplus::forget(&change, wall_us(now, offset_ns))?;
     change.commit()?;
     Ok((boot, daemon))
 }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags, types::Value};
 use super::{
     knowledge,
     schema::{self, GONE_GUARDS, STEPS},
+    surplus,
 };
 
 /// What is copied, row by row from the latest back until one cannot be read, then from the oldest on; what refers to another
@@ -51,6 +52,7 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
     change.execute_batch("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)")?;
     // What cannot be understood must not come into the new one.
     let boot = change.query_row("SELECT id FROM boots WHERE boot = ?1", [&boot], |row| row.get(0))?;
+    surplus::forget(&change, change.query_row("SELECT started FROM daemons", [], |row| row.get(0))?)?;
     knowledge::read(&change, boot)?;
     change.commit()?;
     Ok(runs)

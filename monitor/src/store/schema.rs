@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 
 /// The steps: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS];
+pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -65,6 +65,23 @@ UPDATE servers SET
 WHERE iif(json_valid(guards),
   EXISTS (SELECT 1 FROM json_each(guards) WHERE value IN ('listening', 'weak_evidence', 'detached')), 0);
 UPDATE servers SET guards = NULL, pss = NULL WHERE unproven IS NOT NULL;
+";
+
+/// The fourth step: what is kept is bounded for each user.
+const SHARES: &str = "
+-- A key that is remembered no more keeps what is left of its past; if it comes back, that is another row.
+CREATE TABLE keys_by_life (id INTEGER PRIMARY KEY, key TEXT NOT NULL, forgotten INTEGER);
+INSERT INTO keys_by_life (id, key) SELECT id, key FROM keys;
+DROP TABLE keys;
+ALTER TABLE keys_by_life RENAME TO keys;
+CREATE UNIQUE INDEX keys_remembered ON keys (key) WHERE forgotten IS NULL;
+-- Whose server it is: its own real user id.
+ALTER TABLE servers ADD COLUMN uid INTEGER;
+UPDATE servers SET uid = coalesce(owner_uid,
+    (SELECT r.uid FROM runs r WHERE r.key = servers.key AND r.generation = servers.generation));
+CREATE INDEX servers_of_user ON servers (uid, ended) WHERE ended IS NOT NULL;
+CREATE INDEX servers_of_run ON servers (key, generation);
+CREATE INDEX runs_of_user ON runs (uid, ended);
 ";
 
 /// The newest version there is.

@@ -146,6 +146,11 @@ impl Agents {
         self.by_key.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
     }
 
+    /// What all of them are accounted to, in no order.
+    pub fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.by_key.values().map(|agent| &agent.account)
+    }
+
     /// When to look at an agent that may have been left behind.
     pub fn next_left(&self) -> Option<BootTime> {
         self.by_main.values().filter_map(|key| self.by_key.get(key)?.left.timer).min()

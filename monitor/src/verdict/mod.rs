@@ -20,6 +20,6 @@ pub use look::{Look, Makers};
 pub use membership::{Members, members};
 pub use owner::{Claim, Ownership, program_name, trace};
 pub use proof::{Finding, examine};
-pub use runs::{Account, Runs, TopMost};
+pub use runs::{Account, Held, Runs, TopMost};
 pub use servers::{Case, Server, Servers, Stage, State};
 pub use view::{agent_as_server, agent_view, process_view, server_view};

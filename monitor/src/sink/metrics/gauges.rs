@@ -11,16 +11,19 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
 };
 
-use super::labels::{self, Labels};
+use super::{
+    labels::{self, Labels},
+    owners::{Own, name},
+};
 use crate::{
     model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status},
     sink::wall::Wall,
 };
 
-/// Generations of an agent that are reported although nothing of them is left. Older ones are one series.
+/// Generations of an agent that are reported although nothing of them is left, and of those with servers. Older ones are one series.
 const LATEST: usize = 16;
 
-type Values = BTreeMap<Labels, f64>;
+pub(super) type Values = BTreeMap<Labels, f64>;
 
 /// A family: name, help, values.
 type Families = Vec<(&'static str, &'static str, Values)>;
@@ -44,20 +47,21 @@ struct Sums {
 
 impl Gauges {
     pub(super) fn of(status: Option<&Status>, wall: Wall) -> Self {
-        let watching = status.is_some_and(|status| status.blind.is_empty());
+        let watching = status.is_some_and(Status::is_watching);
         let one = |value: f64| Values::from([(Labels::new(), value)]);
         let help = "1 while orphand can vouch for what it says, 0 when blind.";
         let mut gauges = vec![("orphand_watching", help, one(f64::from(u8::from(watching))))];
         if let Some(status) = status.filter(|_| watching) {
-            gauges.extend(servers(&status.report));
-            gauges.extend(generations(&status.report, wall));
+            let own = Own::of(&status.report);
+            gauges.extend(servers(&status.report, &own));
+            gauges.extend(generations(&status.report, &own, wall));
             gauges.push((
                 "orphand_spared",
                 "Orphans that stay, by what protects them.",
                 spared(&status.report),
             ));
             let help = "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
-            gauges.push(("orphand_unproven", help, unproven(&status.report)));
+            gauges.push(("orphand_unproven", help, unproven(&status.report, &own)));
             let help = "Processes in the lineage graph.";
             gauges.push(("orphand_lineage_processes", help, one(float(status.processes))));
         }
@@ -86,10 +90,10 @@ impl Collector for Gauges {
 }
 
 /// The series of a family: one without labels, or some with.
-fn series<M: EncodeMetric>(
+pub(super) fn series<V: Copy, M: EncodeMetric>(
     mut family: MetricEncoder<'_>,
-    values: &Values,
-    metric: impl Fn(f64) -> M,
+    values: &BTreeMap<Labels, V>,
+    metric: impl Fn(V) -> M,
 ) -> Result<(), fmt::Error> {
     for (labels, value) in values {
         let metric = metric(*value);
@@ -110,38 +114,54 @@ fn generation(run: Option<&RunView>) -> String {
     run.and_then(|run| run.generation).map_or_else(|| "unknown".to_owned(), |number| number.to_string())
 }
 
-/// Generations that have a series of their own, by owner: those with servers, and the latest.
-fn kept(report: &Report) -> BTreeMap<Labels, BTreeSet<u64>> {
-    let mut known: BTreeMap<Labels, BTreeSet<u64>> = BTreeMap::new();
+/// Generations that have a series of their own, by owner: the latest, and the latest of those with servers.
+fn kept(report: &Report, own: &Own) -> BTreeMap<Labels, BTreeSet<u64>> {
+    let latest = |numbers: BTreeSet<u64>| numbers.into_iter().rev().take(LATEST);
+    let mut known: BTreeMap<Labels, [BTreeSet<u64>; 2]> = BTreeMap::new();
     for run in &report.runs {
-        known.entry(labels::owner(Some(&run.run), None)).or_default().extend(run.run.generation);
-    }
-    for numbers in known.values_mut() {
-        *numbers = numbers.iter().rev().take(LATEST).copied().collect();
+        let [all, _] = known.entry(labels::owner(Some(&run.run), None)).or_default();
+        all.extend(run.run.generation);
     }
     for run in report.servers().filter_map(|(_, server)| server.server.run.as_ref()) {
-        known.entry(labels::owner(Some(run), None)).or_default().extend(run.generation);
+        let [_, with_servers] = known.entry(labels::owner(Some(run), None)).or_default();
+        with_servers.extend(run.generation);
     }
-    known
+    let known = known.into_iter().filter(|(owner, _)| own.has(owner));
+    known.map(|(owner, [all, of_servers])| (owner, latest(all).chain(latest(of_servers)).collect())).collect()
 }
 
-fn servers(report: &Report) -> Families {
+/// Whose series it is: an owner and a generation, or one for all that have none of their own.
+struct Whose<'a> {
+    own: &'a Own,
+    kept: BTreeMap<Labels, BTreeSet<u64>>,
+}
+
+impl Whose<'_> {
+    fn labels(&self, run: Option<&RunView>, owner: Option<&AgentView>) -> Labels {
+        let labels = labels::owner(run, name(owner));
+        if !self.own.has(&labels) {
+            return labels::other();
+        }
+        let number = run.and_then(|run| run.generation);
+        let is_old = number.is_some_and(|n| self.kept.get(&labels).is_none_or(|kept| !kept.contains(&n)));
+        let number = if is_old { "older".to_owned() } else { generation(run) };
+        labels::with(&labels, "generation", number)
+    }
+}
+
+fn servers(report: &Report, own: &Own) -> Families {
     let mut sums = Sums::default();
-    let kept = kept(report);
+    let whose = Whose { own, kept: kept(report, own) };
     // A generation that has nothing left is zero, not absent: graphs come down.
     for run in &report.runs {
-        let owner = labels::owner(Some(&run.run), None);
-        let own =
-            run.run.generation.is_none_or(|number| kept.get(&owner).is_some_and(|k| k.contains(&number)));
-        let number = if own { generation(Some(&run.run)) } else { "older".to_owned() };
-        sums.none(&labels::with(&owner, "generation", number));
+        sums.none(&whose.labels(Some(&run.run), None));
     }
     for (owner, server) in report.servers() {
-        sums.server(&whose(owner, server), server);
+        sums.server(&whose.labels(server.server.run.as_ref(), owner), server);
     }
     for agent in &report.agents {
         if let Some(left) = agent.left_behind.as_deref().filter(|left| left.is_orphan()) {
-            let mut labels = whose(Some(&agent.agent), left);
+            let mut labels = whose.labels(left.server.run.as_ref(), Some(&agent.agent));
             labels::of_class(&mut labels, Class::Agent);
             sums.orphan(&labels, left);
         }
@@ -153,12 +173,6 @@ fn servers(report: &Report) -> Families {
         ("orphand_orphan_processes", "Their processes.", sums.orphan_processes),
         ("orphand_orphan_resident_memory_bytes", "Their resident memory.", sums.orphan_bytes),
     ]
-}
-
-fn whose(owner: Option<&AgentView>, server: &ServerReport) -> Labels {
-    let run = server.server.run.as_ref();
-    let labels = labels::owner(run, owner.map(|owner| owner.name.as_str()));
-    labels::with(&labels, "generation", generation(run))
 }
 
 impl Sums {
@@ -191,8 +205,8 @@ impl Sums {
     }
 }
 
-fn generations(report: &Report, wall: Wall) -> Families {
-    let kept = kept(report);
+fn generations(report: &Report, own: &Own, wall: Wall) -> Families {
+    let kept = kept(report, own);
     let mut present = Values::new();
     for (owner, numbers) in &kept {
         present.extend(numbers.last().map(|latest| (owner.clone(), float(*latest))));
@@ -225,11 +239,11 @@ fn spared(report: &Report) -> Values {
 }
 
 /// Not by generation: what is unproven is none of a run's orphans. One with two doubts counts for both.
-fn unproven(report: &Report) -> Values {
+fn unproven(report: &Report, own: &Own) -> Values {
     let mut values = Values::new();
     for (owner, server) in report.servers().filter(|(_, server)| server.is_unproven()) {
         let run = server.server.run.as_ref();
-        let owner = labels::owner(run, owner.map(|owner| owner.name.as_str()));
+        let owner = own.or_other(labels::owner(run, name(owner)));
         for doubt in &server.doubts {
             let labels = labels::with(&owner, "doubt", labels::word(doubt));
             *values.entry(labels).or_default() += 1.0;

@@ -1,24 +1,35 @@
-//! Who a series is about. A label that says nothing is left out.
+//! Who a series is about. A label that says nothing is left out; a name of somebody else's is made harmless: what reads it may be
+//! a terminal.
 
 use serde::Serialize;
 
-use crate::model::{Class, RunView};
+use crate::{
+    model::{Class, RunView},
+    sink::text::sanitise,
+};
 
 /// Labels in their order.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// The owner of a server: its run's agent; else the owner's name, else `none`.
 pub(super) fn owner(run: Option<&RunView>, owner: Option<&str>) -> Labels {
-    let Some(run) = run else { return vec![("agent", owner.unwrap_or("none").to_owned())] };
-    let mut labels = vec![("agent", run.agent.clone())];
+    let harmless = |name: &str| sanitise(name).into_owned();
+    let Some(run) = run else { return vec![("agent", harmless(owner.unwrap_or("none")))] };
+    let mut labels = vec![("agent", harmless(&run.agent))];
     if let Some(unit) = &run.unit {
-        labels.push(("unit", unit.clone()));
-        labels
-            .extend(run.manager.iter().filter(|m| !m.is_empty()).map(|manager| ("manager", manager.clone())));
+        labels.push(("unit", harmless(unit)));
+        labels.extend(
+            run.manager.iter().filter(|m| !m.is_empty()).map(|manager| ("manager", harmless(manager))),
+        );
     } else if let Some(uid) = run.uid.filter(|uid| *uid != 0) {
         labels.push(("uid", uid.to_string()));
     }
     labels
+}
+
+/// All owners that have no series of their own.
+pub(super) fn other() -> Labels {
+    vec![("agent", "other".to_owned())]
 }
 
 /// Labels and one more.

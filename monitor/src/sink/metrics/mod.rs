@@ -2,16 +2,18 @@
 //!
 //! Invariant: a daemon that cannot vouch for what it says reports `orphand_watching 0` and no gauge: zero orphans is never
 //! said by a blind daemon. Labels are bounded: no pid, path or argument is among them, and the cost of a scrape does not grow
-//! with what has ever been.
+//! with what has ever been. Owners have series of their own up to a number for each user and one for all, shared by user: what is
+//! more is `agent="other"`. No counter's sum over all owners ever decreases: who loses a series is added to `other`.
 
+mod counters;
 mod exposition;
 mod gauges;
 mod labels;
+mod owners;
 
 use std::{
-    collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use prometheus_client::{
@@ -21,17 +23,20 @@ use prometheus_client::{
 };
 
 pub use self::exposition::Exposition;
-use self::labels::Labels;
+use self::{
+    counters::{Counts, Owners},
+    labels::Labels,
+};
 use super::wall::Wall;
 use crate::model::{AgentView, Class, Notice, ServerView, Signal, Status};
 
 /// Upper bounds of the latency's buckets in seconds: a verdict is due within some milliseconds.
 const LATENCY: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// Whose counters are told apart; what comes later is counted for `other`. A program may call itself anything.
-const OWNERS: usize = 256;
-
-type Counters = Family<Labels, Counter>;
+/// Owners of one user that have series of their own. A program may call itself anything.
+const OWNERS_OF_USER: usize = 16;
+/// Owners of all users that have.
+const OWNERS_OF_ALL: usize = 256;
 
 /// The metrics of a daemon. A copy is the same metrics.
 #[derive(Clone, Debug)]
@@ -43,33 +48,23 @@ pub struct Metrics {
 struct Inner {
     wall: Wall,
     counters: Registry,
-    detected: Counters,
-    reaped: Counters,
-    failures: Counters,
-    reclaimed: Counters,
+    failures: Family<Labels, Counter>,
     latency: Histogram,
-    owners: Mutex<BTreeSet<Labels>>,
+    owners: Mutex<Owners>,
 }
 
 impl Metrics {
     /// Nothing counted yet. `wall` names moments.
     pub fn new(wall: Wall) -> Self {
         let mut counters = Registry::default();
-        let mut family = |name: &str, help: &str| {
-            let family = Counters::default();
-            counters.register(name, help, family.clone());
-            family
-        };
-        let detected = family("orphand_orphans_detected", "Orphans detected, once for each kind of evidence");
-        let reaped = family("orphand_reaped", "Orphans ended, by the last signal that was needed");
-        let failures = family("orphand_reap_failures", "Processes of orphans that could not be ended");
-        let reclaimed =
-            family("orphand_reclaimed_bytes", "Resident memory of orphans that were ended, before");
+        let failures = Family::<Labels, Counter>::default();
+        let help = "Processes of orphans that could not be ended";
+        counters.register("orphand_reap_failures", help, failures.clone());
         let latency = Histogram::new(LATENCY);
         let help = "From the owner's exit to the verdict, less the grace";
         counters.register("orphand_detection_latency_seconds", help, latency.clone());
         let owners = Mutex::default();
-        let inner = Inner { wall, counters, detected, reaped, failures, reclaimed, latency, owners };
+        let inner = Inner { wall, counters, failures, latency, owners };
         Self { inner: Arc::new(inner) }
     }
 
@@ -79,23 +74,19 @@ impl Metrics {
         let inner = &*self.inner;
         match notice {
             Notice::OrphanDetected { class, server, owner, evidence, latency_ms, .. } => {
-                let labels = inner.owner(*class, server, owner.as_ref());
-                for evidence in evidence {
-                    let labels = labels::with(&labels, "evidence", labels::word(evidence));
-                    inner.detected.get_or_create(&labels).inc();
-                }
+                inner.count(*class, server, owner.as_ref(), |counts, class| counts.detected(class, evidence));
                 inner.latency.observe(latency_ms / 1e3);
             }
             Notice::OrphanReaped { class, server, owner, signal, freed_bytes, .. } => {
-                let labels = inner.owner(*class, server, owner.as_ref());
-                inner.reclaimed.get_or_create(&labels).inc_by(*freed_bytes);
                 let signal = match signal {
                     Some(Signal::Term) => "TERM",
                     Some(Signal::Kill) => "KILL",
                     // An earlier daemon sent it.
                     None => "unknown",
                 };
-                inner.reaped.get_or_create(&labels::with(&labels, "signal", signal.to_owned())).inc();
+                let owner = owner.as_ref();
+                inner
+                    .count(*class, server, owner, |counts, class| counts.reaped(class, signal, *freed_bytes));
             }
             Notice::ReapFailed { errno, .. } => {
                 let reason = vec![("reason", reason(*errno).to_owned())];
@@ -110,6 +101,7 @@ impl Metrics {
         let mut out = String::with_capacity(64 * 1024);
         text::encode_registry(&mut out, &self.inner.counters)?;
         let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.inner.owners().series()));
         registry.register_collector(Box::new(gauges::Gauges::of(status, self.inner.wall)));
         text::encode_registry(&mut out, &registry)?;
         text::encode_eof(&mut out)?;
@@ -118,20 +110,23 @@ impl Metrics {
 }
 
 impl Inner {
-    /// Whose counter it is.
-    fn owner(&self, class: Class, server: &ServerView, owner: Option<&AgentView>) -> Labels {
-        let mut labels = labels::owner(server.run.as_ref(), owner.map(|owner| owner.name.as_str()));
-        let mut known = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains(&labels) {
-            if known.len() >= OWNERS {
-                labels = vec![("agent", "other".to_owned())];
-            } else {
-                known.insert(labels.clone());
-            }
-        }
-        drop(known);
-        labels::of_class(&mut labels, class);
-        labels
+    fn owners(&self) -> MutexGuard<'_, Owners> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts something for whoever it is about.
+    fn count(
+        &self,
+        class: Class,
+        server: &ServerView,
+        owner: Option<&AgentView>,
+        count: impl FnOnce(&mut Counts, Labels),
+    ) {
+        let labels = labels::owner(server.run.as_ref(), owner.map(|owner| owner.name.as_str()));
+        let mut of_class = Labels::new();
+        labels::of_class(&mut of_class, class);
+        let mut owners = self.owners();
+        count(owners.of(labels, owners::user(server)), of_class);
     }
 }
 

@@ -61,6 +61,7 @@ fn status() -> Status {
         runs: (1..=30)
             .map(|number| RunReport {
                 run: run("claude", Some(number)),
+                user: 0,
                 started: BootTime(number * 1_000_000_000),
                 alive: number == 30,
             })
@@ -200,31 +201,56 @@ fn what_is_unproven_is_a_gauge_of_its_own() {
     assert!(!text.contains("orphand_unproven{"), "{text}");
 }
 
-#[test]
-fn owners_are_bounded() {
-    let metrics = Metrics::new(Wall::default());
-    for number in 0..2 * OWNERS {
-        let server = ServerView { run: Some(run(&format!("agent{number}"), Some(1))), ..filesystem() };
-        metrics.observe(&Notice::OrphanReaped {
-            class: Class::Server,
-            recovered: false,
-            server,
-            owner: None,
-            signal: Some(Signal::Term),
-            took_ms: Some(1),
-            asked: false,
-            freed_bytes: 1,
-            freed_pss_bytes: None,
-            let_go: Vec::new(),
-        });
+/// A server of a user, its agent's name and number.
+fn of_user(uid: u32, name: &str) -> ServerReport {
+    let run = RunView { uid: Some(uid), ..run(name, Some(1)) };
+    let mut report = server(Some(run), "orphan", &[]);
+    for process in &mut report.server.processes {
+        process.uid = uid;
     }
-    let text = metrics.render(None, Exposition::Text).unwrap();
-    let series = text.lines().filter(|line| line.starts_with("orphand_reaped_total{")).count();
-    assert_eq!(series, OWNERS + 1);
-    assert!(
-        text.contains(&format!("orphand_reaped_total{{agent=\"other\",signal=\"TERM\"}} {OWNERS}")),
-        "{text}"
-    );
+    report
+}
+
+/// 600 programs of one user, alive; 600 more of as many users, over; the honest one keeps what is its own.
+#[test]
+fn series_are_bounded_by_user() {
+    let hostile = (0..600).map(|n| of_user(64_001, &format!("a{n}")));
+    let runs = (0..600).map(|n| RunReport {
+        run: RunView { uid: Some(100_000 + n), ..run("b", Some(1)) },
+        user: 100_000 + n,
+        started: BootTime(0),
+        alive: false,
+    });
+    let report = Report {
+        unowned: hostile.chain([of_user(64_002, "claude")]).collect(),
+        runs: runs.collect(),
+        ..Report::default()
+    };
+    let metrics = metrics();
+    let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text).unwrap();
+    let families = ["orphand_servers{", "orphand_orphans{", "orphand_generation_start_time_seconds{"];
+    for family in families {
+        let series = text.lines().filter(|line| line.starts_with(family)).count();
+        assert!((16..=OWNERS_OF_ALL + 1).contains(&series), "{series} of {family}");
+    }
+    let of = |labels: &str| {
+        let series = format!("orphand_servers{{{labels}}} ");
+        text.lines().find_map(|line| line.strip_prefix(&series).map(str::to_owned))
+    };
+    assert_eq!(of("agent=\"claude\",uid=\"64002\",generation=\"1\"").as_deref(), Some("1.0"));
+    assert_eq!(of("agent=\"other\"").as_deref(), Some("584.0"));
+    assert!(text.lines().count() < 2000, "{}", text.lines().count());
+}
+
+/// What a name says to a terminal, and what is a mark of the format, stays within its label.
+#[test]
+fn names_are_harmless() {
+    let name = "a\u{1b}[2J\u{202e}\n\"b\\";
+    let report = Report { unowned: vec![of_user(1, name)], ..Report::default() };
+    let metrics = metrics();
+    let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text).unwrap();
+    assert!(!text.contains(|c| c != '\n' && crate::sink::text::is_hostile(c)), "{text:?}");
+    assert!(text.contains(r#"{agent="a\\x1b[2J\\u{202e}\\n\"b\\",uid="1""#), "{text}");
 }
 
 #[test]

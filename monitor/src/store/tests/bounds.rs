@@ -43,7 +43,7 @@ fn what_is_too_old_goes_and_what_counts_stays() {
     drop(store);
     let known = open_within(dir.path(), Limits::default()).knowledge();
     let runs: Vec<_> = known.runs.iter().map(|run| (&run.run.key, run.run.generation)).collect();
-    assert_eq!(runs, [(&claude(), 3), (&claude(), 4), (&unit(), 1), (&unit(), 3)]);
+    assert_eq!(runs, [(&unit(), 1), (&unit(), 3), (&claude(), 3), (&claude(), 4)]);
 }
 
 #[test]
@@ -82,4 +82,72 @@ fn even_an_impossible_bound_ends() {
     store.keeper.work();
     drop(store);
     assert_eq!(open_within(dir.path(), Limits::default()).knowledge().runs.len(), 1);
+}
+
+/// A user with a program's name of its own for each of 20,000 runs, and as many servers, beside an honest one who came first.
+#[test]
+fn a_user_with_many_rows_loses_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits { rows: 2000, bytes: 2 << 20, ..Limits::default() };
+    let mut store = open_within(dir.path(), limits);
+    for generation in 1..=50_u32 {
+        let mut facts: Vec<_> =
+            life(generation * 10, &claude(), generation.into()).map(|fact| (DAY * 190, fact)).into();
+        facts.push((DAY * 190, run(claude(), generation.into(), false)));
+        tell(&mut store, facts);
+    }
+    let hostile = 64_001;
+    for first in (0..20_000_u32).step_by(500) {
+        let facts = (first..first + 500).flat_map(|n| {
+            let key = RunKey::Agent { name: format!("a{n}"), uid: hostile };
+            let main = ProcessId::new(n, 5);
+            let run = Run {
+                key: key.clone(),
+                generation: 1,
+                agent: format!("a{n}"),
+                uid: hostile,
+                main,
+                invocation_id: None,
+                alive: false,
+            };
+            let server = Tracked { uid: Some(hostile), owner: None, ..tracked(100_000 + n, key, 1) };
+            let ended = Fact::Ended { server: server.id, end: End::Exited };
+            [Fact::Run { run }, Fact::Server { server }, ended].map(|fact| (DAY * 191 + u64::from(n), fact))
+        });
+        tell(&mut store, facts.collect::<Vec<_>>());
+    }
+    drop(store);
+    let mut store = open_within(dir.path(), limits);
+    let known = store.knowledge().runs;
+    let of = |uid| known.iter().filter(|run| run.run.uid == uid).count();
+    assert_eq!((of(1000), of(hostile)), (50, crate::model::KEYS_OF_USER));
+    store.keeper.work();
+    let count = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM {sql}"));
+    assert_eq!((count("runs WHERE uid = 1000"), count("servers WHERE uid = 1000")), (50, 50));
+    let all = count("runs WHERE uid = 64001") + count("servers WHERE uid = 64001");
+    assert!((64..=2000).contains(&all), "{all}");
+    assert!(count("keys") <= 2065, "{}", count("keys"));
+    // What is left of it is what came last.
+    assert_eq!(number(dir.path(), "SELECT max(pid) FROM runs"), 19_999);
+}
+
+/// A key that comes back begins again, beside what is left of its past.
+#[test]
+fn a_key_that_was_forgotten_is_another_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open_within(dir.path(), Limits::default());
+    tell(&mut store, [1, 2].map(|generation| (DAY * 190, run(claude(), generation, false))));
+    tell(&mut store, [(DAY * 191, Fact::Forgotten { key: claude() })]);
+    drop(store);
+    let mut store = open_within(dir.path(), Limits::default());
+    assert_eq!(store.knowledge().runs, []);
+    let fact = run(claude(), 1, false);
+    tell(&mut store, [(DAY * 192, fact.clone()), (DAY * 192, fact)]);
+    drop(store);
+    let known = open_within(dir.path(), Limits::default()).knowledge().runs;
+    assert_eq!(known.iter().map(|run| run.run.generation).collect::<Vec<_>>(), [1]);
+    let past = history::history(dir.path(), &crate::model::HistoryQuery::default()).unwrap();
+    let mut past: Vec<_> = past.runs.iter().map(|run| run.run.generation).collect();
+    past.sort_unstable();
+    assert_eq!(past, [Some(1), Some(1), Some(2)]);
 }

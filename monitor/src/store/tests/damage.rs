@@ -42,14 +42,15 @@ fn set_aside(dir: &Path) -> SetAside {
     tell(&mut store, [(500, run(claude(), next, true))]);
     drop(store);
     let known = open(dir).knowledge();
-    assert_eq!(known.runs.last().unwrap().run.generation, next);
+    assert_eq!(known.runs.iter().map(|run| run.run.generation).max(), Some(next));
     aside
 }
 
 #[test]
 fn a_good_one_is_left_alone() {
     let dir = written();
-    assert_eq!(open(dir.path()).knowledge().runs.len(), 300);
+    drop(open(dir.path()));
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 300);
     assert_eq!(fs::read_dir(dir.path()).unwrap().flatten().count(), 1);
 }
 
@@ -113,11 +114,8 @@ fn a_damaged_log() {
         let mut damaged = log.clone();
         damaged[zeroed].fill(0x5a);
         fs::write(copy.path().join("orphand.db-wal"), damaged).unwrap();
-        let runs = open(copy.path()).knowledge().runs;
-        assert_eq!(
-            runs.iter().take(300).map(|run| run.run.generation).collect::<Vec<_>>(),
-            (1..=300).collect::<Vec<_>>()
-        );
+        drop(open(copy.path()));
+        assert_eq!(number(copy.path(), "SELECT count(*) FROM runs WHERE generation <= 300"), 300);
     }
 }
 
@@ -148,7 +146,7 @@ fn in_a_large_file_it_is_found_in_the_background() {
         file.write_all_at(&garbage(), bytes / 2 / 4096 * 4096).unwrap();
     });
     let mut store = open(dir.path());
-    assert_eq!(store.knowledge().runs.len(), 300);
+    assert_eq!(store.knowledge().runs.iter().map(|run| run.run.generation).max(), Some(300));
     store.keeper.work();
     store.remember(at(500), &run(claude(), 301, true));
     let error = store.commit().unwrap_err();

@@ -20,7 +20,7 @@ pub(super) const BOOT: &str = "0c8a1b9e-0000-4000-8000-000000000001";
 pub(super) const OFFSET: i64 = 1_785_153_600_000_000_000;
 
 /// However long ago the stories of the tests are.
-const EVER: Limits = Limits { age: Duration::from_secs(u32::MAX as u64), bytes: u64::MAX };
+const EVER: Limits = Limits { age: Duration::from_secs(u32::MAX as u64), bytes: u64::MAX, rows: u64::MAX };
 
 pub(super) fn open_in(dir: &Path, boot: &str, offset_ns: i64) -> Result<(Store, Opening), StoreError> {
     Store::open_within(dir, boot, offset_ns, EVER)
@@ -68,6 +68,7 @@ pub(super) fn tracked(pid: u32, key: RunKey, generation: u64) -> Tracked {
         id: id(pid),
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),
+        uid: Some(1000),
         processes: vec![id(pid), id(pid + 1)],
         owner: Some(TrackedOwner { main: id(7), name: "claude".to_owned(), uid: 1000, implied: false }),
         run: Some((key, generation)),

@@ -128,7 +128,7 @@ fn a_newer_one_is_refused_and_left_alone() {
     let line = refused.to_string();
     assert!(
         line.ends_with(
-            "is of version 99, this orphand knows up to 3: run the newer orphand, or move the file away"
+            "is of version 99, this orphand knows up to 4: run the newer orphand, or move the file away"
         ),
         "{line}"
     );

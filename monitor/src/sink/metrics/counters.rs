@@ -1,0 +1,208 @@
+//! Counters by owner.
+//!
+//! Invariant: the sum of a counter over all owners grows by what is counted and by nothing else, and never decreases. There are
+//! never more owners than there is room for: who was counted for longest ago, of the user with too many, is added to `other`.
+
+use std::{collections::BTreeMap, fmt};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::DescriptorEncoder,
+    metrics::{MetricType, counter::ConstCounter},
+};
+use serde::Serialize;
+
+use super::{
+    OWNERS_OF_ALL, OWNERS_OF_USER,
+    gauges::series,
+    labels::{self, Labels},
+};
+use crate::model::Share;
+
+/// Values by what is told apart beside the owner.
+type Values = BTreeMap<Labels, u64>;
+
+const FAMILIES: [(&str, &str); 3] = [
+    ("orphand_orphans_detected", "Orphans detected, once for each kind of evidence."),
+    ("orphand_reaped", "Orphans ended, by the last signal that was needed."),
+    ("orphand_reclaimed_bytes", "Resident memory of orphans that were ended, before."),
+];
+
+/// What is counted for an owner.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    detected: Values,
+    reaped: Values,
+    reclaimed: Values,
+}
+
+impl Counts {
+    /// An orphan of this class was detected.
+    pub(super) fn detected(&mut self, class: Labels, evidence: &[impl Serialize]) {
+        for evidence in evidence {
+            *self.detected.entry(labels::with(&class, "evidence", labels::word(evidence))).or_default() += 1;
+        }
+    }
+
+    /// One was ended.
+    pub(super) fn reaped(&mut self, class: Labels, signal: &str, bytes: u64) {
+        *self.reaped.entry(labels::with(&class, "signal", signal.to_owned())).or_default() += 1;
+        let reclaimed = self.reclaimed.entry(class).or_default();
+        *reclaimed = reclaimed.saturating_add(bytes);
+    }
+
+    fn families(&self) -> [&Values; 3] {
+        [&self.detected, &self.reaped, &self.reclaimed]
+    }
+
+    fn add(&mut self, more: Self) {
+        let mine = [&mut self.detected, &mut self.reaped, &mut self.reclaimed];
+        for (mine, more) in mine.into_iter().zip([more.detected, more.reaped, more.reclaimed]) {
+            for (labels, value) in more {
+                let sum = mine.entry(labels).or_default();
+                *sum = sum.saturating_add(value);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Owner {
+    user: u32,
+    /// When it was counted for last, in countings.
+    last: u64,
+    counts: Counts,
+}
+
+/// All counters that are told apart by owner.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    known: BTreeMap<Labels, Owner>,
+    other: Counts,
+    countings: u64,
+}
+
+impl Owners {
+    /// Where to count for an owner, of a user.
+    pub(super) fn of(&mut self, owner: Labels, user: u32) -> &mut Counts {
+        if owner == labels::other() {
+            return &mut self.other;
+        }
+        self.countings += 1;
+        if !self.known.contains_key(&owner) {
+            self.make_room(user);
+        }
+        let new = || Owner { user, last: 0, counts: Counts::default() };
+        let owner = self.known.entry(owner).or_insert_with(new);
+        owner.last = self.countings;
+        &mut owner.counts
+    }
+
+    /// For one more owner of this user.
+    fn make_room(&mut self, user: u32) {
+        let of_user = self.known.values().filter(|owner| owner.user == user).count();
+        if of_user >= OWNERS_OF_USER {
+            self.fold(|owner| owner.user == user);
+        } else if self.known.len() >= OWNERS_OF_ALL {
+            let mut of_share: BTreeMap<Share, usize> = BTreeMap::from([(Share::of(user), 1)]);
+            for owner in self.known.values() {
+                *of_share.entry(Share::of(owner.user)).or_default() += 1;
+            }
+            let most = of_share.into_iter().max_by_key(|(_, owners)| *owners).map(|(share, _)| share);
+            self.fold(|owner| Some(Share::of(owner.user)) == most);
+        }
+    }
+
+    fn fold(&mut self, of: impl Fn(&Owner) -> bool) {
+        let eldest = self.known.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
+        if let Some(owner) =
+            eldest.map(|(labels, _)| labels.clone()).and_then(|labels| self.known.remove(&labels))
+        {
+            self.other.add(owner.counts);
+        }
+    }
+
+    /// All there is, as it is now.
+    pub(super) fn series(&self) -> Series {
+        let mut families = [Values::new(), Values::new(), Values::new()];
+        let other = (labels::other(), &self.other);
+        let known = self.known.iter().map(|(labels, owner)| (labels.clone(), &owner.counts));
+        for (owner, counts) in known.chain([other]) {
+            for (family, values) in families.iter_mut().zip(counts.families()) {
+                let all = values.iter().map(|(more, value)| ([owner.as_slice(), more].concat(), *value));
+                family.extend(all);
+            }
+        }
+        Series(families)
+    }
+}
+
+/// The values of one scrape.
+#[derive(Debug)]
+pub(super) struct Series([Values; 3]);
+
+impl Collector for Series {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for ((name, help), values) in FAMILIES.into_iter().zip(&self.0) {
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            series(family, values, ConstCounter::new)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sums(owners: &Owners) -> [u64; 3] {
+        owners.series().0.map(|values| values.values().sum())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// Whoever is counted for in whatever order: sums are exact, owners bounded, and whoever has few keeps them.
+        #[test]
+        fn sums_are_exact_and_series_bounded(
+            counted in prop::collection::vec((0_u32..60, 0_u32..40, any::<bool>()), 0..600),
+            honest in 0_usize..600,
+        ) {
+            let mut owners = Owners::default();
+            let mut expected = [0, 0, 0];
+            let of_honest = |n: u32| vec![("agent", format!("claude{n}")), ("uid", "1000".to_owned())];
+            for n in 0..4 {
+                owners.of(of_honest(n), 1000).reaped(Labels::new(), "TERM", 1);
+                expected = [expected[0], expected[1] + 1, expected[2] + 1];
+            }
+            for (at, (user, name, reaped)) in counted.into_iter().enumerate() {
+                // Users of their own, and one with a range of numbers.
+                let user = if at % 2 == 0 { 100_000 + user * 40 + name } else { 1001 + user % 3 };
+                let owner = vec![("agent", format!("a{name}")), ("uid", user.to_string())];
+                let before = sums(&owners);
+                let counts = owners.of(owner, user);
+                if reaped {
+                    counts.reaped(Labels::new(), "KILL", 10);
+                    expected = [expected[0], expected[1] + 1, expected[2] + 10];
+                } else {
+                    counts.detected(Labels::new(), &["owner_exited", "stdin_hangup"]);
+                    expected[0] += 2;
+                }
+                let now = sums(&owners);
+                prop_assert!(before.iter().zip(&now).all(|(before, now)| before <= now));
+                prop_assert_eq!(now, expected);
+                prop_assert!(owners.known.len() <= OWNERS_OF_ALL);
+                let of_user = owners.known.values().filter(|owner| owner.user == user).count();
+                prop_assert!(of_user <= OWNERS_OF_USER, "{of_user}");
+                if at == honest {
+                    owners.of(of_honest(9), 1000).reaped(Labels::new(), "TERM", 1);
+                    expected = [expected[0], expected[1] + 1, expected[2] + 1];
+                }
+            }
+            for n in 0..4 {
+                prop_assert!(owners.known.contains_key(&of_honest(n)), "{n} of the honest user lost its series");
+            }
+        }
+    }
+}

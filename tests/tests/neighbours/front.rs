@@ -1,0 +1,76 @@
+//! Those who hold doors open without coming in, and web pages that look into this host.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use tests::{
+    Launch,
+    neighbours::{Honest, hostile},
+    scene, within,
+};
+
+use crate::{GRACE, page};
+
+/// Half of a request each, more than there are places, again as soon as one is closed.
+const HALVES: &str = "
+import socket, sys, time
+host, port = sys.argv[1].rsplit(':', 1)
+def half():
+    s = socket.create_connection((host, int(port)))
+    s.send(b'GET /metrics HTTP/1.1\\r\\nHost: local')
+    s.settimeout(0)
+    return s
+all = []
+open(sys.argv[2], 'w').close()
+while True:
+    all.append(half())
+    if len(all) > 300:
+        all.pop(0).close()
+    if len(all) > 200:
+        time.sleep(0.01)
+";
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn half_open_requests_keep_no_scraper_out() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
+        let honest = Honest::at_work(s, "honest")?;
+        let address = daemon.address()?;
+        let began = std::env::temp_dir().join(format!("orphand-halves-{}", std::process::id()));
+        let crowd = hostile(s, HALVES, &[&address, &began.to_string_lossy()])?;
+        within("the crowd", || began.exists().then_some(()))?;
+        std::fs::remove_file(&began)?;
+        let mut slowest = Duration::ZERO;
+        for _ in 0..50 {
+            let asked = Instant::now();
+            ensure!(page(&daemon, "/healthz")? == "ok\n", "not well");
+            slowest = slowest.max(asked.elapsed());
+        }
+        ensure!(slowest < Duration::from_secs(1), "an answer took {slowest:?}");
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        ensure!(crowd.alive(), "the crowd has gone: nothing was tried");
+        println!("300 half-open requests: answers within {slowest:?}, judged after {took:?}");
+        Ok(())
+    })
+}
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_page_of_another_name_reads_nothing() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
+        let honest = Honest::at_work(s, "honest")?;
+        let mut stream = TcpStream::connect(daemon.address()?)?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: rebind.example:9477\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        ensure!(answer.starts_with("HTTP/1.1 421") && !answer.contains("orphand_"), "{answer}");
+        ensure!(page(&daemon, "/metrics")?.contains("\norphand_watching 1"), "nobody watches");
+        honest.judged_in_time(&daemon, GRACE).map(drop)
+    })
+}
