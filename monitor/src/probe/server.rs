@@ -9,7 +9,7 @@ use super::{
     wire::{Sight, Wired},
 };
 use crate::{
-    host::{FdTable, ProcessDir},
+    host::{FdTable, ProcessDir, UNANSWERED},
     model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState},
 };
 
@@ -43,6 +43,9 @@ impl Probe {
                     looked.push(Looked { process, table: seen.table });
                 }
                 Ok(None | Some(None)) | Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(UNANSWERED) => {
+                    facts.blind.get_or_insert(format!("process {process} does not answer"));
+                }
                 Err(errno) => {
                     facts.blind.get_or_insert(format!("cannot read process {process} in /proc: {errno}"));
                 }

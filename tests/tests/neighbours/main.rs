@@ -2,6 +2,7 @@
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
 mod storm;
+mod stuck;
 
 use std::time::Duration;
 
