@@ -69,12 +69,31 @@ impl Honest {
 
 /// Start `program` (Python) as the user who does harm, inside the scene: it ends with it.
 pub fn hostile(s: &Scene, program: &str, args: &[&str]) -> Result<Identity> {
-    let script = s.folder().join("hostile.py");
-    fs::write(&script, program).with_context(|| format!("write {}", script.display()))?;
+    hostile_as(s, ["hostile.py"], program, args)
+}
+
+/// The same program under each of these names; the first of them is started.
+pub fn hostile_as<const N: usize>(
+    s: &Scene,
+    names: [&str; N],
+    program: &str,
+    args: &[&str],
+) -> Result<Identity> {
+    let script = put(s, names, program)?;
     let user = [format!("--reuid={HOSTILE}"), format!("--regid={HOSTILE}"), "--clear-groups".to_owned()];
     let mut command = s.command("/usr/bin/setpriv")?;
     command.args(user).arg("/usr/bin/python3").arg(script).args(args);
     s.spawn(command.stdin(Stdio::null()))
+}
+
+/// Write it under each of these names. Where the first one is.
+fn put<const N: usize>(s: &Scene, names: [&str; N], program: &str) -> Result<PathBuf> {
+    let paths = names.map(|name| s.folder().join(name));
+    for path in &paths {
+        fs::write(path, program).with_context(|| format!("write {}", path.display()))?;
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    }
+    paths.into_iter().next().context("no name")
 }
 
 /// A file system that never answers the close of a file, so that a process that has one open is stuck in execve(2).
@@ -94,14 +113,8 @@ impl Silent {
     /// That user runs this program (Python), which is there under each of these names, under the first of them. Its argument is the
     /// path of a file there.
     pub fn with(s: &Scene, names: [&str; 2], program: &str) -> Result<Self> {
-        let paths = names.map(|name| s.folder().join(name));
-        for path in &paths {
-            fs::write(path, program).with_context(|| format!("write {}", path.display()))?;
-            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        }
-        let [first, _] = paths;
         let file = s.folder().join("mount/file");
-        Self::play(s, &["run", &first.to_string_lossy(), &file.to_string_lossy()])
+        Self::play(s, &["run", &put(s, names, program)?.to_string_lossy(), &file.to_string_lossy()])
     }
 
     fn play(s: &Scene, what: &[&str]) -> Result<Self> {
@@ -128,5 +141,12 @@ impl Silent {
     pub fn release(&self) -> Result<()> {
         self.server.signal(Signal::KILL)?;
         self.server.wait_gone()
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        // Whatever became of the test: whoever looks at who is left would wait for those that are stuck.
+        let _ = self.server.signal(Signal::KILL);
     }
 }
