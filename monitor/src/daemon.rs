@@ -9,6 +9,7 @@ mod answers;
 pub mod memory;
 pub mod moment;
 pub mod reload;
+pub mod unanswered;
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -24,8 +25,8 @@ use crate::{
     engine::Engine,
     front::Query,
     model::{
-        Answer, BootTime, Effect, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId, SignalError,
-        Snapshot, Status,
+        Answer, BootTime, Effect, Image, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId,
+        SignalError, Snapshot, Status,
     },
     notify::Notify,
     probe::Probe,
@@ -89,6 +90,8 @@ pub struct Daemon {
     pub gone: Vec<ProcessId>,
     /// Taken from the ring, not handed in yet.
     pub waiting: moment::Waiting,
+    /// Processes that do not answer.
+    pub unanswered: unanswered::Unanswered,
 }
 
 impl Daemon {
@@ -129,6 +132,7 @@ impl Daemon {
             }
             self.pass_time();
             self.carry_out()?;
+            self.see_to_unanswered(clock::now())?;
             let short = || in_short(self.standing.mode, &self.engine);
             self.notify.alive(clock::now(), short);
             // Before it sleeps for good the daemon asks for a wake-up and drains once more.
@@ -140,7 +144,8 @@ impl Daemon {
                 trace.flush();
             }
             let drain = (!idle).then(|| clock::now() + DRAIN);
-            let wake = [drain, self.engine.poll_timeout(), self.notify.due()];
+            let unanswered = self.unanswered.due(clock::now());
+            let wake = [drain, self.engine.poll_timeout(), self.notify.due(), unanswered];
             timer.set(wake.into_iter().flatten().min())?;
             tokio::select! {
                 biased;
@@ -279,17 +284,21 @@ impl Daemon {
         self.hand_in(Input::Snapshot { snapshot })
     }
 
-    fn snapshot(&self) -> anyhow::Result<Snapshot> {
-        snapshot(&self.procfs, &self.probe, &self.rules).context("cannot reconcile with /proc")
+    fn snapshot(&mut self) -> anyhow::Result<Snapshot> {
+        let found =
+            snapshot(&self.procfs, &self.probe, &self.rules).context("cannot reconcile with /proc")?;
+        self.unanswered.lacks(clock::now(), &found.unread);
+        Ok(found)
     }
 }
 
 /// One look at /proc from now on: the standard streams of servers and of what may launch one, the units of agents, and of all
 /// processes where rules name units.
 pub fn snapshot(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapshot, ProcfsError> {
-    let wired = |image: &_| {
-        matches!(rules.role_but_for_exemption(image), Role::Server { .. } | Role::Launcher | Role::Shell)
-            || matches!(rules.role(image), Role::Launcher | Role::Shell)
+    let by = rules.clone();
+    let wired = move |image: &Image| {
+        matches!(by.role_but_for_exemption(image), Role::Server { .. } | Role::Launcher | Role::Shell)
+            || matches!(by.role(image), Role::Launcher | Role::Shell)
     };
     let mut snapshot = procfs.snapshot(clock::now(), wired)?;
     for process in &mut snapshot.processes {
@@ -320,19 +329,4 @@ async fn told(signal: &mut Signal) {
         // The runtime is going down; there is nothing to wait for any more.
         std::future::pending::<()>().await;
     }
-}
-
-/// This process and its living ancestors: never to be signalled.
-pub fn ourselves(snapshot: &Snapshot) -> Vec<ProcessId> {
-    let own = std::process::id();
-    let mut found = Vec::new();
-    let mut at = snapshot.processes.iter().find(|p| p.id.pid == own);
-    while let Some(process) = at {
-        if found.contains(&process.id) {
-            break;
-        }
-        found.push(process.id);
-        at = process.parent.and_then(|parent| snapshot.processes.iter().find(|p| p.id == parent));
-    }
-    found
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use crate::{
     cli, clock,
     config::Config,
-    daemon::snapshot,
+    daemon::{snapshot, unanswered},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::client::{Client, ClientError},
     logging,
     model::{Answer, Effect, Input, Mode, Report, ServerFacts},
     probe::Probe,
-    sink::{paint::Paint, report, scan as table, tree as branches},
+    sink::{paint::Paint, report, scan as table, text, tree as branches},
     source::procfs::Procfs,
 };
 
@@ -77,6 +77,10 @@ pub(super) fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     if !rustix::process::geteuid().is_root() {
         blind
             .push("not root: what other users' processes run and hold could be seen in part only".to_owned());
+    }
+    let stuck = unanswered::all();
+    if !stuck.is_empty() {
+        blind.push(text::unanswered(&stuck));
     }
     blind.dedup();
     found.blind = blind;

@@ -10,7 +10,7 @@ use crate::{
     cli::{self, Format},
     clock,
     config::{self, Config},
-    daemon::{Daemon, memory::Memory, moment::Waiting, ourselves, reload::Configuration},
+    daemon::{Daemon, memory::Memory, moment::Waiting, reload::Configuration, unanswered::Unanswered},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -94,7 +94,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
     let rules = config.rules();
     let procfs = Procfs::system()?;
     let policy = config.policy();
-    let ourselves = ourselves(&procfs.snapshot(clock::now(), |_| false)?);
+    let ourselves = procfs.ourselves()?;
     let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
     let options = KernelOptions {
         candidates: rules.candidates(),
@@ -143,6 +143,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         seen_until: clock::now(),
         gone: Vec::new(),
         waiting: Waiting::default(),
+        unanswered: Unanswered::default(),
     };
     daemon.run(early).await
 }

@@ -1,6 +1,6 @@
 //! What a person asks of the running daemon, answered between two looks into the ring.
 
-use super::Daemon;
+use super::{Daemon, unanswered};
 use crate::{
     clock,
     front::Query,
@@ -35,6 +35,7 @@ impl Daemon {
                 .ready_at
                 .map_or(0, |at| u64::try_from(clock::now().since(at).as_nanos()).unwrap_or(u64::MAX)),
             blind,
+            stuck: unanswered::told(),
             report: self.engine.report(),
             processes: self.engine.processes() as u64,
             sink_dropped: {

@@ -7,7 +7,7 @@ use crate::{
     lineage::Origin,
     model::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
-        Tracked, TrackedOwner,
+        Snapshot, Tracked, TrackedOwner,
     },
     verdict::{Account, Newcomer, State, agent_view, server_view, trace},
 };
@@ -19,6 +19,8 @@ pub(super) struct Recall {
     by_process: FxHashMap<ProcessId, ProcessId>,
     /// Who was alive at the last look at /proc.
     alive: FxHashSet<ProcessId>,
+    /// Numbers of those that did not answer: who had one of them may be alive.
+    unread: FxHashSet<u32>,
 }
 
 impl Recall {
@@ -28,10 +30,15 @@ impl Recall {
     }
 
     /// Who is alive now.
-    pub(super) fn alive(&mut self, processes: impl Iterator<Item = ProcessId>) {
+    pub(super) fn alive(&mut self, snapshot: &Snapshot) {
         if !self.servers.is_empty() {
-            self.alive = processes.collect();
+            self.alive = snapshot.processes.iter().map(|process| process.id).collect();
+            self.unread = snapshot.unread.iter().copied().collect();
         }
+    }
+
+    fn may_live(&self, process: ProcessId) -> bool {
+        self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
 
     /// What was known of the server with this process; told once.
@@ -69,7 +76,7 @@ impl Engine {
             self.tell_server_started(now, key);
             return true;
         }
-        if self.recall.alive.contains(&owner.main) {
+        if self.recall.may_live(owner.main) {
             return false;
         }
         let agent = self.dead_owner(now, owner, run);
@@ -110,11 +117,11 @@ impl Engine {
 
     /// All that is there has been found: the rest of what earlier daemons followed has ended meanwhile.
     pub(super) fn settle_remembered(&mut self, now: BootTime) {
-        let recall = std::mem::take(&mut self.recall);
-        let mut gone: Vec<RememberedServer> = recall.servers.into_values().collect();
+        let mut recall = std::mem::take(&mut self.recall);
+        let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
         gone.sort_unstable_by_key(|s| s.server.id);
         for RememberedServer { server, orphan } in gone {
-            if server.processes.iter().any(|process| recall.alive.contains(process)) {
+            if server.processes.iter().any(|process| recall.may_live(*process)) {
                 continue;
             }
             let reaped = orphan.filter(|o| o.reaping);

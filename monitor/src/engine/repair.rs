@@ -46,7 +46,7 @@ impl Engine {
     pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
         let repair = std::mem::take(&mut self.doubtful) && self.repair_at.is_none();
         self.doubtful = self.repair_at.is_some();
-        self.recall.alive(snapshot.processes.iter().map(|p| p.id));
+        self.recall.alive(&snapshot);
         let mains = self.find_managers(&snapshot);
         let Difference { gone, unknown, known } = compare(&self.graph, snapshot);
         let before = self.graph.len();

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::Query;
 use crate::{
-    host::Proc,
+    host::{Proc, patiently},
     model::{
         History, HistoryQuery, Planned, ProcessId, ProcessView, ReapRequest, Reloaded, Report, ServerReport,
         Status,
@@ -70,12 +70,18 @@ impl Asker {
 
     /// How the daemon stands, with memory measured now; proportional memory where asked for.
     pub async fn status(&self, pss: bool) -> Result<Status, AskError> {
-        let mut status = self.standing().await?;
+        let status = self.standing().await?;
         let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
         let measured = tokio::task::spawn_blocking(move || {
-            let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
-            measure(&proc, &mut sampler, &mut status.report, pss);
-            status
+            patiently(move || {
+                // Taken out: a thread that waits for a process for ever must not keep it.
+                let locked = || sampler.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut taken = std::mem::take(&mut *locked());
+                let mut status = status.clone();
+                measure(&proc, &mut taken, &mut status.report, pss);
+                *locked() = taken;
+                status
+            })
         });
         measured.await.map_err(|_| AskError::Stopped)
     }

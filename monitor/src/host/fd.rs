@@ -12,7 +12,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{DIRECTORY, Name, each_number, link, mounts::may_hang};
+use super::{
+    DIRECTORY, Name, each_number, link,
+    mounts::may_hang,
+    watch::{Visit, visit},
+};
 use crate::model::Stdio;
 
 /// What a descriptor is open on.
@@ -72,9 +76,13 @@ pub struct FdTable {
 /// Descriptors looked at in one process. A process that opens half a million files must not hold up verdicts
 /// about others for half a second.
 const FDS_MAX: usize = 32 * 1024;
+/// Of which so many are read in one go.
+const AT_A_TIME: usize = 256;
 
 impl FdTable {
-    pub(super) fn read(dir: impl AsFd, path: &str) -> Result<Self, Errno> {
+    /// The table in `path` below `dir`, which is of the process with the number `pid`.
+    pub(super) fn read(dir: impl AsFd, path: &str, pid: u32) -> Result<Self, Errno> {
+        let mut at = visit(pid)?;
         let dir = openat(dir, path, DIRECTORY, Mode::empty())?;
         let mut numbers = Vec::with_capacity(32);
         let mut cut = false;
@@ -82,6 +90,11 @@ impl FdTable {
         numbers.sort_unstable();
         let mut fds = Vec::with_capacity(numbers.len());
         for number in numbers {
+            // A long table is no long wait.
+            if fds.len() % AT_A_TIME == AT_A_TIME - 1 {
+                drop(at);
+                at = visit(pid)?;
+            }
             match link(&dir, Name::of(number).as_str()) {
                 Ok(target) => fds.push(Fd { number, target: Target::parse(&target) }),
                 // Closed since, or a path longer than a page.
@@ -89,6 +102,7 @@ impl FdTable {
                 Err(errno) => return Err(errno),
             }
         }
+        drop(at);
         Ok(Self { fds, cut })
     }
 
@@ -109,6 +123,7 @@ impl FdTable {
 /// The directory `/proc/PID/fd` of a process.
 #[derive(Debug)]
 pub struct FdDir {
+    pid: u32,
     dir: OwnedFd,
     mountinfo: OnceCell<Vec<u8>>,
 }
@@ -117,8 +132,12 @@ pub struct FdDir {
 const MOUNTINFO_MAX: u64 = 1024 * 1024;
 
 impl FdDir {
-    pub(super) const fn new(dir: OwnedFd) -> Self {
-        Self { dir, mountinfo: OnceCell::new() }
+    pub(super) const fn new(pid: u32, dir: OwnedFd) -> Self {
+        Self { pid, dir, mountinfo: OnceCell::new() }
+    }
+
+    fn at(&self) -> Result<Visit, Errno> {
+        visit(self.pid)
     }
 
     /// What is mounted where for this process.
@@ -139,6 +158,7 @@ impl FdDir {
 
     /// What descriptor `number` is open on now.
     pub fn target(&self, number: u32) -> Option<Target> {
+        let _at = self.at().ok()?;
         link(&self.dir, Name::of(number).as_str()).ok().map(|target| Target::parse(&target))
     }
 
@@ -146,6 +166,7 @@ impl FdDir {
     /// `FMODE_WRITE`, refreshed at each look-up (`tid_fd_update_inode()` in fs/proc/fd.c). One system call where
     /// fdinfo takes three.
     pub fn access(&self, number: u32) -> Option<Access> {
+        let _at = self.at().ok()?;
         let stat = statat(&self.dir, Name::of(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let mode = Mode::from_raw_mode(stat.st_mode);
         Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
@@ -153,6 +174,7 @@ impl FdDir {
 
     /// What descriptor `number` is as a standard stream.
     pub fn stdio(&self, number: u32) -> Stdio {
+        let Ok(_at) = self.at() else { return Stdio::Other };
         match link(&self.dir, Name::of(number).as_str()).map(|l| Target::parse(&l)) {
             Ok(Target::Pipe(inode)) => Stdio::Pipe(inode),
             Ok(Target::Socket(inode)) => Stdio::Socket(inode),
@@ -164,6 +186,7 @@ impl FdDir {
 
     /// A hold on the file of descriptor `number` that neither opens it nor counts as a reader or writer.
     pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {
+        let _at = self.at()?;
         openat(&self.dir, Name::of(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 

@@ -16,7 +16,10 @@ mod moved_wire;
 mod process;
 mod socket_file;
 mod stat;
+mod stuck;
+mod sweep;
 mod unix;
+mod watch;
 
 use std::{io, mem::MaybeUninit, path::PathBuf};
 
@@ -33,7 +36,9 @@ pub use look::{Seen, as_parent, look};
 pub use moved_wire::mend_moved_wires;
 pub use process::ProcessDir;
 pub use stat::Stat;
+pub use stuck::{Stuck, stuck};
 pub use unix::{UnixSocket, UnixSockets, port_range};
+pub use watch::{UNANSWERED, Visit, patiently};
 
 use crate::model::ProcessId;
 
@@ -88,8 +93,10 @@ impl Proc {
         Ok(pids)
     }
 
-    /// The directory of the process that has the number `pid` now.
+    /// The directory of the process that has the number `pid` now. [`UNANSWERED`]: reads of it do not end.
     pub fn process(&self, pid: u32) -> Result<ProcessDir, Errno> {
+        watch::door(pid)?;
+        let _at = watch::visit(pid)?;
         ProcessDir::open(&self.root, pid)
     }
 
@@ -106,7 +113,8 @@ impl Proc {
     /// The open files of the process that has the number `pid` now: what [`ProcessDir::fd_table`] says,
     /// without the price of a [`ProcessDir`].
     pub fn fd_table(&self, pid: u32) -> Result<FdTable, Errno> {
-        match FdTable::read(&self.root, &format!("{pid}/fd")) {
+        watch::door(pid)?;
+        match FdTable::read(&self.root, &format!("{pid}/fd"), pid) {
             Ok(table) if !table.fds.is_empty() => Ok(table),
             // A kernel thread, a zombie, or a process whose leading thread has exited and whose files are to be
             // seen in its other threads only; or one that ended while it was read.

@@ -9,9 +9,10 @@ use rustix::{
 };
 
 use super::{
-    FdDir, FdTable, Name, Stat, each_number,
+    FdDir, FdTable, Name, Stat, Visit, each_number,
     environ::{self, Sight},
     link, read,
+    watch::visit,
 };
 use crate::model::{Image, ProcessId, Stdio, redact};
 
@@ -46,6 +47,11 @@ impl ProcessDir {
         ProcessId::new(self.pid, self.stat.start)
     }
 
+    /// As long as this lives we are at this process, which may keep us waiting: for whoever does more with it than is done here.
+    pub fn at(&self) -> Result<Visit, Errno> {
+        visit(self.pid)
+    }
+
     /// `stat` as it was when the directory was opened.
     pub fn stat(&self) -> &Stat {
         &self.stat
@@ -53,6 +59,7 @@ impl ProcessDir {
 
     /// Whether the process is alive still: neither a zombie nor gone.
     pub fn still_alive(&self) -> bool {
+        let Ok(_at) = self.at() else { return true };
         stat(&self.dir).is_ok_and(|stat| stat.is_alive())
     }
 
@@ -68,6 +75,7 @@ impl ProcessDir {
 
     fn real_id(&self, key: &[u8]) -> Result<u32, Errno> {
         // The line is among the first; names are at most 15 bytes long and escaped.
+        let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
         let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key));
         line.and_then(|line| std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok())
@@ -76,6 +84,7 @@ impl ProcessDir {
 
     /// The number that this user of ours has in the process's user namespace; none if it has none there.
     pub fn uid_inside(&self, uid: u32) -> Result<Option<u32>, Errno> {
+        let _at = self.at()?;
         // At most 340 lines (`UID_GID_MAP_MAX_EXTENTS`) of three numbers.
         let (map, _) = read(self.body(), "uid_map", 16 * 1024)?;
         Ok(std::str::from_utf8(&map).ok().and_then(|map| mapped(map, uid)))
@@ -88,6 +97,7 @@ impl ProcessDir {
 
     /// Its number in the PID namespace that it lives in.
     pub fn pid_inside(&self) -> Result<u32, Errno> {
+        let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
         let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
         let inner = line.and_then(|line| line.split(u8::is_ascii_whitespace).next_back());
@@ -96,6 +106,7 @@ impl ProcessDir {
 
     /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.
     pub fn image(&self) -> Image {
+        let Ok(_at) = self.at() else { return Image::default() };
         let exe = link(self.body(), "exe").unwrap_or_default();
         // A program that was replaced on disk (an upgrade) is the same program.
         let exe = exe.strip_suffix(b" (deleted)").unwrap_or(&exe);
@@ -114,13 +125,14 @@ impl ProcessDir {
 
     /// Its directory `fd`.
     pub fn fd_dir(&self) -> Result<FdDir, Errno> {
-        Ok(FdDir::new(openat(self.body(), "fd", PATH, Mode::empty())?))
+        let _at = self.at()?;
+        Ok(FdDir::new(self.pid, openat(self.body(), "fd", PATH, Mode::empty())?))
     }
 
     /// Its open descriptors.
     pub fn fd_table(&self) -> Result<FdTable, Errno> {
         // The links of a process that has just ended answer EACCES too (`proc_fd_access_allowed()`, fs/proc/base.c).
-        FdTable::read(self.body(), "fd").map_err(|errno| match errno {
+        FdTable::read(self.body(), "fd", self.pid).map_err(|errno| match errno {
             Errno::ACCESS | Errno::PERM if !self.still_alive() => Errno::SRCH,
             errno => errno,
         })
@@ -128,6 +140,7 @@ impl ProcessDir {
 
     /// The process that it is a thread of: the number of a thread names a directory, too.
     pub fn leader(&self) -> Result<u32, Errno> {
+        let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
         let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
         line.and_then(|line| std::str::from_utf8(line).ok()?.trim().parse().ok()).ok_or(Errno::INVAL)
@@ -135,6 +148,7 @@ impl ProcessDir {
 
     /// Its threads, by number.
     pub fn threads(&self) -> Result<Vec<u32>, Errno> {
+        let _at = self.at()?;
         let tasks = openat(&self.dir, "task", super::DIRECTORY, Mode::empty())?;
         let mut tids = Vec::new();
         each_number(&tasks, |tid| tids.push(tid))?;
@@ -143,6 +157,7 @@ impl ProcessDir {
 
     /// A small file of one of its threads (`status`, `schedstat`); nothing if the thread has ended.
     pub fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
+        let _at = self.at()?;
         match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
             Ok((bytes, _)) => Ok(Some(bytes)),
             Err(Errno::NOENT | Errno::SRCH) => Ok(None),
@@ -154,7 +169,7 @@ impl ProcessDir {
     pub fn thread_tables(&self) -> Result<Vec<FdTable>, Errno> {
         let mut tables = Vec::new();
         for tid in self.threads()? {
-            match FdTable::read(&self.dir, &format!("task/{tid}/fd")) {
+            match FdTable::read(&self.dir, &format!("task/{tid}/fd"), self.pid) {
                 Ok(table) => tables.push(table),
                 Err(Errno::NOENT | Errno::SRCH) => {}
                 Err(errno) => return Err(errno),
@@ -165,6 +180,7 @@ impl ProcessDir {
 
     /// Bytes that it, and all its threads that have ended, has read and written: `rchar` and `wchar` of `io`.
     pub fn bytes_moved(&self) -> Result<u64, Errno> {
+        let _at = self.at()?;
         let (io, _) = read(&self.dir, "io", 4096)?;
         let field = |key: &[u8]| -> Option<u64> {
             let line = io.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key))?;
@@ -177,6 +193,7 @@ impl ProcessDir {
     /// Whether its environment, as it was at its exec, has this `NAME=VALUE`, wherever it stands. One that cannot be read to
     /// its end counts as one that has it; a process that has ended has none.
     pub fn has_environment(&self, entry: &[u8]) -> bool {
+        let Ok(_at) = self.at() else { return true };
         match environ::find(self.body(), entry) {
             Sight::Found => true,
             Sight::Absent => false,
@@ -186,6 +203,7 @@ impl ProcessDir {
 
     /// The value of this variable in its environment as it was at its exec; the first one, as getenv(3) has it.
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+        let _at = self.at()?;
         let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
         let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
         Ok(environ.split(|&b| b == 0).find_map(value))
@@ -193,12 +211,14 @@ impl ProcessDir {
 
     /// Its control groups, `/proc/PID/cgroup`.
     pub fn cgroup(&self) -> Result<String, Errno> {
+        let _at = self.at()?;
         let (text, _) = read(self.body(), "cgroup", CGROUP_MAX)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// A directory as the process sees it, by its path from the process' own root, which no link on the way leads out of.
     pub fn directory_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let _at = self.at()?;
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         openat2(&root, path, PATH, Mode::empty(), resolve)
@@ -206,6 +226,7 @@ impl ProcessDir {
 
     /// A file as the process sees it, in the same way; only to name it ([`OFlags::PATH`]).
     pub fn file_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let _at = self.at()?;
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
@@ -213,6 +234,7 @@ impl ProcessDir {
 
     /// Resident set size in pages, `statm` field 2.
     pub fn resident_pages(&self) -> Result<u64, Errno> {
+        let _at = self.at()?;
         let (statm, _) = read(self.body(), "statm", 256)?;
         let field =
             std::str::from_utf8(&statm).ok().and_then(|s| s.split_ascii_whitespace().nth(1)?.parse().ok());
@@ -221,6 +243,7 @@ impl ProcessDir {
 
     /// Proportional set size in bytes, `smaps_rollup`. Costs 15 us and 10 us for each resident megabyte.
     pub fn proportional_bytes(&self) -> Result<u64, Errno> {
+        let _at = self.at()?;
         let (rollup, _) = read(self.body(), "smaps_rollup", 8192)?;
         let line = rollup.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Pss:"));
         let kib: Option<u64> = line
@@ -230,11 +253,13 @@ impl ProcessDir {
 
     /// Which network namespace it is in: the text of the link.
     pub fn network(&self) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
         link(self.body(), "ns/net")
     }
 
     /// A file of its directory, opened for reading (`ns/net`, `net/tcp`).
     pub fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let _at = self.at()?;
         openat(self.body(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     }
 

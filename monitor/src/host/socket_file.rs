@@ -33,6 +33,7 @@ impl ProcessDir {
     /// such account, nor does a file that is gone, that is another one by now, or that lies where access times are not kept.
     pub fn is_untouched(&self, socket: &UnixSocket) -> bool {
         let (Some(name), Some(file)) = (&socket.name, socket.file) else { return false };
+        let Ok(_at) = self.at() else { return false };
         // A name of the abstract namespace has no file.
         self.socket_file(name).and_then(|found| is_untouched(&found, file)).unwrap_or(false)
     }

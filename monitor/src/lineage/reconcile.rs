@@ -17,12 +17,14 @@ pub struct Difference {
 }
 
 /// Compares. The snapshot says nothing about what was born at or after its horizon: of those nothing is
-/// concluded, in either direction, since their records are still to be drained.
+/// concluded, in either direction, since their records are still to be drained. Nor of those that did not answer.
 pub fn compare(graph: &Graph, snapshot: Snapshot) -> Difference {
     let horizon = snapshot.horizon.ticks();
     let seen: FxHashMap<u32, u64> = snapshot.processes.iter().map(|p| (p.id.pid, p.id.start)).collect();
-    let mut gone: Vec<ProcessId> =
-        graph.ids().filter(|id| id.start < horizon && seen.get(&id.pid) != Some(&id.start)).collect();
+    let is_gone = |id: &ProcessId| {
+        id.start < horizon && seen.get(&id.pid) != Some(&id.start) && !snapshot.unread.contains(&id.pid)
+    };
+    let mut gone: Vec<ProcessId> = graph.ids().filter(is_gone).collect();
     gone.sort_unstable();
     let mut unknown = Vec::new();
     let mut known = Vec::new();
@@ -79,12 +81,25 @@ mod tests {
         BootTime(t * 10_000_000)
     }
 
+    fn snapshot(processes: Vec<SnapshotProcess>) -> Snapshot {
+        Snapshot { horizon: at_tick(100), processes, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn who_does_not_answer_is_not_gone() {
+        let mut g = Graph::default();
+        g.insert(Node::bare(ProcessId::new(10, 5)), None);
+        g.insert(Node::bare(ProcessId::new(11, 5)), None);
+        let d = compare(&g, Snapshot { unread: vec![11], ..snapshot(Vec::new()) });
+        assert_eq!(d.gone, [ProcessId::new(10, 5)]);
+    }
+
     #[test]
     fn says_nothing_about_what_was_born_after_the_horizon() {
         let mut g = Graph::default();
         g.insert(Node::bare(ProcessId::new(10, 5)), None);
         g.insert(Node::bare(ProcessId::new(11, 100)), None);
-        let d = compare(&g, Snapshot { horizon: at_tick(100), processes: vec![process(12, 100, None)] });
+        let d = compare(&g, snapshot(vec![process(12, 100, None)]));
         assert_eq!(d.gone, [ProcessId::new(10, 5)]);
         assert!(d.unknown.is_empty() && d.known.is_empty());
     }
@@ -93,21 +108,18 @@ mod tests {
     fn a_reused_number_is_another_process() {
         let mut g = Graph::default();
         g.insert(Node::bare(ProcessId::new(10, 5)), None);
-        let d = compare(&g, Snapshot { horizon: at_tick(100), processes: vec![process(10, 7, None)] });
+        let d = compare(&g, snapshot(vec![process(10, 7, None)]));
         assert_eq!(d.gone, [ProcessId::new(10, 5)]);
         assert_eq!(d.unknown.len(), 1);
     }
 
     #[test]
     fn parents_come_first_within_a_tick_and_across_a_wrap() {
-        let snapshot = Snapshot {
-            horizon: at_tick(100),
-            processes: vec![
-                process(3, 9, Some((32000, 9))),
-                process(32000, 9, Some((2, 9))),
-                process(2, 9, None),
-            ],
-        };
+        let snapshot = snapshot(vec![
+            process(3, 9, Some((32000, 9))),
+            process(32000, 9, Some((2, 9))),
+            process(2, 9, None),
+        ]);
         let pids: Vec<u32> = compare(&Graph::default(), snapshot).unknown.iter().map(|p| p.id.pid).collect();
         assert_eq!(pids, [2, 32000, 3]);
     }

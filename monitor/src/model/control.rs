@@ -1,6 +1,6 @@
 //! What a person asks of the running daemon, and its answers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,9 @@ pub struct Status {
     pub config_error: Option<String>,
     /// Why it cannot vouch for what it says; empty while it can.
     pub blind: Vec<String>,
+    /// Processes that do not answer when they are looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stuck: Vec<StuckProcess>,
     /// Agents, servers, orphans, runs, with memory measured now.
     pub report: Report,
     /// Processes in the lineage graph.
@@ -50,6 +53,26 @@ impl Status {
     /// Whether it can vouch for what it says. Metrics and health both go by this.
     pub const fn is_watching(&self) -> bool {
         self.blind.is_empty() && self.report.blind.is_empty()
+    }
+}
+
+/// A process that keeps whoever reads about it in /proc waiting: nothing is known of it, and everything else is judged without.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StuckProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Its real user; absent where that cannot be read.
+    pub uid: Option<u32>,
+    /// Whole seconds that it has not answered for.
+    pub seconds: u64,
+}
+
+impl fmt::Display for StuckProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.uid {
+            Some(uid) => write!(f, "{} of user {uid}", self.pid),
+            None => write!(f, "{}", self.pid),
+        }
     }
 }
 

@@ -27,7 +27,7 @@ mod unit;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
-pub use control::{Planned, ReapRequest, Reloaded, Status};
+pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
 pub use fact::{

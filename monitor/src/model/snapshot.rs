@@ -12,6 +12,9 @@ pub struct Snapshot {
     pub horizon: BootTime,
     /// The living processes (no zombies, no kernel threads) in no particular order.
     pub processes: Vec<SnapshotProcess>,
+    /// The numbers of those that did not answer: they are there, and nothing else is known of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<u32>,
 }
 
 /// One process as /proc describes it.

@@ -86,7 +86,7 @@ pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
     }
     link("thread-self");
     let mut probe = Probe::new().unwrap();
-    probe.proc = crate::host::Proc::at(tree.path()).unwrap();
+    probe.proc = crate::host::Proc::at(tree.path()).unwrap().into();
     (tree, probe)
 }
 

@@ -1,13 +1,13 @@
 //! Memory of processes.
 
-use std::{mem::MaybeUninit, os::fd::OwnedFd};
+use std::{mem::MaybeUninit, os::fd::OwnedFd, sync::Arc};
 
 use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
 
 use super::Probe;
 use crate::{
-    host::{Proc, ProcessDir},
+    host::{Proc, ProcessDir, patiently},
     model::{Memory, ProcessId},
 };
 
@@ -95,11 +95,14 @@ impl Probe {
     /// The proportional memory in bytes of those of `processes` that are there still and can be read: what the host regains when
     /// they end. Costs 15 us and 10 us for each resident megabyte, so for a report, not for a tick.
     pub fn proportional(&self, processes: &[ProcessId]) -> Vec<(ProcessId, u64)> {
-        let one = |&process| {
-            let dir = self.proc.identified(process).ok()??;
-            Some((process, dir.proportional_bytes().ok()?))
-        };
-        processes.iter().filter_map(one).collect()
+        let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
+        patiently(move || {
+            let one = |&process| {
+                let dir = proc.identified(process).ok()??;
+                Some((process, dir.proportional_bytes().ok()?))
+            };
+            processes.iter().filter_map(one).collect()
+        })
     }
 }
 

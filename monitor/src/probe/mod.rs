@@ -20,51 +20,64 @@ mod tracers;
 mod unit;
 mod wire;
 
-use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
 use crate::{
-    host::{HostError, Passes, Proc},
+    host::{HostError, Passes, Proc, patiently},
     model::{About, Answer, ProcessId, SnapshotProcess, Stdio},
 };
 
-/// Asks the host.
-#[derive(Debug)]
+/// Asks the host. Its copies share what they remember.
+///
+/// Invariant: nothing is locked while a process is looked at: a thread that waits for one for ever would keep it. What is
+/// remembered is taken out and put back.
+#[derive(Clone, Debug)]
 pub struct Probe {
-    proc: Proc,
+    proc: Arc<Proc>,
     /// Who holds which pipe and socket: the last look, for the servers of one agent are judged in one breath.
-    holders: RefCell<Option<holders::Index>>,
+    holders: Arc<Mutex<Option<holders::Index>>>,
     /// Who makes passes over all open files, if the kernel side can, and the last ones.
-    passes: RefCell<pass::Source>,
-    memory: RefCell<Sampler>,
+    passes: Arc<Mutex<pass::Source>>,
+    memory: Arc<Mutex<Sampler>>,
 }
 
 impl Probe {
     /// A probe of this host that has nothing but /proc: who else may hold a wire it cannot tell.
     pub fn new() -> Result<Self, HostError> {
         Ok(Self {
-            proc: Proc::system()?,
-            holders: RefCell::new(None),
-            passes: RefCell::default(),
-            memory: RefCell::default(),
+            proc: Arc::new(Proc::system()?),
+            holders: Arc::default(),
+            passes: Arc::default(),
+            memory: Arc::default(),
         })
     }
 
     /// The same with passes of the kernel, which miss nobody.
     #[must_use]
     pub fn with_passes(self, passes: Box<dyn Passes>) -> Self {
-        Self { passes: RefCell::new(pass::Source::new(passes)), ..self }
+        Self { passes: Arc::new(Mutex::new(pass::Source::new(passes))), ..self }
     }
 
     /// What the host says about it. Blocks for as long as a look takes: microseconds to some tens of
-    /// milliseconds (all open files of the host, where a wire is held by somebody). `others` says which wires will be asked
-    /// about next: one pass over all files answers for all of them. It is called where a pass is made.
+    /// milliseconds (all open files of the host, where a wire is held by somebody). A process that does not answer is not waited
+    /// for: the look goes on without it. `others` says which wires will be asked about next: one pass over all files answers for
+    /// all of them.
     pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
+        let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
+        let (this, about) = (self.clone(), about.clone());
+        patiently(move || this.answer_now(&about, &|| others.clone()))
+    }
+
+    fn answer_now(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
         match about {
             About::Memory(processes) => {
-                Answer::Memory { processes: self.memory.borrow_mut().of(&self.proc, processes) }
+                let mut sampler = std::mem::take(&mut *locked(&self.memory));
+                let processes = sampler.of(&self.proc, processes);
+                *locked(&self.memory) = sampler;
+                Answer::Memory { processes }
             }
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
@@ -72,10 +85,23 @@ impl Probe {
         }
     }
 
+    /// Lets `ask` ask who makes passes. Nothing where there are none.
+    fn ask_passes<T>(&self, ask: impl FnOnce(&mut pass::Source) -> T) -> Option<T> {
+        let mut passes = locked(&self.passes).take()?;
+        let told = ask(&mut passes);
+        locked(&self.passes).put_back(passes);
+        Some(told)
+    }
+
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
         Some(SnapshotProcess { unit: self.unit(process), ..seen })
     }
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it is locked.
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use super::pipe::Side;
+use super::{locked, pipe::Side};
 use crate::{
     host::{Access, OpenEnd, Passes},
     model::{ProcessId, Stdio},
@@ -26,7 +27,7 @@ const WANTED_MAX: usize = 1024;
 /// Who makes passes, and the last ones.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    passes: Option<Box<dyn Passes>>,
+    passes: Option<Arc<Mutex<Box<dyn Passes>>>>,
     last: Option<Pass>,
 }
 
@@ -54,12 +55,18 @@ pub(super) enum Told {
 
 impl Source {
     pub fn new(passes: Box<dyn Passes>) -> Self {
-        Self { passes: Some(passes), last: None }
+        Self { passes: Some(Arc::new(Mutex::new(passes))), last: None }
     }
 
-    /// Whether there can be passes at all.
-    pub const fn is_there(&self) -> bool {
-        self.passes.is_some()
+    /// One to ask, with what this one remembers. Nothing if there can be no passes.
+    pub fn take(&mut self) -> Option<Self> {
+        let passes = Some(Arc::clone(self.passes.as_ref()?));
+        Some(Self { passes, last: self.last.take() })
+    }
+
+    /// Remembers what that one does.
+    pub fn put_back(&mut self, taken: Self) {
+        self.last = taken.last;
     }
 
     /// What is to be said about one of `wires`, those of the server at hand; `others` are asked for along with them. An error:
@@ -70,7 +77,7 @@ impl Source {
         others: &dyn Fn() -> Vec<Stdio>,
         judge: impl Fn(&[OpenEnd]) -> Told,
     ) -> Result<Told, String> {
-        let Some(passes) = &mut self.passes else { return Err("there are no passes".to_owned()) };
+        let Some(passes) = &self.passes else { return Err("there are no passes".to_owned()) };
         let covers = |pass: &Pass| wires.iter().all(|wire| !wire.is_wire() || pass.wanted.contains(wire));
         let kept = self.last.take().filter(|pass| pass.taken.elapsed() < FRESH && covers(pass));
         // Its age may hide a further holder beside one that is there, nothing else.
@@ -82,7 +89,7 @@ impl Source {
             let wanted: BTreeSet<Stdio> = all.collect();
             let wires: Vec<Stdio> = wanted.iter().copied().collect();
             let taken = Instant::now();
-            let ends = passes.pass(&wires)?;
+            let ends = locked(passes).pass(&wires)?;
             self.last.insert(Pass { taken, wanted, ends, again: None })
         };
         let told = judge(last.latest());
@@ -92,7 +99,7 @@ impl Source {
         if last.again.is_none() {
             sleep(SECOND_LOOK);
             let wires: Vec<Stdio> = last.wanted.iter().copied().collect();
-            last.again = Some(passes.pass(&wires)?);
+            last.again = Some(locked(passes).pass(&wires)?);
         }
         Ok(judge(last.latest()))
     }

@@ -83,6 +83,7 @@ pub(super) fn descriptors(dir: &ProcessDir, table: &FdTable, inode: u64) -> Vec<
 /// Asks the pipe through one descriptor; nothing if that is no end like the server's own (any more).
 pub(super) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Result<Option<Said>, Errno> {
     let ask = || -> Result<Option<Said>, Errno> {
+        let _at = dir.at()?;
         let fds = dir.fd_dir()?;
         if !fds.access(number).is_some_and(|access| side.is_own(access)) {
             return Ok(None);

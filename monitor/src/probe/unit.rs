@@ -9,13 +9,18 @@ use rustix::{fs::readlinkat, io::Errno};
 
 use super::Probe;
 use crate::{
-    host::{Lodging, ProcessDir},
+    host::{Lodging, ProcessDir, patiently},
     model::{ProcessId, Unit, UnitFacts, UnitState},
 };
 
 impl Probe {
     /// The unit of this process. None outside of services, and where it cannot be read.
     pub fn unit(&self, process: ProcessId) -> Option<UnitFacts> {
+        let this = self.clone();
+        patiently(move || this.unit_now(process))
+    }
+
+    fn unit_now(&self, process: ProcessId) -> Option<UnitFacts> {
         let dir = self.proc.identified(process).ok()??;
         let lodging = Lodging::parse(&dir.cgroup().ok()?)?;
         let invocation_id = dir.environment("INVOCATION_ID").ok().flatten().and_then(|id| invocation(&id));
@@ -55,7 +60,7 @@ fn is_systemd(dir: &ProcessDir) -> bool {
 /// What the manager says about the unit: the link `invocation:UNIT` is there as long as the unit is not inactive
 /// (`unit_export_invocation_id()` and `unit_unlink_state_files()` in systemd's core/unit.c).
 fn state(manager: &ProcessDir, unit: &Unit) -> UnitState {
-    let Some(units) = units(manager) else { return UnitState::Unknown };
+    let (Some(units), Ok(_at)) = (units(manager), manager.at()) else { return UnitState::Unknown };
     match readlinkat(&units, format!("invocation:{}", unit.name), Vec::new()) {
         Ok(target) => invocation(target.as_bytes()).map_or(UnitState::Unknown, UnitState::Active),
         // A manager that ends takes its list along.

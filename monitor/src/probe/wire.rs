@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Probe, holders,
+    Probe, holders, locked,
     pass::{self, Told},
     pipe::{self, Fifo, Said, Side},
     server::Looked,
@@ -165,20 +165,18 @@ impl Probe {
 
     /// What a pass of the kernel says; nothing where there is none. `there`: the server has its own end, a moment ago.
     fn told(&self, server: &Wired<'_>, wire: Stdio, side: Side, there: bool) -> Option<Sight> {
-        let mut passes = self.passes.borrow_mut();
-        if !passes.is_there() {
-            return None;
-        }
         let inside: Vec<ProcessId> = server.looked.iter().map(|one| one.process).collect();
-        let ask = |passes: &mut pass::Source, inside: &[ProcessId]| {
-            let told = passes.ask(&server.wires, server.others, |ends| match wire {
-                Stdio::Socket(_) => pass::judge_socket(ends, wire, inside),
-                _ => pass::judge_pipe(ends, wire, side, inside),
-            });
+        let ask = |inside: &[ProcessId]| {
+            let told = self.ask_passes(|passes| {
+                passes.ask(&server.wires, server.others, |ends| match wire {
+                    Stdio::Socket(_) => pass::judge_socket(ends, wire, inside),
+                    _ => pass::judge_pipe(ends, wire, side, inside),
+                })
+            })?;
             // /proc says less, but it does not fail with the kernel side.
             told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok()
         };
-        let mut told = ask(&mut passes, &inside)?;
+        let mut told = ask(&inside)?;
         if let Told::Lost(sharers) = &told {
             if there || !server.complete {
                 return Some(Sight::clear(WireState::Unknown));
@@ -187,7 +185,7 @@ impl Probe {
             if below.is_empty() {
                 return Some(Sight::clear(WireState::HungUp));
             }
-            told = ask(&mut passes, &[inside, below].concat())?;
+            told = ask(&[inside, below].concat())?;
         }
         Some(Sight::clear(match told {
             Told::HungUp => WireState::HungUp,
@@ -262,12 +260,14 @@ impl Probe {
         age: Age,
         ask: impl FnOnce(&holders::Index) -> T,
     ) -> Result<T, String> {
-        let mut kept = self.holders.borrow_mut();
-        let index = match kept.take().filter(|index| age == Age::Fresh && index.is_fresh()) {
+        let kept = locked(&self.holders).take();
+        let index = match kept.filter(|index| age == Age::Fresh && index.is_fresh()) {
             Some(index) => index,
             None => holders::Index::take(&self.proc).map_err(|error| error.to_string())?,
         };
-        Ok(ask(kept.insert(index)))
+        let told = ask(&index);
+        *locked(&self.holders) = Some(index);
+        Ok(told)
     }
 }
 

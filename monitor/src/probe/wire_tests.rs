@@ -288,7 +288,7 @@ fn what_cannot_be_read_is_no_proof() {
     std::fs::create_dir(tree.path().join("7")).unwrap();
     std::fs::write(tree.path().join("7/fd"), "no directory").unwrap();
     let mut probe = Probe::new().unwrap();
-    probe.proc = crate::host::Proc::at(tree.path()).unwrap();
+    probe.proc = crate::host::Proc::at(tree.path()).unwrap().into();
     // The server has no wire; whether another has, cannot be told.
     assert_eq!(ask(&probe, &[], Stdio::Pipe(u64::MAX)), Sight::clear(WireState::Unknown));
     // It has one, and who is at its other end cannot be told.

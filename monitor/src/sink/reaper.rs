@@ -7,7 +7,7 @@
 //! Never `kill(pid)`, never a process group, never by name. For the daemon's shell, which carries out what a verdict asks
 //! for, and for `reap`.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd, sync::Arc};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
@@ -17,7 +17,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    host::{HostError, Proc},
+    host::{HostError, Proc, UNANSWERED, patiently},
     model::{ProcessId, Signal, SignalError},
     readable::readable,
 };
@@ -59,7 +59,7 @@ impl Aim {
 /// Signals processes and knows when those it has signalled have ended.
 #[derive(Debug)]
 pub struct Reaper {
-    proc: Proc,
+    proc: Arc<Proc>,
     /// Readable when one of the watched processes has ended. Holds no descriptor of its own alive.
     ends: AsyncFd<OwnedFd>,
     watched: BTreeMap<ProcessId, OwnedFd>,
@@ -72,7 +72,7 @@ impl Reaper {
             .map_err(io::Error::from)
             .and_then(readable)
             .map_err(|source| ReaperError::System { operation: "create an epoll for pidfds", source })?;
-        Ok(Self { proc: Proc::system()?, ends, watched: BTreeMap::new() })
+        Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new() })
     }
 
     /// Opens who has the number of this process now, if orphand may ever signal it. Whether it is the process meant is for
@@ -100,7 +100,8 @@ impl Reaper {
             // The same process for as long as the descriptor is open; the next `ended` tells of its end.
             return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));
         };
-        self.compare(process, uid)?;
+        let proc = Arc::clone(&self.proc);
+        patiently(move || compare(&proc, process, uid))?;
         let event = epoll::EventData::new_u64(process.pid.into());
         epoll::add(self.ends.get_ref(), &pidfd, event, epoll::EventFlags::IN)
             .map_err(|errno| system("epoll_ctl", errno))?;
@@ -172,8 +173,11 @@ impl Reaper {
         if pid == Pid::INIT {
             return Err(never(process, "pid 1"));
         }
-        if self.is_ours(process.pid) {
-            return Err(never(process, "orphand or an ancestor of it"));
+        let proc = Arc::clone(&self.proc);
+        match patiently(move || is_ours(&proc, process.pid)) {
+            Ok(false) => {}
+            Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
+            Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),
         }
         pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
             // Older kernels answer EINVAL, newer ones ENOENT, for a thread that is no process.
@@ -181,45 +185,47 @@ impl Reaper {
             errno => failed("pidfd_open", errno),
         })
     }
+}
 
-    /// Whether who has the number now is the process meant, and still that user's.
-    fn compare(&self, process: ProcessId, uid: Option<u32>) -> Result<(), SignalError> {
-        let unreadable = |errno| failed("read /proc/PID/stat", errno);
-        let dir = self.proc.process(process.pid).map_err(unreadable)?;
-        if dir.id() != process {
-            return Err(SignalError::Gone);
+/// Whether who has the number now is the process meant, and still that user's.
+fn compare(proc: &Proc, process: ProcessId, uid: Option<u32>) -> Result<(), SignalError> {
+    let dir = match proc.process(process.pid) {
+        Ok(dir) => dir,
+        Err(UNANSWERED) => return Err(unsure(process, "it does not answer", UNANSWERED)),
+        Err(errno) => return Err(failed("read /proc/PID/stat", errno)),
+    };
+    if dir.id() != process {
+        return Err(SignalError::Gone);
+    }
+    if dir.stat().is_kernel_thread() {
+        return Err(never(process, "a kernel thread"));
+    }
+    let Some(known) = uid else { return Ok(()) };
+    match dir.uid() {
+        Ok(uid) if uid == known => Ok(()),
+        Ok(uid) => {
+            Err(SignalError::Unsure { message: format!("{process} is user {uid}'s and was user {known}'s") })
         }
-        if dir.stat().is_kernel_thread() {
-            return Err(never(process, "a kernel thread"));
+        Err(Errno::SRCH | Errno::NOENT) => Err(SignalError::Gone),
+        Err(errno) => Err(unsure(process, "its user cannot be read", errno)),
+    }
+}
+
+/// Whether `pid` is orphand itself or above it, by the present parents.
+fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
+    let mut at = std::process::id();
+    // No tree is deeper than there are numbers; a bound against a /proc that lies.
+    for _ in 0..4096 {
+        if at == pid {
+            return Ok(true);
         }
-        let Some(known) = uid else { return Ok(()) };
-        match dir.uid() {
-            Ok(uid) if uid == known => Ok(()),
-            Ok(uid) => Err(SignalError::Unsure {
-                message: format!("{process} is user {uid}'s and was user {known}'s"),
-            }),
-            Err(Errno::SRCH | Errno::NOENT) => Err(SignalError::Gone),
-            Err(errno) => {
-                Err(SignalError::Unsure { message: format!("whose {process} is cannot be read: {errno}") })
-            }
+        match proc.process(at) {
+            Ok(dir) if dir.stat().ppid != 0 => at = dir.stat().ppid,
+            Err(UNANSWERED) => return Err(UNANSWERED),
+            _ => return Ok(false),
         }
     }
-
-    /// Whether `pid` is orphand itself or above it, by the present parents.
-    fn is_ours(&self, pid: u32) -> bool {
-        let mut at = std::process::id();
-        // No tree is deeper than there are numbers; a bound against a /proc that lies.
-        for _ in 0..4096 {
-            if at == pid {
-                return true;
-            }
-            match self.proc.process(at) {
-                Ok(dir) if dir.stat().ppid != 0 => at = dir.stat().ppid,
-                _ => return false,
-            }
-        }
-        false
-    }
+    Ok(false)
 }
 
 /// Whether the process has ended: a pidfd is readable from the exit of its last thread on (`pidfd_poll()`, kernel/
@@ -265,6 +271,11 @@ fn system(call: &str, errno: Errno) -> SignalError {
 /// Orphand never signals this.
 fn never(process: ProcessId, what: &str) -> SignalError {
     refused(Errno::PERM, format!("refused: {process} is {what}"))
+}
+
+/// Nothing is known against it, but not enough for it.
+fn unsure(process: ProcessId, what: &str, errno: Errno) -> SignalError {
+    SignalError::Unsure { message: format!("{process}: {what}: {errno}") }
 }
 
 fn refused(errno: Errno, message: String) -> SignalError {

@@ -50,6 +50,11 @@ pub fn render(status: &Status, paint: Paint) -> String {
         out.push_str(&paint.text(paint::ALARM, why));
         out.push('\n');
     }
+    if !status.stuck.is_empty() {
+        let line = format!("Not seen: {}", text::unanswered(&status.stuck));
+        out.push_str(&paint.text(paint::WARNING, line));
+        out.push('\n');
+    }
     out.push('\n');
     let rows = rows(&status.report);
     if !rows.is_empty() {

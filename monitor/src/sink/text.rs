@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
+use crate::model::StuckProcess;
+
 /// Whether a terminal would act on this character instead of showing it: control characters, marks that turn
 /// the direction of writing, and characters that show nothing and so hide what a name is.
 pub fn is_hostile(c: char) -> bool {
@@ -106,6 +108,23 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
         1 => format!("1 {one}"),
         _ => format!("{number} {many}"),
     }
+}
+
+/// Processes that are named in one line.
+const UNANSWERED_NAMED: usize = 8;
+
+/// What is to be said about processes that do not answer.
+pub fn unanswered(stuck: &[StuckProcess]) -> String {
+    let named: Vec<String> = stuck.iter().take(UNANSWERED_NAMED).map(ToString::to_string).collect();
+    let others = match stuck.len().saturating_sub(UNANSWERED_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} others"),
+    };
+    let (noun, verb) = if stuck.len() == 1 { ("process", "does") } else { ("processes", "do") };
+    format!(
+        "{noun} {}{others} {verb} not answer: reads of /proc do not end (stuck in execve, or its memory is locked); everything else is judged without",
+        named.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -139,9 +139,10 @@ fn answer() -> impl Strategy<Value = Answer> {
 }
 
 fn input() -> impl Strategy<Value = Input> {
-    let snapshot = (any::<u32>(), prop::collection::vec(seen(), 0..8)).prop_map(|(t, processes)| {
-        Input::Snapshot { snapshot: Snapshot { horizon: BootTime(u64::from(t)), processes } }
-    });
+    let snapshot =
+        (any::<u32>(), prop::collection::vec(seen(), 0..8)).prop_map(|(t, processes)| Input::Snapshot {
+            snapshot: Snapshot { horizon: BootTime(u64::from(t)), processes, ..Snapshot::default() },
+        });
     let signal = prop_oneof![Just(Signal::Term), Just(Signal::Kill)];
     let error = prop::option::of(prop_oneof![
         Just(SignalError::Gone),

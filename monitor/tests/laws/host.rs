@@ -237,7 +237,7 @@ impl Host {
         self.log.first_look.get_or_insert(horizon);
         self.log.last_look = Some(horizon);
         let processes = self.kernel.living().map(describe).collect();
-        self.give(Input::Snapshot { snapshot: Snapshot { horizon, processes } });
+        self.give(Input::Snapshot { snapshot: Snapshot { horizon, processes, ..Snapshot::default() } });
     }
 
     fn tell_gone(&mut self) {

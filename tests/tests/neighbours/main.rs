@@ -2,8 +2,10 @@
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
 mod front;
+mod heavy;
 mod labels;
 mod storm;
+mod stuck;
 
 use std::{
     io::{Read as _, Write as _},

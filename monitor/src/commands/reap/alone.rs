@@ -8,7 +8,7 @@ use super::{Hand, MARGIN, settled};
 use crate::{
     clock::{self, Timer},
     config::Config,
-    daemon::{ourselves, snapshot},
+    daemon::snapshot,
     engine::{Engine, Settings},
     model::{Effect, Input, Mode, Planned, ReapRequest, Report, SignalError, Snapshot},
     probe::Probe,
@@ -42,7 +42,7 @@ impl Alone {
             term_timeout: config.term_timeout,
             other_uids: config.other_uids,
             rules: rules.clone(),
-            ourselves: ourselves(&snapshot),
+            ourselves: procfs.ourselves()?,
             ..Settings::default()
         });
         let term_timeout = config.term_timeout;

@@ -222,7 +222,9 @@ impl Story {
     }
 
     pub fn snapshot(&mut self, processes: Vec<SnapshotProcess>) {
-        self.hand_in(Input::Snapshot { snapshot: Snapshot { horizon: self.now, processes } });
+        self.hand_in(Input::Snapshot {
+            snapshot: Snapshot { horizon: self.now, processes, ..Snapshot::default() },
+        });
     }
 
     /// Time passes; the engine's timers go off when they are due.

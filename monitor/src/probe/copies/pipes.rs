@@ -71,33 +71,31 @@ impl Probe {
         all: &[Option<Vec<End>>],
         known: &HashSet<u32>,
     ) -> Option<bool> {
-        let mut passes = self.passes.borrow_mut();
-        if !passes.is_there() {
-            return None;
-        }
         let wires: Vec<Stdio> = ends.iter().map(|end| Stdio::Pipe(end.inode)).collect();
         let others = || all.iter().flatten().flatten().map(|end| Stdio::Pipe(end.inode)).collect();
-        let told = passes.ask(&wires, &others, |open| {
-            let (mut by, mut hidden, mut hung_up) = (Vec::new(), false, true);
-            for end in ends {
-                let wire = Stdio::Pipe(end.inode);
-                let told = match end.side {
-                    Side::Reads => pass::judge_pipe(open, wire, end.side, &[process]),
-                    Side::Writes => pass::judge_output(open, wire, &[process]),
-                };
-                hung_up &= told == Told::HungUp;
-                match told {
-                    Told::HungUp => {}
-                    Told::Held { by: holders, unseen } => {
-                        by.extend(holders);
-                        hidden |= unseen;
+        let told = self.ask_passes(|passes| {
+            passes.ask(&wires, &others, |open| {
+                let (mut by, mut hidden, mut hung_up) = (Vec::new(), false, true);
+                for end in ends {
+                    let wire = Stdio::Pipe(end.inode);
+                    let told = match end.side {
+                        Side::Reads => pass::judge_pipe(open, wire, end.side, &[process]),
+                        Side::Writes => pass::judge_output(open, wire, &[process]),
+                    };
+                    hung_up &= told == Told::HungUp;
+                    match told {
+                        Told::HungUp => {}
+                        Told::Held { by: holders, unseen } => {
+                            by.extend(holders);
+                            hidden |= unseen;
+                        }
+                        // It had the end a moment ago.
+                        Told::Lost(_) | Told::Unknown => hidden = true,
                     }
-                    // It had the end a moment ago.
-                    Told::Lost(_) | Told::Unknown => hidden = true,
                 }
-            }
-            if hung_up { Told::HungUp } else { Told::Held { by, unseen: hidden } }
-        });
+                if hung_up { Told::HungUp } else { Told::Held { by, unseen: hidden } }
+            })
+        })?;
         self.is_held_by_others(told, known)
     }
 
@@ -109,15 +107,13 @@ impl Probe {
         inode: u64,
         known: &HashSet<u32>,
     ) -> Option<bool> {
-        let mut passes = self.passes.borrow_mut();
-        if !passes.is_there() {
-            return None;
-        }
         let wire = Stdio::Socket(inode);
-        let told = passes.ask(&[wire], &Vec::new, |open| match pass::judge_socket(open, wire, &[process]) {
-            Told::Held { by, .. } if !by.is_empty() => Told::Held { by, unseen: false },
-            told => told,
-        });
+        let told = self.ask_passes(|passes| {
+            passes.ask(&[wire], &Vec::new, |open| match pass::judge_socket(open, wire, &[process]) {
+                Told::Held { by, .. } if !by.is_empty() => Told::Held { by, unseen: false },
+                told => told,
+            })
+        })?;
         self.is_held_by_others(told, known)
     }
 

@@ -21,7 +21,7 @@ use super::{
     unit::{is_users, runtime},
 };
 use crate::{
-    host::{Lodging, ProcessDir},
+    host::{Lodging, ProcessDir, patiently},
     model::{Place, ProcessId, UnitProperties},
 };
 
@@ -109,6 +109,11 @@ struct Question {
 impl Probe {
     /// Where the manager is of the unit that this process lives in, and what it says about the unit.
     pub fn service(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
+        let this = self.clone();
+        patiently(move || this.service_now(process))
+    }
+
+    fn service_now(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
         let Some((manager, unit)) = self.managed(process) else {
             return (Place::default(), Err(ManagerError::NotFound));
         };

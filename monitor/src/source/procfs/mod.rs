@@ -4,12 +4,12 @@
 //! A look misses what is forked and ends meanwhile; [`Snapshot::horizon`] says from when on it claims nothing.
 //! For the daemon's shell and the verbs that work without a daemon.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use rustix::io::Errno;
 
 use crate::{
-    host::{HostError, Proc, Seen, as_parent, look, mend_moved_wires},
+    host::{HostError, Proc, Seen, UNANSWERED, as_parent, look, mend_moved_wires, patiently},
     model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess},
 };
 
@@ -30,36 +30,46 @@ pub enum ProcfsError {
 }
 
 /// The processes of the host, as /proc shows them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Procfs {
-    proc: Proc,
+    proc: Arc<Proc>,
 }
 
 impl Procfs {
     /// The host's own.
     pub fn system() -> Result<Self, ProcfsError> {
-        Ok(Self { proc: Proc::system()? })
+        Ok(Self { proc: Arc::new(Proc::system()?) })
     }
 
     /// Those of a tree that looks like /proc.
     pub fn at(root: impl Into<std::path::PathBuf>) -> Result<Self, ProcfsError> {
-        Ok(Self { proc: Proc::at(root)? })
+        Ok(Self { proc: Arc::new(Proc::at(root)?) })
     }
 
     /// All living processes. `horizon` is the time before the look, strictly after the last drain of the
     /// kernel's records. The standard streams are read of those that `wants_stdio` asks for; the others' are
-    /// said to be closed.
+    /// said to be closed. It waits for nobody: who does not answer is [`Snapshot::unread`].
     pub fn snapshot(
         &self,
         horizon: BootTime,
-        wants_stdio: impl Fn(&Image) -> bool,
+        wants_stdio: impl Fn(&Image) -> bool + Send + Sync + 'static,
     ) -> Result<Snapshot, ProcfsError> {
-        let mut seen = Vec::with_capacity(1024);
+        let this = self.clone();
+        patiently(move || this.look(horizon, &wants_stdio))
+    }
+
+    fn look(
+        &self,
+        horizon: BootTime,
+        wants_stdio: &impl Fn(&Image) -> bool,
+    ) -> Result<Snapshot, ProcfsError> {
+        let (mut seen, mut unread) = (Vec::with_capacity(1024), Vec::new());
         for pid in self.proc.pids()? {
-            match self.proc.process(pid).and_then(|dir| look(&dir, &wants_stdio)) {
+            match self.proc.process(pid).and_then(|dir| look(&dir, wants_stdio)) {
                 Ok(found) => seen.extend(found),
                 // Ended meanwhile; or hidden from us (hidepid), as EPERM or EACCES says.
                 Err(Errno::NOENT | Errno::SRCH | Errno::PERM | Errno::ACCESS) => {}
+                Err(UNANSWERED) => unread.push(pid),
                 Err(errno) => return Err(ProcfsError::Process { pid, errno }),
             }
         }
@@ -70,12 +80,21 @@ impl Procfs {
                 starts.get(&ppid).and_then(|&start| as_parent(ProcessId::new(ppid, start), process.id));
             process
         });
-        Ok(Snapshot { horizon, processes: processes.collect() })
+        Ok(Snapshot { horizon, processes: processes.collect(), unread })
+    }
+
+    /// This process and those above it: never to be signalled. Read by the calling thread alone.
+    pub fn ourselves(&self) -> Result<Vec<ProcessId>, ProcfsError> {
+        let pid = std::process::id();
+        let own = self.proc.process(pid).map_err(|errno| ProcfsError::Process { pid, errno })?;
+        let above: Vec<ProcessId> = self.proc.ancestors(&own).map(|above| above.id()).collect();
+        Ok([vec![own.id()], above].concat())
     }
 
     /// This process, if it is alive and readable.
     pub fn process(&self, id: ProcessId) -> Option<SnapshotProcess> {
-        self.proc.seen(id)
+        let this = self.clone();
+        patiently(move || this.proc.seen(id))
     }
 }
 

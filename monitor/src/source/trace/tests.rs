@@ -75,7 +75,9 @@ fn inputs() -> Vec<Input> {
         event(ProcessEvent::Exit { at, process: id, status: ExitStatus::Signal(9) }),
         event(ProcessEvent::Setsid { at, process: id, sid: 12 }),
         Input::Lost { losses: Losses { fork: 1, ..Losses::default() } },
-        Input::Snapshot { snapshot: Snapshot { horizon: at, processes: vec![seen.clone()] } },
+        Input::Snapshot {
+            snapshot: Snapshot { horizon: at, processes: vec![seen.clone()], unread: vec![7] },
+        },
         Input::Answered { token: 1, answer: Answer::Memory { processes: Vec::new() } },
         Input::Answered { token: 2, answer: Answer::Process { process: Some(seen) } },
         Input::Answered { token: 3, answer: Answer::Process { process: None } },

@@ -1,0 +1,103 @@
+//! The processes that do not answer, by the threads that wait for them.
+//!
+//! Invariant: a process is on the list exactly as long as a thread waits for it, so nobody is asked twice, and who answers again
+//! is off it at once. The list is bounded by user and as a whole: what would exceed it is not asked at all, and counts as one that
+//! does not answer.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::fs::CWD;
+
+use super::{read, watch::Post};
+
+/// Threads that wait for processes of one user. What the system runs (user 0) is not one somebody's.
+const PER_USER: usize = 32;
+/// Threads that wait at all: each costs some 20 KiB.
+pub(super) const MOST: usize = 512;
+
+/// A process that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Its number.
+    pub pid: u32,
+    /// Its real user, if that can be read.
+    pub user: Option<u32>,
+    /// For how long.
+    pub waited: Duration,
+}
+
+#[derive(Debug)]
+struct Held {
+    user: Option<u32>,
+    since: Instant,
+    post: Arc<Post>,
+}
+
+static HELD: Mutex<BTreeMap<u32, Held>> = Mutex::new(BTreeMap::new());
+/// How many, to be asked without the lock.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn held() -> MutexGuard<'static, BTreeMap<u32, Held>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread waits for it.
+pub(super) fn enter(pid: u32, since: Instant, post: Arc<Post>) {
+    let user = user_of(pid);
+    let mut held = held();
+    held.insert(pid, Held { user, since, post });
+    COUNT.store(held.len(), Ordering::Release);
+}
+
+/// That thread waits no longer.
+pub(super) fn answered(pid: u32, post: &Arc<Post>) {
+    let mut held = held();
+    if held.get(&pid).is_some_and(|one| Arc::ptr_eq(&one.post, post)) {
+        held.remove(&pid);
+    }
+    COUNT.store(held.len(), Ordering::Release);
+}
+
+/// Whether it is not to be asked.
+pub(super) fn refuses(pid: u32) -> bool {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    let held = held();
+    if held.contains_key(&pid) || held.len() >= MOST {
+        return true;
+    }
+    if held.len() < PER_USER {
+        return false;
+    }
+    let mut users: BTreeMap<u32, usize> = BTreeMap::new();
+    for user in held.values().filter_map(|one| one.user).filter(|user| *user != 0) {
+        *users.entry(user).or_default() += 1;
+    }
+    drop(held);
+    users.retain(|_, count| *count >= PER_USER);
+    !users.is_empty() && user_of(pid).is_some_and(|user| users.contains_key(&user))
+}
+
+/// All that do not answer now, by number.
+pub fn stuck() -> Vec<Stuck> {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return Vec::new();
+    }
+    let one = |(pid, held): (&u32, &Held)| Stuck { pid: *pid, user: held.user, waited: held.since.elapsed() };
+    held().iter().map(one).collect()
+}
+
+/// The real user of whoever has this number. `status` takes no lock that a process can keep.
+pub(super) fn user_of(pid: u32) -> Option<u32> {
+    let (status, _) = read(CWD, &format!("/proc/{pid}/status"), 4096).ok()?;
+    let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,131 @@
+//! Processes that keep whoever reads about them in /proc waiting for ever.
+
+use std::{fs, process::Command, time::Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tests::{
+    Daemon, Event, Identity, Launch,
+    neighbours::{HOSTILE, Honest, Silent},
+    orphand, output, scene,
+};
+
+use crate::GRACE;
+
+/// From its start until a daemon is ready, and how long a verb may take that looks once: some of it is the debug build.
+const SOON: std::time::Duration = std::time::Duration::from_secs(4);
+
+/// What a verb that looks once says.
+fn look(verb: &[&str]) -> Result<String> {
+    let begun = Instant::now();
+    let told = output(Command::new(orphand()?).args(verb))?;
+    let took = begun.elapsed();
+    ensure!(took < SOON, "{verb:?} took {took:?}");
+    println!("{verb:?} took {took:?}");
+    Ok(String::from_utf8(told.stdout)?)
+}
+
+fn ensure_named(text: &str, pid: u32) -> Result<()> {
+    let line = format!("{pid} of user {HOSTILE}");
+    ensure!(text.contains(&line), "\"{line}\" is not in {text}");
+    Ok(())
+}
+
+/// Stuck in execve(2) before the daemon was there: it starts, says so, and judges everybody else.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_process_stuck_in_execve_holds_nobody_up() -> Result<()> {
+    scene(|s| {
+        let silent = Silent::stuck(s, 1)?;
+        let pid = *silent.pids().first().context("nobody is stuck")?;
+        ensure_named(&look(&["scan", "--json"])?, pid)?;
+        ensure_named(&look(&["doctor", "--json"])?, pid)?;
+        let begun = Instant::now();
+        let daemon = s.daemon_with(&Launch::default())?;
+        let ready = begun.elapsed();
+        ensure!(ready < SOON, "ready after {ready:?}");
+        let honest = Honest::at_work(s, "honest")?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        let stuck = tests::within("the status names it", || {
+            let status = daemon.ask(&["status"]).ok()?;
+            status["stuck"].as_array()?.iter().find(|one| one["pid"] == pid).cloned()
+        })?;
+        ensure!(stuck["uid"] == HOSTILE, "{stuck}");
+        tests::within("the log names it", || ensure_named(&daemon.log(), pid).ok())?;
+        println!("one process stuck in execve: ready after {ready:?}, judged after {took:?}");
+        silent.release()?;
+        tests::within("nobody is stuck any more", || {
+            daemon.ask(&["status"]).ok()?.get("stuck").is_none().then_some(())
+        })
+    })
+}
+
+/// Many of them cost hardly more than one: they are found at once.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
+    scene(|s| {
+        let silent = Silent::stuck(s, 50)?;
+        let begun = Instant::now();
+        let daemon = s.daemon_with(&Launch::default())?;
+        let ready = begun.elapsed();
+        ensure!(ready < SOON, "ready after {ready:?}");
+        let honest = Honest::at_work(s, "honest")?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        look(&["scan"])?;
+        println!("50 processes stuck in execve: ready after {ready:?}, judged after {took:?}");
+        silent.release()
+    })
+}
+
+/// An agent whose server, the same file under another name, runs itself again with the silent file open.
+const CLAUDE: &str = "#!/usr/bin/python3
+import os, subprocess, sys, time
+here, path = os.path.dirname(sys.argv[0]), sys.argv[1]
+if os.path.basename(sys.argv[0]) == 'claude':
+    pipe = subprocess.PIPE
+    server = subprocess.Popen([here + '/mcp-server-silent', path], stdin=pipe, stdout=pipe)
+    server.stdout.readline()
+elif path != 'again':
+    print('up', flush=True)
+    while not os.path.exists(here + '/go'):
+        time.sleep(0.01)
+    os.open(path, os.O_RDONLY)
+    os.execv(sys.argv[0], [sys.argv[0], 'again'])
+time.sleep(600)
+";
+
+/// The server of the user who does harm is stuck when its owner ends: that is a doubt, nobody else waits for it, and when it
+/// answers again it is judged.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn only_the_server_that_does_not_answer_is_in_doubt() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch::default())?;
+        let honest = Honest::at_work(s, "honest")?;
+        let silent = Silent::with(s, ["claude", "mcp-server-silent"], CLAUDE)?;
+        let started = daemon.wait("server_started of the silent one", |e| {
+            e.kind() == "server_started" && e["server"]["processes"][0]["uid"] == HOSTILE
+        })?;
+        let (server, agent) = (one(&started["server"]["processes"][0])?, one(&started["owner"])?);
+        fs::write(s.folder().join("go"), "")?;
+        silent.wait_for(1)?;
+        ensure!(silent.pids() == [server.pid], "{:?} are stuck, not {server}", silent.pids());
+        agent.signal(rustix::process::Signal::KILL)?;
+        daemon.wait_for("orphan_suspected", server)?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        let unproven = daemon.wait_for("orphan_unproven", server)?;
+        ensure!(unproven.list("doubts").contains(&"wire_unknown"), "{}", unproven.line);
+        let judged =
+            |daemon: &Daemon| daemon.events().iter().any(|e: &Event| e.is("orphan_detected", server));
+        ensure!(!judged(&daemon), "judged although it could not be seen");
+        println!("a server stuck in execve: the other one was judged after {took:?}");
+        silent.release()?;
+        daemon.reaped(&[server]).map(drop)
+    })
+}
+
+fn one(process: &Value) -> Result<Identity> {
+    let number = |key: &str| process[key].as_u64().with_context(|| format!("no {key} in {process}"));
+    Ok(Identity { pid: u32::try_from(number("pid")?)?, start: number("start")? })
+}
