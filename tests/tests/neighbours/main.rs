@@ -1,6 +1,8 @@
 //! One user's trouble is nobody else's: whatever a user without rights does on the host, the orphan of an honest user beside
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
+mod agents;
+mod room;
 mod storm;
 
 use std::time::Duration;
