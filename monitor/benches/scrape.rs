@@ -47,7 +47,9 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
     };
     let orphan = generation < GENERATIONS;
     ServerReport {
+        members: Vec::new(),
         server: ServerView {
+            processes_total: 0,
             id: format!("{number}@229468"),
             name: "server-filesystem".to_owned(),
             rule: "npm-mcp".to_owned(),

@@ -86,6 +86,8 @@ pub struct Daemon {
     pub trace: Option<TraceWriter>,
     /// Everything that was reported before this moment has been handed in.
     pub seen_until: BootTime,
+    /// The last signal found no room: the log hears of the first of a row.
+    pub no_room: bool,
     /// Processes that turned out to have ended: told after the next drain.
     pub gone: Vec<ProcessId>,
     /// Taken from the ring, not handed in yet.
@@ -258,8 +260,13 @@ impl Daemon {
             Some(SignalError::Unsure { message }) => {
                 tracing::info!("not signalled, to be looked at again: {message}");
             }
+            // There may be thousands.
+            Some(SignalError::NoRoom { message }) if !self.no_room => {
+                tracing::warn!("no room to signal processes now, they are tried again: {message}");
+            }
             _ => {}
         }
+        self.no_room = matches!(error, Some(SignalError::NoRoom { .. }));
         self.tell_engine(Input::Signalled { process, signal, error });
         Ok(())
     }

@@ -142,6 +142,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         trace,
         seen_until: clock::now(),
         gone: Vec::new(),
+        no_room: false,
         waiting: Waiting::default(),
         unanswered: Unanswered::default(),
     };

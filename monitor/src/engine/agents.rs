@@ -20,7 +20,8 @@ impl Engine {
                 return;
             }
         };
-        let above = node.agent;
+        let known = self.agents.of(id).and_then(|key| self.agents.get(key));
+        let above = known.map_or(node.agent, |agent| agent.above);
         let (origin, uid, sid) = (node.origin, node.uid, node.sid);
         let account = if let Some(above) = above.and_then(|a| self.agents.get(a)) {
             above.account.clone()
@@ -35,8 +36,16 @@ impl Engine {
             }
             account
         };
-        let new = Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account };
-        let key = self.agents.start(new);
+        let untold =
+            self.agents.of(id).filter(|key| self.agents.get(*key).is_some_and(|a| a.untold.is_some()));
+        let key = if let Some(key) = untold {
+            if let Some(agent) = self.agents.get_mut(key) {
+                (agent.account, agent.unit, agent.untold) = (account, unit, None);
+            }
+            key
+        } else {
+            self.agents.start(Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account })
+        };
         if let Some(agent) = self.agents.get_mut(key) {
             agent.unsettled = unsettled && agent.above.is_none();
         }
@@ -72,7 +81,7 @@ impl Engine {
         self.end_if_done(at, key);
     }
 
-    fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
+    pub(super) fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
         if let Some(agent) = self.agents.get(key) {
             let notice = Notice::AgentStarted { agent: agent_view(agent), continues };
             self.emit(at, notice);
@@ -166,7 +175,12 @@ impl Engine {
         if let Some(agent) = self.agents.get_mut(key) {
             agent.copies = copies;
         }
-        self.left_ended(at, key);
+        let untold = self.agents.get(key).is_some_and(|a| a.untold.is_some() && a.servers.is_empty());
+        if untold {
+            self.untold_ended(at, key);
+        } else {
+            self.left_ended(at, key);
+        }
         self.agents.end(key, at, matches!(status, Some(ExitStatus::Signal(_))));
         self.run_may_have_ended(at, key);
         let servers: Vec<_> =
@@ -180,7 +194,9 @@ impl Engine {
             }
             self.servers.set_timer(*server, Some(deadline));
         }
-        if servers.is_empty() {
+        if untold {
+            self.forget_dead_agents();
+        } else if servers.is_empty() {
             self.tell_agent_exit(key, at, status, &servers);
         } else {
             let purpose = Purpose::AgentExit { agent: key, at, status, servers };
@@ -206,7 +222,12 @@ impl Engine {
     fn copies(&self, key: AgentKey) -> Vec<ProcessId> {
         let Some(agent) = self.agents.get(key) else { return Vec::new() };
         let is_copy = |n: &&Node| n.origin == agent.origin && n.id != agent.main && n.server.is_none();
-        let nodes = self.graph.ids().filter_map(|id| self.graph.get(id)).filter(is_copy);
+        let is_first =
+            !agent.took_over && self.graph.get(agent.main).is_some_and(|n| n.origin == agent.origin);
+        // Nobody but what it created is a copy of one that took over from nobody: the whole graph need not be looked through.
+        let ids: Vec<ProcessId> =
+            if is_first { self.graph.descendants(agent.main) } else { self.graph.ids().collect() };
+        let nodes = ids.into_iter().filter_map(|id| self.graph.get(id)).filter(is_copy);
         let mut copies: Vec<(u64, ProcessId)> = nodes.map(|n| (n.order, n.id)).collect();
         copies.sort_unstable();
         copies.into_iter().map(|(_, id)| id).collect()
@@ -245,6 +266,9 @@ impl Engine {
         self.agents.hand_over(key, heir);
         if let Some((agent, sid)) = self.agents.get_mut(key).zip(sid) {
             agent.sid = sid;
+        }
+        if self.agents.get(key).is_some_and(|a| a.untold.is_some()) {
+            return;
         }
         self.effects.push_back(Effect::Track { process: heir, tracking: Tracking::Agent });
         let (exit_code, signal) = split(status);

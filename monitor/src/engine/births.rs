@@ -131,7 +131,7 @@ impl Engine {
         }
         match role {
             Role::Multiplexer | Role::Exempt { .. } => self.protect(at, id),
-            Role::Agent { name, .. } => self.agent_recognised(at, id, name, false),
+            Role::Agent { name, .. } => self.agent_ran_up(at, id, name),
             Role::Server { name, rule } if has_wires => self.server_recognised(now, at, id, name, rule),
             Role::Launcher | Role::Shell if has_wire => {}
             _ => self.dismiss_if_pending(id),

@@ -89,6 +89,7 @@ impl Engine {
         if ending && server.wrappers.iter().any(|w| self.may_signal(key, *w)) {
             return;
         }
+        self.tell_failure(at, key);
         let Some(server) = self.servers.remove(key) else { return };
         for wrapper in &server.wrappers {
             if let Some(node) = self.graph.get_mut(*wrapper) {
@@ -155,7 +156,8 @@ impl Engine {
     /// Dead agents are remembered as long as a server or a process of theirs is alive: a child on its way to
     /// its exec may still turn out to be a server.
     pub(super) fn forget_dead_agents(&mut self) {
-        if self.agents.len() == self.agents.alive() {
+        // The whole graph is looked through for it: not for each of thousands.
+        if !self.agents.has_many_dead() {
             return;
         }
         let referenced = self.graph.agents();

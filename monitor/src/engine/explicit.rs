@@ -22,7 +22,7 @@ impl Engine {
             ((request.include_active && !server.is_unproven()) || server.is_orphan() || unproven)
                 && request.agent.as_ref().is_none_or(named)
                 && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
-                && request.pid.is_none_or(|pid| server.server.processes.iter().any(|p| p.pid == pid))
+                && request.pid.is_none_or(|pid| server.members.iter().any(|p| p.pid == pid))
                 && request.servers.as_ref().is_none_or(|ids| ids.contains(&server.server.id))
         };
         let planned = report.servers().filter(means).map(|(_, server)| Planned {

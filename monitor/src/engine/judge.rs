@@ -345,24 +345,6 @@ impl Engine {
         }
     }
 
-    /// A guard or a doubt may have gone with the process that ended: what stays because of one is looked at again at once.
-    /// Observation goes with nobody.
-    pub(super) fn look_again_at_what_stays(&mut self, now: BootTime) {
-        for key in self.servers.keys() {
-            let Some(server) = self.servers.get(key) else { continue };
-            let may_change = match &server.state {
-                State::Unproven(_) => true,
-                State::Orphan(case) => {
-                    case.stage == Stage::Spared && case.guards.iter().any(|g| *g != Guard::Observe)
-                }
-                State::Live | State::Suspect { .. } => false,
-            };
-            if may_change {
-                self.servers.set_timer(key, Some(now));
-            }
-        }
-    }
-
     /// The server proper first: what is not part of the server stays.
     fn begin(&mut self, now: BootTime, key: ServerKey, members: &Members) {
         self.release(key, &members.let_go);

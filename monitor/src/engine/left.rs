@@ -144,6 +144,7 @@ impl Engine {
     }
 
     fn tell_left(&mut self, now: BootTime, key: AgentKey) {
+        self.tell_untold(key);
         let Some(agent) = self.agents.get(key) else { return };
         let Left { since, evidence, guards, rss_bytes, pss_bytes, .. } = agent.left.clone();
         let server = agent_as_server(agent, &self.graph);
@@ -278,7 +279,7 @@ impl Engine {
         let fact = Fact::ReapFailed { server: process, pid: process.pid, error: error.to_owned() };
         self.persist(now, fact);
         let error = error.to_owned();
-        self.emit(now, Notice::ReapFailed { server, pid: process.pid, error, errno: Some(errno) });
+        self.emit(now, Notice::ReapFailed { server, pid: process.pid, error, errno: Some(errno), failed: 1 });
         true
     }
 }

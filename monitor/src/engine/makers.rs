@@ -2,15 +2,13 @@
 
 use super::Engine;
 use crate::{
-    lineage::ServerKey,
     model::ProcessId,
     verdict::{Makers, Server},
 };
 
 impl Makers for Engine {
     fn made_a_server(&self, process: ProcessId) -> bool {
-        let made = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.maker == Some(process));
-        self.servers.keys().iter().any(made)
+        self.servers.all().any(|server| server.maker == Some(process))
     }
 
     fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool {

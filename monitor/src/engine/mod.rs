@@ -10,6 +10,7 @@ mod alerts;
 mod births;
 mod ends;
 mod explicit;
+mod folds;
 mod judge;
 mod left;
 mod makers;
@@ -21,6 +22,7 @@ mod report;
 mod servers;
 mod settings;
 mod signals;
+mod stays;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -50,6 +52,8 @@ pub struct Engine {
     runs: Runs,
     /// What earlier daemons followed and this one has not found yet.
     recall: recall::Recall,
+    /// Bursts of short-lived agents.
+    folds: folds::Folds,
     /// Thresholds, and how they stand.
     alarms: alerts::Alarms,
     /// Service managers, whose children's execs are reported for the sake of rules about units.
@@ -64,14 +68,17 @@ pub struct Engine {
     /// When to ask for a repair, if one is owed and another one was just made.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
+    /// When to look again at what stays, if somebody ended for whose sake it may have stayed and that was just done.
+    look_again_at: Option<BootTime>,
+    looked_again: Option<BootTime>,
     /// Bootstrap is over: what a look at /proc finds from now on was missed, not there before us.
     ready: bool,
     /// What is being recognised was found in /proc: its parent may be an adopter.
     finding: Option<Found>,
 }
 
-/// Servers looked at in one go.
-const LOOKS_AT_ONCE: usize = 16;
+/// Servers looked at in one go. Whoever gets ready meanwhile has his turn in the next one.
+const LOOKS_AT_ONCE: usize = 4;
 
 /// What is known of a process that is being found in /proc.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,12 +155,19 @@ impl Engine {
         if self.repair_at.is_some_and(|at| at <= now) {
             self.ask_for_repair(now);
         }
+        while let Some(user) = self.folds.due(now) {
+            self.tell_folded(now, user);
+        }
+        if self.look_again_at.is_some_and(|at| at <= now) {
+            self.look_again_at_what_stays(now);
+        }
         // Hundreds may be due at once; a look takes up to milliseconds. The ring is drained in between.
         for _ in 0..LOOKS_AT_ONCE {
             let Some(server) = self.servers.due(now) else { break };
             self.due(now, server);
         }
-        while let Some(agent) = self.agents.left_due(now) {
+        for _ in 0..LOOKS_AT_ONCE {
+            let Some(agent) = self.agents.left_due(now) else { break };
             self.look_at_left(agent);
         }
     }
@@ -165,10 +179,8 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] wants to be called, if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        [self.servers.next_timer(), self.agents.next_left(), self.repair_at, self.alarms.next()]
-            .into_iter()
-            .flatten()
-            .min()
+        let looks = [self.servers.next_timer(), self.agents.next_left(), self.look_again_at];
+        looks.into_iter().chain([self.repair_at, self.alarms.next(), self.folds.next()]).flatten().min()
     }
 
     /// The number of processes in the lineage graph.
@@ -293,14 +305,14 @@ impl Engine {
     }
 
     fn stop(&mut self, now: BootTime) {
+        self.tell_all_folded(now);
         let [agents, servers, orphans] = self.counts();
         self.emit(now, Notice::Stopping { agents, servers, orphans });
     }
 
     /// How many agents, servers (orphans included) and orphans there are now.
     pub fn counts(&self) -> [u64; 3] {
-        let is_orphan = |key: &ServerKey| self.servers.get(*key).is_some_and(|s| s.case().is_some());
-        let orphans = self.servers.keys().into_iter().filter(is_orphan).count();
+        let orphans = self.servers.all().filter(|server| server.case().is_some()).count();
         [self.agents.alive() as u64, self.servers.len() as u64, orphans as u64]
     }
 

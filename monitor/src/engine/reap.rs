@@ -9,7 +9,7 @@ use super::Engine;
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Fact, Notice, ProcessId, Signal},
-    verdict::{Stage, server_view},
+    verdict::{Failure, Stage, server_view},
 };
 
 /// Between two rounds of SIGKILL: what was forked meanwhile is in the next one.
@@ -85,23 +85,27 @@ impl Engine {
                 self.send(key, process, Signal::Kill);
             }
         }
+        let left = self.living(key);
         let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
         case.looks += 1;
-        if case.looks < SWEEPS {
+        let hopeless = !left.is_empty() && left.iter().all(|process| case.refused.contains(process));
+        if case.looks < SWEEPS && !hopeless {
             self.servers.set_timer(key, Some(now + SWEEP));
             return;
         }
-        case.stage = Stage::Failed;
-        let refused = case.refused.clone();
-        let left = self.living(key);
         if left.is_empty() {
             self.tell_untouchable(now, key);
+            return;
         }
-        for process in left.into_iter().filter(|p| !refused.contains(p)) {
-            let after = SWEEP * SWEEPS;
-            let error = format!("still there {} s after SIGKILL (blocked in the kernel?)", after.as_secs());
-            self.fail(now, key, process, error, None);
+        let after = SWEEP * SWEEPS;
+        let error = format!("still there {} s after SIGKILL (blocked in the kernel?)", after.as_secs());
+        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+            let first = left.iter().find(|process| !case.refused.contains(process)).copied();
+            case.failure =
+                case.failure.take().or(first.map(|process| Failure { process, error, errno: None }));
+            case.refused.extend(left);
         }
+        self.give_up(now, key);
     }
 
     /// No guard holds, and yet nothing that is left may be signalled.
@@ -119,6 +123,7 @@ impl Engine {
         }
     }
 
+    /// A process could not be ended. It is told when the others have been tried, too.
     pub(super) fn fail(
         &mut self,
         now: BootTime,
@@ -127,20 +132,40 @@ impl Engine {
         error: String,
         errno: Option<i32>,
     ) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let view = server_view(server, &self.graph);
-        let id = server.id;
-        let Some(case) = server.case_mut() else { return };
+        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
         case.refused.insert(process);
-        let refused = case.refused.clone();
-        if self.living(key).iter().all(|p| refused.contains(p)) {
-            if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
-                case.stage = Stage::Failed;
-            }
-            self.servers.set_timer(key, None);
+        case.failure.get_or_insert(Failure { process, error, errno });
+        let Some(server) = self.servers.get(key) else { return };
+        let refused = |process: &ProcessId| server.case().is_some_and(|case| case.refused.contains(process));
+        let mut others = server.processes.iter().chain(&server.wrappers).filter(|process| !refused(process));
+        if !others.any(|process| self.may_signal(key, *process)) {
+            self.give_up(now, key);
         }
-        let fact = Fact::ReapFailed { server: id, pid: process.pid, error: error.clone() };
-        self.persist(now, fact);
-        self.emit(now, Notice::ReapFailed { server: view, pid: process.pid, error, errno });
+    }
+
+    /// Nothing more is tried.
+    fn give_up(&mut self, now: BootTime, key: ServerKey) {
+        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+            case.stage = Stage::Failed;
+        }
+        self.servers.set_timer(key, None);
+        self.tell_failure(now, key);
+    }
+
+    /// What could not be ended, if that has not been told yet: one event, however many processes they are.
+    pub(super) fn tell_failure(&mut self, now: BootTime, key: ServerKey) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some((failure, failed)) =
+            server.case_mut().and_then(|case| Some((case.failure.take()?, case.refused.len() as u64)))
+        else {
+            return;
+        };
+        let Failure { process, error, errno } = failure;
+        let (id, pid) = (server.id, process.pid);
+        let now_there = server_view(server, &self.graph);
+        let before = server.last_view.clone().filter(|_| now_there.processes.is_empty());
+        let view = before.unwrap_or(now_there);
+        self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
+        self.emit(now, Notice::ReapFailed { server: view, pid, error, errno, failed });
     }
 }

@@ -169,6 +169,7 @@ fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
         name: server.name.clone(),
         rule: server.rule.clone(),
         processes: Vec::new(),
+        processes_total: 0,
         rss_bytes: None,
         session_leader: false,
         run: account.map(Account::view),

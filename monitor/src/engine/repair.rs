@@ -306,6 +306,9 @@ impl Engine {
             self.agent_recognised(now, id, name, implied);
             self.agents.of(id)
         });
+        if let Some(agent) = agent {
+            self.tell_untold(agent);
+        }
         self.set_owner(key, agent);
         if let Some(server) = self.servers.get_mut(key) {
             server.found = false;

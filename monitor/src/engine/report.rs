@@ -3,9 +3,12 @@
 use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Report, ServerReport},
-    verdict::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, server_view},
+    model::{About, AgentReport, Report, SHOWN, ServerReport},
+    verdict::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, short_view},
 };
+
+/// Processes that are shown of all servers together; beyond that each server is shown with its first one.
+const SHOWN_IN_ALL: usize = 4096;
 
 impl Engine {
     /// Asks for the memory of all servers; the answer goes into the next report.
@@ -18,20 +21,27 @@ impl Engine {
 
     /// Agents with their servers, and servers that nobody owns.
     pub fn report(&self) -> Report {
+        let mut room = SHOWN_IN_ALL;
+        let mut shown = |key: ServerKey| {
+            let report = self.server_report(key, room.clamp(1, SHOWN))?;
+            room = room.saturating_sub(report.server.processes.len());
+            Some(report)
+        };
         let agents = self.agents.all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
             left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
-            servers: agent.servers.iter().filter_map(|key| self.server_report(*key)).collect(),
+            servers: agent.servers.iter().filter_map(|key| shown(*key)).collect(),
         });
+        let agents = agents.collect();
         let unowned = self
             .servers
             .keys()
             .into_iter()
             .filter(|key| self.servers.get(*key).is_some_and(|s| s.owner.is_none()));
         Report {
-            agents: agents.collect(),
-            unowned: unowned.filter_map(|key| self.server_report(key)).collect(),
+            agents,
+            unowned: unowned.filter_map(shown).collect(),
             runs: self.runs.report(&self.held()),
             blind: Vec::new(),
         }
@@ -63,10 +73,12 @@ impl Engine {
             guards: left.guards.clone(),
             pss_bytes: left.pss_bytes,
             state: state.to_owned(),
+            members: vec![agent.main],
         })
     }
 
-    fn server_report(&self, key: ServerKey) -> Option<ServerReport> {
+    /// A server with so many of its processes at most.
+    fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.servers.get(key)?;
         let state = match &server.state {
             State::Live => "live",
@@ -80,12 +92,13 @@ impl Engine {
         };
         let case = server.judged();
         Some(ServerReport {
-            server: server_view(server, &self.graph),
+            server: short_view(server, &self.graph, shown),
             evidence: case.map(|c| c.evidence.clone()).unwrap_or_default(),
             doubts: case.map(|c| c.doubts.clone()).unwrap_or_default(),
             guards: case.map(|c| c.guards.clone()).unwrap_or_default(),
             pss_bytes: case.and_then(|c| c.pss_bytes),
             state: state.to_owned(),
+            members: server.wrappers.iter().chain(&server.processes).copied().collect(),
         })
     }
 }

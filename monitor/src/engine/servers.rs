@@ -230,6 +230,7 @@ impl Engine {
         }
         if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
             agent.servers.insert(key);
+            self.servers.set_user(key, agent.uid);
         }
     }
 
@@ -269,6 +270,7 @@ impl Engine {
         let node = self.graph.get(id);
         let [stdin, stdout, _] = node.map(Node::streams).unwrap_or_default();
         let session = node.map_or(0, |node| node.sid);
+        let user = node.map_or(0, |node| node.uid);
         let [talks, answers, _] = node.map(|n| n.makers.clone()).unwrap_or_default();
         let made_apart = talks.as_ref().zip(answers).is_some_and(|(a, b)| a.origin != b.origin);
         let maker = talks.map(|maker| maker.process);
@@ -283,6 +285,7 @@ impl Engine {
             maker,
             made_apart,
             owner: None,
+            user,
             account: None,
             processes: BTreeSet::new(),
             recognised: BTreeSet::from([id]),

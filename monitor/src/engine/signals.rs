@@ -54,7 +54,7 @@ impl Engine {
         match error {
             // If it is gone, its exit record and those of what it forked before are still to be read.
             None | Some(SignalError::Gone) => {}
-            Some(SignalError::Unsure { .. }) => {
+            Some(SignalError::Unsure { .. } | SignalError::NoRoom { .. }) => {
                 if !self.left_unsure(now, process, signal) {
                     self.unsure(now, process, signal);
                 }

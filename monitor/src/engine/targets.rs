@@ -1,29 +1,40 @@
 //! Who may be signalled: the gate that every signal goes through, and the order of what is behind it.
 
+use rustc_hash::FxHashSet;
+
 use super::Engine;
-use crate::{lineage::ServerKey, model::ProcessId, recognise::Role};
+use crate::{
+    lineage::{Node, ServerKey},
+    model::ProcessId,
+    recognise::Role,
+};
 
 impl Engine {
     /// The last word before every signal. Whatever the case says, these are never signalled: what is not
     /// part of this orphan, what a guard holds, what is protected, an agent or somebody above one,
     /// ourselves, pid 1, and a wrapper that has other children.
     pub(super) fn may_signal(&self, key: ServerKey, process: ProcessId) -> bool {
+        let is_agent = |node: &Node| self.agents.of(node.id).is_some();
+        self.may_signal_but_for_agents(key, process)
+            && self.agents.of(process).is_none()
+            && !self.graph.any_below(process, is_agent)
+    }
+
+    fn may_signal_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
         let Some(server) = self.servers.get(key) else { return false };
         let (Some(case), Some(node)) = (server.case(), self.graph.get(process)) else { return false };
-        let below = self.graph.descendants(process);
         let is_wrapper = !server.processes.contains(&process);
         let launches = || {
             node.image.as_ref().is_some_and(|i| {
                 matches!(self.settings.rules.role(i), Role::Launcher | Role::Shell)
                     && node.stdin == server.stdin
-            }) && below.iter().all(|p| server.contains(*p))
+            }) && !self.graph.any_below(process, |below| !server.contains(below.id))
         };
         process.pid > 1
             && case.guards.is_empty()
             && server.contains(process)
             && !node.protected
             && !self.settings.ourselves.contains(&process)
-            && [process].iter().chain(&below).all(|p| self.agents.of(*p).is_none())
             && (!is_wrapper || launches())
     }
 
@@ -43,15 +54,33 @@ impl Engine {
         }
     }
 
+    /// The agents among these processes and what descends from them, and whoever is above one.
+    fn at_and_above_agents(&self, processes: impl Iterator<Item = ProcessId>) -> FxHashSet<ProcessId> {
+        let mut seen = FxHashSet::default();
+        let mut stack: Vec<ProcessId> = processes.collect();
+        let mut found = FxHashSet::default();
+        while let Some(process) = stack.pop() {
+            if !seen.insert(process) {
+                continue;
+            }
+            stack.extend(self.graph.children(process).map(|child| child.id));
+            if self.agents.of(process).is_some() && found.insert(process) {
+                let mut above = self.graph.ancestors(process);
+                while above.next().is_some_and(|node| found.insert(node.id)) {}
+            }
+        }
+        found
+    }
+
     /// What lives of the server and may be signalled, leaves first.
     pub(super) fn living(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.servers.get(key) else { return Vec::new() };
-        let mut living: Vec<_> = server
-            .processes
-            .iter()
-            .chain(&server.wrappers)
-            .filter(|p| self.may_signal(key, **p))
-            .filter_map(|p| self.graph.get(*p).map(|n| (n.order, *p)))
+        let all = || server.processes.iter().chain(&server.wrappers).copied();
+        // Once for all of them: there may be thousands, one below the other.
+        let above_agents = self.at_and_above_agents(all());
+        let mut living: Vec<_> = all()
+            .filter(|p| !above_agents.contains(p) && self.may_signal_but_for_agents(key, *p))
+            .filter_map(|p| self.graph.get(p).map(|n| (n.order, p)))
             .collect();
         living.sort_unstable_by(|a, b| b.cmp(a));
         living.into_iter().map(|(_, p)| p).collect()

@@ -6,7 +6,8 @@ use super::{Engine, Purpose};
 use crate::{
     lineage::{AgentKey, ServerKey, UnitSight},
     model::{
-        About, Answer, BootTime, Effect, Fact, ProcessId, Snapshot, Tracked, TrackedOwner, Tracking, Unit,
+        About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner, Tracking,
+        Unit,
     },
     recognise::Role,
     verdict::{Agent, Server, TopMost},
@@ -28,7 +29,18 @@ impl Engine {
 
     /// An agent that ended before anybody could ask what unit it lived in has a server: that lives in the same one, and descends from
     /// the same start of it. Whether all is known; if not, it has been asked for.
+    ///
+    /// So it is with one of a burst, and whoever is above it: from here on it is told of.
     pub(super) fn settle(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
+        let top = self.untold_from(owner).first().copied().unwrap_or(owner);
+        let settled = self.settle_one(at, top, server);
+        if settled {
+            self.tell_untold(owner);
+        }
+        settled
+    }
+
+    fn settle_one(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
         let Some(agent) = self.agents.get(owner).filter(|a| a.unsettled) else { return true };
         let Some(node) = self.graph.get(server) else { return true };
         let UnitSight::Known(unit) = node.unit.clone() else {
@@ -151,8 +163,7 @@ impl Engine {
         let matters = |s: &&Server| s.owner.is_some() || s.account.is_some() || s.case().is_some();
         let Some(server) = self.servers.get(key).filter(matters) else { return };
         let owner = server.owner.and_then(|a| self.agents.get(a));
-        let processes: BTreeSet<ProcessId> =
-            server.processes.iter().chain(&server.wrappers).copied().collect();
+        let processes: BTreeSet<ProcessId> = self.first_of(server).into_iter().collect();
         let tracked = Tracked {
             id: server.id,
             name: server.name.clone(),
@@ -163,6 +174,16 @@ impl Engine {
             run: server.account.as_ref().and_then(crate::verdict::Account::run),
         };
         self.persist(at, Fact::Server { server: tracked });
+    }
+}
+
+impl Engine {
+    /// The first [`SHOWN`] processes of a server, from the head of the launch chain down.
+    fn first_of(&self, server: &Server) -> Vec<ProcessId> {
+        let all = server.processes.iter().chain(&server.wrappers).filter_map(|id| self.graph.get(*id));
+        let mut all: Vec<_> = all.map(|node| (node.order, node.id)).collect();
+        all.sort_unstable();
+        all.into_iter().take(SHOWN).map(|(_, id)| id).collect()
     }
 }
 

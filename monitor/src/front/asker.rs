@@ -19,10 +19,7 @@ use tokio::{
 use super::Query;
 use crate::{
     host::{Proc, patiently},
-    model::{
-        History, HistoryQuery, Planned, ProcessId, ProcessView, ReapRequest, Reloaded, Report, ServerReport,
-        Status,
-    },
+    model::{History, HistoryQuery, Planned, ProcessId, ReapRequest, Reloaded, Report, ServerReport, Status},
     probe::Sampler,
     store::{StoreError, history},
 };
@@ -134,12 +131,11 @@ pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: boo
         all.extend(agent.left_behind.as_deref_mut());
         all.extend(&mut agent.servers);
     }
-    let id = |process: &ProcessView| ProcessId::new(process.pid, process.start);
-    let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.server.processes).map(id).collect();
+    let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.members).copied().collect();
     let resident: HashMap<ProcessId, u64> =
         sampler.of(proc, &processes).into_iter().map(|memory| (memory.process, memory.rss_bytes)).collect();
     for one in all {
-        let own = || one.server.processes.iter().map(id);
+        let own = || one.members.iter().copied();
         let sum = own().filter_map(|process| resident.get(&process)).sum();
         if pss {
             one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proportional(proc, process)?));

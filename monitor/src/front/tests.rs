@@ -254,7 +254,9 @@ fn memory_is_measured_of_the_process_meant() {
             argv_truncated: false,
         };
         crate::model::ServerReport {
+            members: vec![crate::model::ProcessId::new(process.pid, process.start)],
             server: crate::model::ServerView {
+                processes_total: 0,
                 id: String::new(),
                 name: String::new(),
                 rule: String::new(),

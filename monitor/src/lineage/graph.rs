@@ -109,6 +109,19 @@ impl Graph {
         found.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// Whether a process created, directly or not, one that lives and is such.
+    pub fn any_below(&self, id: ProcessId, is_such: impl Fn(&Node) -> bool) -> bool {
+        let mut stack: Vec<u32> = self.children(id).map(|n| n.id.pid).collect();
+        while let Some(pid) = stack.pop() {
+            let Some(node) = self.nodes.get(&pid) else { continue };
+            if is_such(node) {
+                return true;
+            }
+            stack.extend(self.children(node.id).map(|n| n.id.pid));
+        }
+        false
+    }
+
     /// What hangs directly below a process.
     pub fn children(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let mut at = self.get(id).and_then(|n| n.first_child);

@@ -244,6 +244,11 @@ pub enum SignalError {
         /// Which call, and what it said.
         message: String,
     },
+    /// There is no room for one more descriptor now, or no memory: nothing is wrong with the process, and later will do.
+    NoRoom {
+        /// Which call, and what it said.
+        message: String,
+    },
     /// It may not be the process meant any more, or not as it was judged: it is to be looked at again.
     Unsure {
         /// What speaks against it.

@@ -24,6 +24,7 @@ mod share;
 mod snapshot;
 mod time;
 mod unit;
+mod weight;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
@@ -38,7 +39,7 @@ pub use id::ProcessId;
 pub use image::{Image, Stdio};
 pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
 pub use look::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
-pub use notice::{AgentView, Class, Mode, Notice, ProcessView, ServerView};
+pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
 pub use policy::Policy;
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport};

@@ -49,6 +49,16 @@ pub enum Notice {
         /// Their resident memory in bytes.
         rss_bytes: u64,
     },
+    /// A user started more agents in a short time than are told one by one; these ended within a moment, without a server. They had
+    /// no `agent_started` and no `agent_exited`, and no run of them was counted.
+    AgentsFolded {
+        /// The user.
+        uid: u32,
+        /// How many.
+        count: u64,
+        /// The same by name.
+        names: BTreeMap<String, u64>,
+    },
     /// A server was recognised.
     ServerStarted {
         /// The server.
@@ -183,16 +193,19 @@ pub enum Notice {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// A process of an orphan could not be ended.
+    /// An orphan could not be ended, or not all of it: told once, when nothing more is tried.
     ReapFailed {
         /// The server.
         server: ServerView,
-        /// The process.
+        /// The first process that could not be ended.
         pid: u32,
-        /// What happened.
+        /// What happened to that one.
         error: String,
         /// errno(3), where a system call failed.
         errno: Option<i32>,
+        /// How many processes could not be ended.
+        #[serde(default)]
+        failed: u64,
     },
     /// An orphan ended that nobody signalled.
     OrphanExited {
@@ -305,6 +318,9 @@ pub struct ProcessView {
     pub argv_truncated: bool,
 }
 
+/// Processes of one server that are shown. A server may have thousands; what is told of it has to fit into queues and lines.
+pub const SHOWN: usize = 64;
+
 /// A server in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
@@ -314,8 +330,11 @@ pub struct ServerView {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its processes, from the head of the launch chain down.
+    /// Its processes, from the head of the launch chain down: the first [`SHOWN`] of them.
     pub processes: Vec<ProcessView>,
+    /// How many there are, those not shown included; 0 where nobody counted.
+    #[serde(default)]
+    pub processes_total: u64,
     /// Their resident memory in bytes when last measured.
     pub rss_bytes: Option<u64>,
     /// Whether the server proper leads a session of its own.
@@ -323,6 +342,18 @@ pub struct ServerView {
     /// The run it is accounted to: that of the top-most agent. Absent for one that nobody owns.
     #[serde(default)]
     pub run: Option<RunView>,
+}
+
+impl ServerView {
+    /// How many processes it has, those not shown included.
+    pub fn count(&self) -> u64 {
+        self.processes_total.max(self.processes.len() as u64)
+    }
+
+    /// How many are not shown.
+    pub fn hidden(&self) -> u64 {
+        self.count() - self.processes.len() as u64
+    }
 }
 
 /// An agent in an event.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Doubt, Evidence, Guard, RunReport, ServerView};
+use super::{AgentView, Doubt, Evidence, Guard, ProcessId, RunReport, ServerView};
 
 /// Agents, their servers, and servers without an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct ServerReport {
     pub pss_bytes: Option<u64>,
     /// The verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
     pub state: String,
+    /// All its processes, those that are not shown included. It stays inside the daemon.
+    #[serde(skip)]
+    pub members: Vec<ProcessId>,
 }
 
 impl ServerReport {

@@ -33,6 +33,7 @@ impl<'a> About<'a> {
         };
         match notice {
             Notice::Ready { .. }
+            | Notice::AgentsFolded { .. }
             | Notice::Lost { .. }
             | Notice::Resynced { .. }
             | Notice::Reconfigured { .. }

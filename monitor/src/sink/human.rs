@@ -80,6 +80,15 @@ impl Text {
                 }
                 Sentence::new(paint::NOTE, "agent", line)
             }
+            Notice::AgentsFolded { uid, count, names } => {
+                let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
+                let line = format!(
+                    "user {uid} started {}, each for a moment and without a server: {}",
+                    text::count(*count, "agent", "agents"),
+                    names.join(", ")
+                );
+                Sentence::new(paint::NOTE, "agents", line)
+            }
             _ => self.of_a_server(at, notice),
         }
     }
@@ -161,9 +170,14 @@ impl Text {
                 let _ = write!(line, ", {} freed{}", text::size(*freed_bytes), words::stay(let_go));
                 Sentence::new(paint::GOOD, "reaped", line)
             }
-            Notice::ReapFailed { server, pid, error, errno } => {
+            Notice::ReapFailed { server, pid, error, errno, failed } => {
                 let errno = errno.map(|number| format!(" (errno {number})")).unwrap_or_default();
-                let line = format!("{}: pid {pid} lives on: {}{errno}", named(server), text::sanitise(error));
+                let others = match failed.saturating_sub(1) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let error = text::sanitise(error);
+                let line = format!("{}: pid {pid}{others} lives on: {error}{errno}", named(server));
                 Sentence::new(paint::ALARM, "failed", line)
             }
             Notice::OrphanExited { server, owner, let_go, .. } => {

@@ -21,6 +21,9 @@ use crate::model::{BootTime, Losses, Notice};
 /// Notices that may wait for their reader. A server's line has some 2 kB.
 pub const QUEUE: usize = 4096;
 
+/// What they may take together, in bytes: users decide how long the lines about their processes are.
+const QUEUE_BYTES: usize = 8 << 20;
+
 /// Lines are handed to the system together while there are more, up to about this many bytes.
 const BATCH: usize = 64 * 1024;
 
@@ -61,6 +64,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Item>,
+    /// What the notices in it take, by [`Notice::weight`].
+    bytes: usize,
     dropped: u64,
     closed: bool,
     stopping: bool,
@@ -96,10 +101,12 @@ impl Outlet {
 
     /// Takes a notice over. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
+        let weight = notice.weight();
         let mut state = self.shared.lock();
         if state.closed {
             state.dropped += 1;
-        } else if state.queue.len() < self.capacity {
+        } else if state.queue.len() < self.capacity && state.bytes + weight <= QUEUE_BYTES {
+            state.bytes += weight;
             state.queue.push_back(Item::Notice(at, notice));
             drop(state);
             self.shared.filled.notify_one();
@@ -136,6 +143,16 @@ impl Outlet {
     }
 }
 
+impl State {
+    fn take(&mut self) -> Option<Item> {
+        let item = self.queue.pop_front()?;
+        if let Item::Notice(_, notice) = &item {
+            self.bytes = self.bytes.saturating_sub(notice.weight());
+        }
+        Some(item)
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics with the lock held; and if it did, the state would still be whole.
@@ -146,7 +163,7 @@ impl Shared {
     fn next(&self) -> Option<Item> {
         let state = self.lock();
         let waited = self.filled.wait_while(state, |state| state.queue.is_empty() && !state.stopping);
-        waited.unwrap_or_else(PoisonError::into_inner).queue.pop_front()
+        waited.unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -180,7 +197,7 @@ impl<O: Target, F: Format> Writer<O, F> {
             lines.clear();
             self.format_item(item, &mut lines);
             while lines.len() < O::BATCH {
-                let Some(item) = self.shared.lock().queue.pop_front() else { break };
+                let Some(item) = self.shared.lock().take() else { break };
                 self.format_item(item, &mut lines);
             }
             self.out.write(&lines)?;

@@ -104,7 +104,7 @@ fn row(one: &Meant) -> (anstyle::Style, Vec<String>) {
         text::sanitise(&one.planned.state).into_owned(),
         agent,
         pid(one),
-        server.processes.len().to_string(),
+        server.count().to_string(),
         server.rss_bytes.map_or_else(|| "-".to_owned(), text::size),
         note,
     ];

@@ -22,8 +22,8 @@ use crate::{
     readable::readable,
 };
 
-/// Processes watched at a time. More than any verdict needs; fewer than descriptors.
-const WATCHED_MAX: usize = 512;
+/// Processes watched at a time, each by a descriptor. Whoever finds no place is signalled all the same: see [`Reaper`].
+pub const ROOM: usize = 512;
 
 /// Why there is no reaper.
 #[derive(Debug, thiserror::Error)]
@@ -57,22 +57,32 @@ impl Aim {
 }
 
 /// Signals processes and knows when those it has signalled have ended.
+///
+/// To hold a process by its pidfd from one signal to the next spares the next one the comparison, and tells of an end that no record
+/// tells. Nothing rests on it: for whoever finds no place among those held, each signal is aimed and compared like the first, and
+/// the end is told by the kernel's record, or by [`Reaper::ended`]. So nobody who fills the places hinders anybody's end.
 #[derive(Debug)]
 pub struct Reaper {
     proc: Arc<Proc>,
     /// Readable when one of the watched processes has ended. Holds no descriptor of its own alive.
     ends: AsyncFd<OwnedFd>,
     watched: BTreeMap<ProcessId, OwnedFd>,
+    room: usize,
 }
 
 impl Reaper {
     /// A reaper that watches nobody. Must be called inside a tokio runtime.
     pub fn new() -> Result<Self, ReaperError> {
+        Self::with_room(ROOM)
+    }
+
+    /// The same with so many places for processes that are watched.
+    pub fn with_room(room: usize) -> Result<Self, ReaperError> {
         let ends = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(io::Error::from)
             .and_then(readable)
             .map_err(|source| ReaperError::System { operation: "create an epoll for pidfds", source })?;
-        Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new() })
+        Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new(), room })
     }
 
     /// Opens who has the number of this process now, if orphand may ever signal it. Whether it is the process meant is for
@@ -81,19 +91,13 @@ impl Reaper {
         if self.watched.contains_key(&process) {
             return Ok(Aim { process, pidfd: None });
         }
-        if self.watched.len() >= WATCHED_MAX {
-            return Err(refused(
-                Errno::MFILE,
-                format!("not sent: {WATCHED_MAX} processes are being ended already"),
-            ));
-        }
         let pidfd = Some(self.open(process)?);
         Ok(Aim { process, pidfd })
     }
 
     /// Signals the process aimed at, if it is the one meant and has this real user, and watches it until it has ended
-    /// ([`Reaper::ended`], [`Reaper::wait_any`]) or is [forgotten](Reaper::forget). A process that cannot be signalled is not
-    /// watched.
+    /// ([`Reaper::ended`], [`Reaper::wait_any`]) or is [forgotten](Reaper::forget), if there is a place. A process that cannot be
+    /// signalled is not watched.
     pub fn fire(&mut self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         let Aim { process, pidfd } = aim;
         let Some(pidfd) = pidfd else {
@@ -102,16 +106,16 @@ impl Reaper {
         };
         let proc = Arc::clone(&self.proc);
         patiently(move || compare(&proc, process, uid))?;
-        let event = epoll::EventData::new_u64(process.pid.into());
-        epoll::add(self.ends.get_ref(), &pidfd, event, epoll::EventFlags::IN)
-            .map_err(|errno| system("epoll_ctl", errno))?;
         // The pidfd must still be alive, see there: then the number was its own all the time.
-        let sent = send(&pidfd, signal);
-        self.watched.insert(process, pidfd);
-        if sent.is_err() {
-            self.forget(process);
+        send(&pidfd, signal)?;
+        let event = epoll::EventData::new_u64(process.pid.into());
+        // The kernel has a limit of its own for what may be waited for.
+        if self.watched.len() < self.room
+            && epoll::add(self.ends.get_ref(), &pidfd, event, epoll::EventFlags::IN).is_ok()
+        {
+            self.watched.insert(process, pidfd);
         }
-        sent
+        Ok(())
     }
 
     /// Both at once, for whoever has no records of the kernel.
@@ -140,15 +144,21 @@ impl Reaper {
     /// taken off the list in the poll that returns it.
     pub async fn wait_any(&mut self) -> Result<ProcessId, ReaperError> {
         loop {
-            let next = self.watched.iter().find(|(_, pidfd)| has_ended(pidfd)).map(|(&process, _)| process);
-            if let Some(process) = next {
-                self.forget(process);
-                return Ok(process);
-            }
-            self.ends
-                .async_io(Interest::READABLE, any_event)
+            let pid = self
+                .ends
+                .async_io(Interest::READABLE, next_event)
                 .await
                 .map_err(|source| ReaperError::System { operation: "wait for pidfds", source })?;
+            let first = ProcessId::new(u32::try_from(pid).unwrap_or_default(), 0);
+            let of_number = self.watched.range(first..).take_while(|(process, _)| process.pid == first.pid);
+            let ended = of_number.filter(|(_, pidfd)| has_ended(pidfd)).map(|(&process, _)| process).next();
+            let Some(process) = ended else {
+                // Cannot be: what is forgotten is taken out of the epoll. The others are not to wait for it.
+                tokio::task::yield_now().await;
+                continue;
+            };
+            self.forget(process);
+            return Ok(process);
         }
     }
 
@@ -235,13 +245,12 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
-/// `WouldBlock` while no watched process has ended.
-fn any_event(ends: &OwnedFd) -> io::Result<()> {
+/// The number of a watched process that has ended. `WouldBlock` while none has.
+fn next_event(ends: &OwnedFd) -> io::Result<u64> {
     let mut events = Vec::with_capacity(1);
-    match epoll::wait(ends, rustix::buffer::spare_capacity(&mut events), Some(&Timespec::default()))? {
-        0 => Err(io::ErrorKind::WouldBlock.into()),
-        _ => Ok(()),
-    }
+    epoll::wait(ends, rustix::buffer::spare_capacity(&mut events), Some(&Timespec::default()))?;
+    let event: Option<&epoll::Event> = events.first();
+    event.map(|event| event.data.u64()).ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
 fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
@@ -256,16 +265,15 @@ fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
     pidfd_send_signal(pidfd, signal).map_err(|errno| failed("pidfd_send_signal", errno))
 }
 
-/// What a failed call means: no such process is an end, everything else is told.
+/// What a failed call means: no such process is an end, want of descriptors or of memory passes, everything else is told.
 fn failed(call: &str, errno: Errno) -> SignalError {
     match errno {
         Errno::SRCH | Errno::NOENT => SignalError::Gone,
-        errno => system(call, errno),
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => {
+            SignalError::NoRoom { message: format!("{call}: {errno}") }
+        }
+        errno => refused(errno, format!("{call}: {errno}")),
     }
-}
-
-fn system(call: &str, errno: Errno) -> SignalError {
-    refused(errno, format!("{call}: {errno}"))
 }
 
 /// Orphand never signals this.

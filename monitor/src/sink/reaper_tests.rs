@@ -261,9 +261,39 @@ async fn a_thread_is_no_process() {
     assert!(child.0.try_wait().unwrap().is_none());
 }
 
+#[tokio::test]
+async fn who_finds_no_place_is_ended_all_the_same() {
+    let deaf = || {
+        let script = ["-c", "trap '' TERM; echo; cat"];
+        let mut command = Command::new("sh");
+        let mut child =
+            Started(command.args(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        child
+    };
+    let mut children: Vec<Started> = (0..3).map(|_| deaf()).collect();
+    let ids: Vec<ProcessId> = children.iter().map(Started::id).collect();
+    let mut reaper = Reaper::with_room(1).unwrap();
+    for signal in [Signal::Term, Signal::Kill] {
+        for id in &ids {
+            assert_eq!(reaper.signal(*id, None, signal), Ok(()));
+            assert_eq!(reaper.watched(), 1);
+        }
+    }
+    // Only the one that is held is told of here; the others' ends are the kernel's records to tell.
+    assert_eq!(soon(reaper.wait_any()).await.unwrap(), ids[0]);
+    for child in &mut children {
+        assert!(!child.0.wait().unwrap().success());
+    }
+    assert_eq!((reaper.watched(), reaper.ended()), (0, vec![]));
+}
+
 #[test]
 fn what_the_system_refuses_is_told() {
     assert_eq!(failed("x", Errno::SRCH), SignalError::Gone);
+    for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN] {
+        assert!(matches!(failed("pidfd_open", errno), SignalError::NoRoom { .. }), "{errno}");
+    }
     let SignalError::System { errno, message } = failed("pidfd_send_signal", Errno::PERM) else { panic!() };
     assert_eq!(errno, 1);
     assert_eq!(message, "pidfd_send_signal: Operation not permitted (os error 1)");

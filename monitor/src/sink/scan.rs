@@ -117,7 +117,7 @@ fn row(owner: Option<&AgentView>, report: &ServerReport) -> [String; COLUMNS] {
         text::sanitise(&report.state).into_owned(),
         owner.map_or_else(|| "-".to_owned(), human::agent_name),
         server.processes.first().map_or_else(|| "-".to_owned(), |process| process.pid.to_string()),
-        server.processes.len().to_string(),
+        server.count().to_string(),
         server.rss_bytes.map_or_else(|| "-".to_owned(), text::size),
         why,
     ]

@@ -7,7 +7,7 @@ use super::{
     paint::{self, Paint},
     scan, text,
 };
-use crate::model::{AgentView, ProcessView, Report, ServerReport};
+use crate::model::{AgentView, ProcessView, Report, ServerReport, ServerView};
 
 /// The report as a tree. Command lines are cut at `width` columns, if there is one.
 pub fn render(report: &Report, paint: Paint, width: Option<usize>) -> String {
@@ -67,7 +67,7 @@ impl Tree {
             let branch = self.paint.text(paint::DIM, branch);
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{branch}{}", self.server(server));
-            self.processes(&server.server.processes, below, out);
+            self.processes(&server.server, below, out);
         }
     }
 
@@ -90,15 +90,21 @@ impl Tree {
         line
     }
 
-    fn processes(self, processes: &[ProcessView], indent: &str, out: &mut String) {
+    fn processes(self, server: &ServerView, indent: &str, out: &mut String) {
+        let processes = &server.processes;
         let digits = processes.iter().map(|process| process.pid.to_string().len()).max().unwrap_or_default();
         for (n, process) in processes.iter().enumerate() {
-            let branch = if n + 1 == processes.len() { "└─ " } else { "├─ " };
+            let last = n + 1 == processes.len() && server.hidden() == 0;
+            let branch = if last { "└─ " } else { "├─ " };
             let lead = format!("{indent}{branch}");
             let room = self.width.map(|width| width.saturating_sub(lead.chars().count() + digits + 2));
             let command = cut(command_line(process), room);
             let lead = self.paint.text(paint::DIM, lead);
             let _ = writeln!(out, "{lead}{:>digits$}  {command}", process.pid);
+        }
+        if server.hidden() > 0 {
+            let lead = self.paint.text(paint::DIM, format!("{indent}└─ "));
+            let _ = writeln!(out, "{lead}and {} more", server.hidden());
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::{
     model::{BootTime, CopyFacts, ProcessId, RunKey, UnitFacts},
 };
 
+/// So many dead agents are no burden.
+const DEAD_MIN: usize = 32;
+
 /// An agent, alive or remembered because servers of it are alive.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -39,6 +42,8 @@ pub struct Agent {
     pub account: Account,
     /// Whether it ended before anybody could ask what unit it lived in: its first server will tell.
     pub unsettled: bool,
+    /// When it began, if it is one of a burst that nobody has been told of; nothing of it has been shown or counted yet.
+    pub untold: Option<BootTime>,
     /// How far it has come if it was left behind itself.
     pub left: Left,
     /// When it exited.
@@ -90,6 +95,10 @@ pub struct Newcomer {
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
+    /// The user of the last agent that was looked at because it may have been left behind.
+    served: u32,
+    /// The dead that were left when some were forgotten last.
+    dead_kept: usize,
     next: u32,
 }
 
@@ -112,6 +121,7 @@ impl Agents {
             unit,
             account,
             unsettled: false,
+            untold: None,
             left: Left::default(),
             exited: None,
             killed: false,
@@ -158,9 +168,13 @@ impl Agents {
 
     /// The agent whose time for such a look has come, the timer removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
-        let is_due =
-            |key: &AgentKey| self.by_key.get(key).is_some_and(|a| a.left.timer.is_some_and(|at| at <= now));
-        let due = self.by_main.values().filter(|key| is_due(key)).min().copied()?;
+        let due = self.by_main.values().filter_map(|key| {
+            let agent = self.by_key.get(key).filter(|a| a.left.timer.is_some_and(|at| at <= now))?;
+            // Users in turn.
+            Some((agent.uid <= self.served, agent.uid, *key))
+        });
+        let (_, user, due) = due.min()?;
+        self.served = user;
         self.by_key.get_mut(&due)?.left.timer = None;
         Some(due)
     }
@@ -186,6 +200,12 @@ impl Agents {
     /// Forgets the dead that have no living servers and that nothing refers to.
     pub fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
         self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || is_referenced(*key));
+        self.dead_kept = self.len() - self.alive();
+    }
+
+    /// Whether so many have died since the last time that it is worth while to forget some.
+    pub fn has_many_dead(&self) -> bool {
+        self.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN
     }
 
     /// The number of agents alive or remembered.

@@ -29,7 +29,7 @@ pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
     }
     let owner_uid = owner.filter(|a| !a.name.is_empty()).map(|a| a.uid);
     let foreign = |uid: u32| owner_uid.is_some_and(|owner| owner != uid);
-    let mut uids = members.all().filter_map(|process| look.process(process)).map(|facts| facts.uid);
+    let mut uids = look.processes(members).map(|facts| facts.uid);
     if !look.other_uids && uids.any(foreign) {
         guards.insert(Guard::OtherUid);
     }

@@ -6,7 +6,7 @@ use crate::{
     recognise::Rules,
 };
 
-use super::{Agent, Agents, Server};
+use super::{Agent, Agents, Server, membership::Members};
 
 /// All that a verdict on one server rests on.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +43,9 @@ impl<'a> Look<'a> {
         self.server.owner.and_then(|key| self.agents.get(key))
     }
 
-    /// What the host says about a process of the server.
-    pub fn process(&self, process: ProcessId) -> Option<&'a ProcessFacts> {
-        self.facts.processes.iter().find(|p| p.process == process)
+    /// What the host says about the processes that belong to the server.
+    pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessFacts> {
+        self.facts.processes.iter().filter(|facts| members.contains(facts.process))
     }
 
     /// What the host says about a copy of the owner.

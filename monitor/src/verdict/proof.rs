@@ -74,7 +74,7 @@ fn owner_is_unknown(look: &Look<'_>, members: &Members) -> Option<Doubt> {
 
 /// Condition 5: a client is connected to a socket of the server, or was a moment ago.
 fn somebody_is_connected(look: &Look<'_>, members: &Members) -> Option<Doubt> {
-    let served = members.all().filter_map(|process| look.process(process)).any(|facts| {
+    let served = look.processes(members).any(|facts| {
         facts.sockets.clients || facts.sockets.inside.iter().any(|client| !members.contains(*client))
     });
     served.then_some(Doubt::Clients)
@@ -82,12 +82,12 @@ fn somebody_is_connected(look: &Look<'_>, members: &Members) -> Option<Doubt> {
 
 /// Condition 5: somebody looks at the server with a debugger.
 fn somebody_traces(look: &Look<'_>, members: &Members) -> Option<Doubt> {
-    let traced = members.all().filter_map(|process| look.process(process)).any(|facts| facts.traced);
+    let traced = look.processes(members).any(|facts| facts.traced);
     traced.then_some(Doubt::Traced)
 }
 
 fn listens(look: &Look<'_>, members: &Members) -> bool {
-    members.all().filter_map(|process| look.process(process)).any(|facts| facts.sockets.listens)
+    look.processes(members).any(|facts| facts.sockets.listens)
 }
 
 fn evidence(look: &Look<'_>, members: &Members) -> Vec<Evidence> {

@@ -1,6 +1,9 @@
 //! Servers: what they are made of and how far their case has come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use rustc_hash::FxHashMap;
 
@@ -34,6 +37,8 @@ pub struct Server {
     pub made_apart: bool,
     /// Who owns it.
     pub owner: Option<AgentKey>,
+    /// The user whose trouble it is: its owner's, else its own. Looks are made for users in turn.
+    pub user: u32,
     /// The run it is accounted to.
     pub account: Option<Account>,
     /// Its living processes, launchers that belong to nobody else not included.
@@ -115,8 +120,21 @@ pub struct Case {
     pub first_signal: Option<BootTime>,
     /// What was sent to whom.
     pub signalled: BTreeMap<ProcessId, Signal>,
-    /// What could not be signalled.
+    /// What could not be signalled, or did not end.
     pub refused: BTreeSet<ProcessId>,
+    /// The first of those and what happened to it, until it is told.
+    pub failure: Option<Failure>,
+}
+
+/// What happened to a process that could not be ended.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The process.
+    pub process: ProcessId,
+    /// What happened.
+    pub error: String,
+    /// errno(3), where a system call failed.
+    pub errno: Option<i32>,
 }
 
 /// How far ending an orphan has come.
@@ -150,6 +168,7 @@ impl Case {
             first_signal: None,
             signalled: BTreeMap::new(),
             refused: BTreeSet::new(),
+            failure: None,
         }
     }
 }
@@ -209,6 +228,10 @@ impl Server {
 pub struct Servers {
     by_key: FxHashMap<ServerKey, Server>,
     timers: BTreeSet<(BootTime, ServerKey)>,
+    /// The same by user.
+    by_user: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>>,
+    /// The user whose turn it was last.
+    served: u32,
     next: u32,
 }
 
@@ -239,15 +262,31 @@ impl Servers {
 
     /// When to look at it again.
     pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
-        if let Some(server) = self.by_key.get_mut(&key) {
-            if let Some(old) = server.timer {
-                self.timers.remove(&(old, key));
-            }
-            server.timer = at;
-            if let Some(at) = at {
-                self.timers.insert((at, key));
+        let Some(server) = self.by_key.get_mut(&key) else { return };
+        let old = std::mem::replace(&mut server.timer, at);
+        if let Some(old) = old {
+            self.timers.remove(&(old, key));
+            if let Some(own) = self.by_user.get_mut(&server.user) {
+                own.remove(&(old, key));
+                if own.is_empty() {
+                    self.by_user.remove(&server.user);
+                }
             }
         }
+        if let Some(at) = at {
+            self.timers.insert((at, key));
+            self.by_user.entry(server.user).or_default().insert((at, key));
+        }
+    }
+
+    /// Whose trouble it is from now on.
+    pub fn set_user(&mut self, key: ServerKey, user: u32) {
+        let timer = self.by_key.get(&key).and_then(|server| server.timer);
+        self.set_timer(key, None);
+        if let Some(server) = self.by_key.get_mut(&key) {
+            server.user = user;
+        }
+        self.set_timer(key, timer);
     }
 
     /// The next timer.
@@ -255,13 +294,17 @@ impl Servers {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// The server whose timer has run out, the timer removed.
+    /// A server whose timer has run out, the timer removed: of the next user who has one, whose that waits longest. So a user with
+    /// thousands of them delays another one's by one look.
     pub fn due(&mut self, now: BootTime) -> Option<ServerKey> {
-        let (at, key) = *self.timers.first()?;
-        (at <= now).then(|| {
-            self.set_timer(key, None);
-            key
-        })
+        self.next_timer().filter(|at| *at <= now)?;
+        let after = (Bound::Excluded(self.served), Bound::Unbounded);
+        let in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
+        let mut first = in_turn.filter_map(|(user, own)| Some((*user, *own.first()?)));
+        let (user, (_, key)) = first.find(|(_, (at, _))| *at <= now)?;
+        self.served = user;
+        self.set_timer(key, None);
+        Some(key)
     }
 
     /// All keys, oldest first.
@@ -269,6 +312,11 @@ impl Servers {
         let mut keys: Vec<_> = self.by_key.keys().copied().collect();
         keys.sort_unstable();
         keys
+    }
+
+    /// All, in no particular order.
+    pub fn all(&self) -> impl Iterator<Item = &Server> {
+        self.by_key.values()
     }
 
     /// The number of servers.

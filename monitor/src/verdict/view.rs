@@ -3,7 +3,7 @@
 use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{AgentView, Image, ProcessId, ProcessView, ServerView},
+    model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView},
 };
 
 /// A process.
@@ -28,6 +28,11 @@ pub fn agent_view(agent: &Agent) -> AgentView {
 
 /// A server with its living processes, from the head of the launch chain down.
 pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
+    short_view(server, graph, SHOWN)
+}
+
+/// The same with at most so many of its processes.
+pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
     let mut nodes: Vec<&Node> =
         server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
     nodes.sort_by_key(|n| n.order);
@@ -36,7 +41,8 @@ pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
         id: server.id.to_string(),
         name: server.name.clone(),
         rule: server.rule.clone(),
-        processes: nodes.into_iter().map(process_view).collect(),
+        processes_total: nodes.len() as u64,
+        processes: nodes.into_iter().take(shown).map(process_view).collect(),
         rss_bytes: server.rss_bytes,
         run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.proper, graph),
@@ -50,6 +56,7 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         name: agent.name.clone(),
         rule: "agent".to_owned(),
         processes: graph.get(agent.main).map(process_view).into_iter().collect(),
+        processes_total: u64::from(graph.get(agent.main).is_some()),
         rss_bytes: Some(agent.left.rss_bytes).filter(|bytes| *bytes > 0),
         run: Some(agent.account.view()),
         session_leader: leads_session(agent.main, graph),

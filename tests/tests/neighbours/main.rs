@@ -1,9 +1,11 @@
 //! One user's trouble is nobody else's: whatever a user without rights does on the host, the orphan of an honest user beside
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
+mod agents;
 mod front;
 mod heavy;
 mod labels;
+mod room;
 mod storm;
 mod stuck;
 

@@ -115,7 +115,9 @@ impl Alone {
                 process = reaper.wait_any() => self.hand_in(Some(&mut reaper), Input::Gone { process: process? })?,
                 expired = timer.expired() => expired?,
             }
-            if self.engine.poll_timeout().is_some_and(|due| due <= clock::now()) {
+            // Only some are looked at at a time.
+            while self.engine.poll_timeout().is_some_and(|due| due <= clock::now()) && clock::now() < patience
+            {
                 self.hand_in(Some(&mut reaper), Input::Timeout)?;
             }
         }

@@ -5,6 +5,7 @@ use crate::model::{Doubt, Guard, ServerView};
 
 fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
     let server = ServerView {
+        processes_total: 0,
         id: id.to_owned(),
         name: "files".to_owned(),
         rule: "r".to_owned(),
@@ -14,6 +15,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
         run: None,
     };
     ServerReport {
+        members: Vec::new(),
         server,
         evidence: Vec::new(),
         doubts: doubts.to_vec(),

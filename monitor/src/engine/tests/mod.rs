@@ -2,6 +2,7 @@
 
 mod alerts;
 mod configuration;
+mod folds;
 mod memory;
 mod owners;
 mod proof;

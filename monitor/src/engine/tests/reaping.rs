@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::story::{Story, id};
 use crate::{
     engine::Settings,
-    model::{Notice, Signal},
+    model::{Input, Notice, Signal},
 };
 
 const EPERM: i32 = 1;
@@ -48,8 +48,13 @@ fn what_was_refused_does_not_count_as_killed_in_vain() {
     let mut story = orphaned(story);
     story.errno = None;
     story.pass_secs(60);
-    // The first was refused SIGTERM; the second got both and did not end.
-    assert_eq!(failures(&story), [(30, Some(EPERM)), (31, None)]);
+    // The first was refused SIGTERM; the second got both and did not end. Both are told together.
+    assert_eq!(failures(&story), [(30, Some(EPERM))]);
+    assert!(
+        matches!(story.notices.last(), Some(Notice::ReapFailed { failed: 2, .. })),
+        "{:?}",
+        story.notices
+    );
     assert_eq!(story.sent(), [(30, Signal::Term), (31, Signal::Term), (31, Signal::Kill)]);
 }
 
@@ -73,7 +78,79 @@ fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
     assert_eq!(of(31), [Signal::Term, Signal::Term, Signal::Kill, Signal::Kill]);
     // The look knows better than the fork record whose they are.
     assert!(story.users.iter().all(|uid| *uid == Some(1000)), "{:?}", story.users);
-    assert_eq!(failures(&story), [(31, None), (30, None)]);
+    assert_eq!(failures(&story), [(31, None)]);
+    assert!(
+        matches!(story.notices.last(), Some(Notice::ReapFailed { failed: 2, .. })),
+        "{:?}",
+        story.notices
+    );
+}
+
+#[test]
+fn without_room_for_signals_the_case_waits_and_goes_on() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.fork(30, 31);
+    story.no_room = true;
+    let mut story = orphaned(story);
+    story.pass_secs(3600);
+    assert_eq!(failures(&story), []);
+    assert_eq!(story.told(), ["orphan_detected"]);
+    // There is room again: it goes on where it was, with a look first.
+    story.no_room = false;
+    let looks = story.looks.len();
+    assert!(!story.sent().is_empty());
+    story.pass_secs(60);
+    assert!(story.looks.len() > looks);
+    let sent = story.sent();
+    let of = |pid| sent.iter().filter(|(p, _)| *p == pid).map(|(_, s)| *s).collect::<Vec<_>>();
+    assert_eq!([of(30), of(31)], [[Signal::Term, Signal::Kill], [Signal::Term, Signal::Kill]]);
+}
+
+#[test]
+fn users_are_judged_in_turn() {
+    let mut story = Story::new(Settings::default());
+    let mut agent = |of: u32, pid: u32, servers: std::ops::Range<u32>| {
+        story.exec_as(of, pid, 10, super::story::CLAUDE, super::story::TERMINAL);
+        for server in servers {
+            story.fork(pid, server);
+            story.exec_as(of, server, pid, super::story::SERVER, super::story::WIRE);
+        }
+    };
+    agent(1000, 20, 100..140);
+    agent(1001, 21, 200..201);
+    story.uid = 1000;
+    story.end(20);
+    story.end(21);
+    story.now = story.now + Duration::from_secs(10);
+    // One portion only: the first in line are all of one user, and yet the other one is among them.
+    story.hand_in(Input::Timeout);
+    let judged = |notice: &Notice| match notice {
+        Notice::OrphanDetected { server, .. } => Some(server.id.clone()),
+        _ => None,
+    };
+    let judged: Vec<String> = story.notices.iter().filter_map(judged).collect();
+    assert!(judged.len() < 10 && judged.iter().take(2).any(|id| id == "200@200"), "{judged:?}");
+}
+
+#[test]
+fn of_a_server_of_thousands_a_few_are_shown_and_all_are_counted() {
+    let mut story = Story::agent_with_server(Settings::default());
+    for child in 1000..2499 {
+        story.fork(30, child);
+    }
+    let mut story = orphaned(story);
+    story.pass_secs(3600);
+    let (mut seen, mut failed) = (Vec::new(), Vec::new());
+    for notice in &story.notices {
+        match notice {
+            Notice::OrphanDetected { server, .. } => seen.push((server.processes.len(), server.count())),
+            Notice::ReapFailed { failed: count, .. } => failed.push(*count),
+            _ => {}
+        }
+    }
+    assert_eq!((seen, failed), (vec![(64, 1500)], vec![1500]));
+    let request = crate::model::ReapRequest { pid: Some(2400), ..Default::default() };
+    assert_eq!(story.engine.plan(&request).len(), 1, "one that is not shown is a process of it all the same");
 }
 
 #[test]

@@ -65,6 +65,8 @@ pub struct Story {
     pub gone: BTreeSet<u32>,
     /// What every signal is refused with.
     pub errno: Option<i32>,
+    /// There is no room to send one.
+    pub no_room: bool,
     /// Signals that are not sent the first time, because it may be another process.
     pub unsure: BTreeSet<(u32, Signal)>,
     /// The users that were to be compared, signal by signal.
@@ -101,6 +103,7 @@ impl Story {
             ran: BTreeSet::new(),
             facts_persisted: Vec::new(),
             errno: None,
+            no_room: false,
             unsure: BTreeSet::new(),
             users: Vec::new(),
             polite: BTreeSet::new(),
@@ -141,7 +144,8 @@ impl Story {
                     let refusal = |errno| SignalError::System { errno, message: "refused".to_owned() };
                     let unsure = self.unsure.remove(&(process.pid, signal));
                     let doubt = unsure.then(|| SignalError::Unsure { message: "another user".to_owned() });
-                    let error = doubt.or(self.errno.map(refusal));
+                    let full = || SignalError::NoRoom { message: "pidfd_open: too many".to_owned() };
+                    let error = doubt.or(self.errno.map(refusal)).or_else(|| self.no_room.then(full));
                     let sent = error.is_none();
                     self.engine.handle(self.now, Input::Signalled { process, signal, error });
                     if sent && self.polite.contains(&process.pid) {
@@ -203,10 +207,14 @@ impl Story {
     }
 
     pub fn exec(&mut self, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {
+        self.exec_as(0, pid, parent, argv, stdio);
+    }
+
+    pub fn exec_as(&mut self, uid: u32, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {
         let (process, parent, image) = (id(pid), id(parent), image(argv));
         self.ran.insert(pid);
         self.hand_in(Input::Process {
-            event: ProcessEvent::Exec { at: self.now, process, parent, uid: 0, sid: 0, image, stdio },
+            event: ProcessEvent::Exec { at: self.now, process, parent, uid, sid: 0, image, stdio },
         });
     }
 

@@ -36,6 +36,9 @@ use crate::{
 /// Events that may wait for their run.
 pub const QUEUE: usize = 64;
 
+/// What they may take together, in bytes.
+const QUEUE_BYTES: usize = 2 << 20;
+
 /// A runner that has been told to stop needs moments.
 const MOMENTS: Duration = Duration::from_secs(1);
 
@@ -202,7 +205,8 @@ impl Hook {
         if !settings.events.has(kind(notice).event) {
             return;
         }
-        let full = state.queue.len() >= QUEUE;
+        let waiting: usize = state.queue.iter().map(|item| item.notice.weight()).sum();
+        let full = state.queue.len() >= QUEUE || waiting + notice.weight() > QUEUE_BYTES;
         let begins = full && !state.dropping;
         state.dropping = full;
         if full {
@@ -211,11 +215,14 @@ impl Hook {
             let facts = Facts::of(notice, &state.account);
             state.queue.push_back(Item { at, notice: notice.clone(), facts });
         }
+        let waiting_events = state.queue.len();
         drop(state);
         self.shared.filled.notify_one();
         if begins {
             let path = settings.path.display();
-            tracing::warn!("hook {path}: {QUEUE} events wait for it already, further ones are dropped");
+            tracing::warn!(
+                "hook {path}: {waiting_events} events wait for it already, further ones are dropped"
+            );
         }
     }
 

@@ -74,6 +74,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         latency_ms: 0.42,
     };
     let failed = |errno| Notice::ReapFailed {
+        failed: 1,
         server: filesystem(),
         pid: 1241,
         error: "pidfd_send_signal: Operation not permitted".to_owned(),
@@ -117,6 +118,11 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         exited(Some(1), None, 1),
         exited(None, Some(9), 3),
         exited(None, Some(40), 0),
+        Notice::AgentsFolded {
+            uid: 1000,
+            count: 8420,
+            names: [("claude".to_owned(), 8400), ("codex".to_owned(), 20)].into(),
+        },
         Notice::ServerStarted { server: young.clone(), owner: Some(claude(true)) },
         Notice::ServerStarted { server: filesystem(), owner: None },
         Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: Vec::new() },

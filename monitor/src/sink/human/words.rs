@@ -32,11 +32,10 @@ pub(super) fn born(server: &ServerView) -> String {
 
 /// `npm exec > sh > node, 4 processes, 197 MB`.
 pub(super) fn extent(server: &ServerView, rss_bytes: u64) -> String {
-    let number = u64::try_from(server.processes.len()).unwrap_or(u64::MAX);
     let mut parts = vec![launch_chain(&server.processes)];
     match server.processes.as_slice() {
         [only] => parts.push(format!("pid {}", only.pid)),
-        _ => parts.push(text::count(number, "process", "processes")),
+        _ => parts.push(text::count(server.count(), "process", "processes")),
     }
     parts.push(text::size(rss_bytes));
     parts.retain(|part| !part.is_empty());

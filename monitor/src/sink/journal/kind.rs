@@ -23,6 +23,7 @@ impl Kind {
 const READY: Kind = Kind::new("ready", "987abd36b79446ec9ec223d41003b20e", Priority::Info);
 const AGENT_STARTED: Kind = Kind::new("agent_started", "70b53e9779504d509e81bc6161bb983b", Priority::Info);
 const AGENT_EXITED: Kind = Kind::new("agent_exited", "ab88fa475b9e4636a1bafd4c1f3b0cba", Priority::Info);
+const AGENTS_FOLDED: Kind = Kind::new("agents_folded", "b4c3641fdea54dc3b92bb7383b1ced2e", Priority::Notice);
 const SERVER_STARTED: Kind = Kind::new("server_started", "c2123ff8fd3d439c80a8921b0b07864e", Priority::Info);
 const SERVER_EXITED: Kind = Kind::new("server_exited", "b23accd599b04f7a9a26ffe6e0cc500f", Priority::Info);
 const SERVER_DETACHED: Kind =
@@ -47,10 +48,11 @@ const RECONFIGURED: Kind = Kind::new("reconfigured", "2f13ec9f8e93427789edf8bf79
 const STOPPING: Kind = Kind::new("stopping", "ae6d031d4c784a3c943a1773bb941bd2", Priority::Info);
 
 /// All of them.
-pub const ALL: [Kind; 20] = [
+pub const ALL: [Kind; 21] = [
     READY,
     AGENT_STARTED,
     AGENT_EXITED,
+    AGENTS_FOLDED,
     SERVER_STARTED,
     SERVER_EXITED,
     SERVER_DETACHED,
@@ -76,6 +78,7 @@ pub const fn kind(notice: &Notice) -> Kind {
         Notice::Ready { .. } => READY,
         Notice::AgentStarted { .. } => AGENT_STARTED,
         Notice::AgentExited { .. } => AGENT_EXITED,
+        Notice::AgentsFolded { .. } => AGENTS_FOLDED,
         Notice::ServerStarted { .. } => SERVER_STARTED,
         Notice::ServerExited { .. } => SERVER_EXITED,
         Notice::ServerDetached { .. } => SERVER_DETACHED,

@@ -199,7 +199,7 @@ impl Sums {
 
     fn orphan(&mut self, labels: &Labels, server: &ServerReport) {
         *self.orphans.entry(labels.clone()).or_default() += 1.0;
-        let processes = float(server.server.processes.len() as u64);
+        let processes = float(server.server.count());
         *self.orphan_processes.entry(labels.clone()).or_default() += processes;
         *self.orphan_bytes.entry(labels.clone()).or_default() += float(server.rss_bytes());
     }

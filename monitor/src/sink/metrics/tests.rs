@@ -23,6 +23,7 @@ fn run(agent: &str, generation: Option<u64>) -> RunView {
 
 fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
     ServerReport {
+        members: Vec::new(),
         server: ServerView { run, ..filesystem() },
         evidence: vec![Evidence::OwnerExited],
         doubts: Vec::new(),
@@ -110,7 +111,7 @@ fn metrics() -> Metrics {
         let_go: Vec::new(),
     });
     let error = "x".to_owned();
-    metrics.observe(&Notice::ReapFailed { server: filesystem(), pid: 1, error, errno: Some(1) });
+    metrics.observe(&Notice::ReapFailed { failed: 1, server: filesystem(), pid: 1, error, errno: Some(1) });
     metrics
 }
 

@@ -19,6 +19,7 @@ pub(in crate::sink) fn process(pid: u32, exe: &str, argv: &[&str]) -> ProcessVie
 /// The launch chain of `npx -y @modelcontextprotocol/server-filesystem /tmp`.
 pub(in crate::sink) fn filesystem() -> ServerView {
     ServerView {
+        processes_total: 0,
         run: None,
         id: "1234@229468".to_owned(),
         name: "server-filesystem".to_owned(),
@@ -65,6 +66,7 @@ fn server(
         ..filesystem()
     };
     ServerReport {
+        members: Vec::new(),
         server,
         evidence: evidence.to_vec(),
         doubts: doubts.to_vec(),
@@ -76,6 +78,7 @@ fn server(
 
 fn report() -> Report {
     let filesystem = ServerReport {
+        members: Vec::new(),
         pss_bytes: None,
         server: filesystem(),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],

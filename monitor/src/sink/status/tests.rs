@@ -12,6 +12,7 @@ fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u
         RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
     let server = ServerView { run: Some(run), ..filesystem() };
     ServerReport {
+        members: Vec::new(),
         server,
         evidence: Vec::new(),
         doubts: Vec::new(),

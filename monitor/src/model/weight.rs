@@ -1,0 +1,33 @@
+//! How much memory what is told takes, for queues that are bounded in bytes.
+
+use super::{Notice, ProcessView, ServerView};
+
+/// What everything takes, however short its texts are, in bytes.
+const LEAST: usize = 256;
+
+impl Notice {
+    /// About how many bytes it takes while it waits. Only what others choose the length of is counted in full.
+    pub fn weight(&self) -> usize {
+        let (server, let_go): (Option<&ServerView>, &[ProcessView]) = match self {
+            Self::ServerStarted { server, .. }
+            | Self::ServerDetached { server, .. }
+            | Self::OrphanSuspected { server, .. }
+            | Self::OrphanDetected { server, .. }
+            | Self::OrphanUnproven { server, .. }
+            | Self::OrphanSpared { server, .. }
+            | Self::ReapFailed { server, .. } => (Some(server), &[]),
+            Self::ServerExited { server, let_go, .. }
+            | Self::OrphanCleared { server, let_go, .. }
+            | Self::OrphanReaped { server, let_go, .. }
+            | Self::OrphanExited { server, let_go, .. } => (Some(server), let_go),
+            _ => (None, &[]),
+        };
+        let processes = server.into_iter().flat_map(|server| &server.processes).chain(let_go);
+        2 * LEAST + processes.map(weight).sum::<usize>()
+    }
+}
+
+fn weight(process: &ProcessView) -> usize {
+    let arguments = process.argv.iter().map(|argument| argument.len() + size_of::<String>());
+    LEAST / 2 + process.exe.len() + arguments.sum::<usize>()
+}
