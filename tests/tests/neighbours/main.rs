@@ -1,7 +1,6 @@
 //! One user's trouble is nobody else's: whatever a user without rights does on the host, the orphan of an honest user beside
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
-mod heavy;
 mod storm;
 mod stuck;
 
