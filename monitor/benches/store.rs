@@ -114,7 +114,7 @@ fn life(pid: u32) -> Vec<Fact> {
         });
     }
     let server = Tracked {
-        uid: 0,
+        uid: None,
         id,
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),

@@ -19,8 +19,8 @@ use super::{read, watch::Post};
 
 /// Threads that wait for processes of one user. What the system runs (user 0) is not one somebody's.
 const PER_USER: usize = 32;
-/// Threads that wait at all: each costs some 20 KiB.
-pub(super) const MOST: usize = 512;
+/// Threads that wait at all: each costs some 20 KiB. The unit's `TasksMax` has room for them.
+pub(super) const MOST: usize = 256;
 
 /// A process that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

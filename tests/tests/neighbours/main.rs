@@ -3,7 +3,6 @@
 
 mod agents;
 mod front;
-mod heavy;
 mod labels;
 mod room;
 mod storm;

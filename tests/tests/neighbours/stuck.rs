@@ -121,7 +121,9 @@ fn only_the_server_that_does_not_answer_is_in_doubt() -> Result<()> {
         ensure!(!judged(&daemon), "judged although it could not be seen");
         println!("a server stuck in execve: the other one was judged after {took:?}");
         silent.release()?;
-        daemon.reaped(&[server]).map(drop)
+        // It is looked at again, unless it ends by itself meanwhile.
+        let is_settled = |e: &Event| e.is("orphan_reaped", server) || e.is("orphan_cleared", server);
+        daemon.wait("the end of the doubt", is_settled).map(drop)
     })
 }
 
