@@ -51,7 +51,7 @@ impl Engine {
 
     /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes what it was to
     /// launch is the launch chain going on; a server that becomes another program is that server no longer.
-    fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
+    pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.graph.get(id) else { return };
         let Some((key, image)) = node.server.zip(node.image.as_ref()) else { return };
         let Some(server) = self.servers.get(key).filter(|s| s.recognised.contains(&id)) else { return };

@@ -101,8 +101,11 @@ impl Engine {
         });
         // A title written over argv is no exec; another program is, and so is one that matters now.
         if !same || (matters(&is) && another) {
-            let id = seen.id;
+            let (id, before) = (seen.id, node.image.clone());
             self.run(seen, false);
+            if let Some(before) = before {
+                self.server_ran(now, id, &before);
+            }
             self.become_found(now, id, Found::default());
         }
     }
