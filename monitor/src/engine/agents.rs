@@ -1,11 +1,13 @@
 //! Agents: recognised, implied, taken over, ended.
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, ends::millis};
 use crate::{
-    lineage::{AgentKey, Node, UnitSight},
-    model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Notice, ProcessId, Tracking},
+    lineage::{AgentKey, Node, ServerKey, UnitSight},
+    model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking},
     recognise::Role,
-    verdict::{Account, Makers as _, Newcomer, State, TopMost, agent_view, program_name, server_view},
+    verdict::{
+        Account, Makers as _, Newcomer, Server, State, TopMost, agent_view, program_name, server_view,
+    },
 };
 
 impl Engine {
@@ -214,14 +216,48 @@ impl Engine {
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
                 self.set_owner(server, Some(key));
                 self.remember_server(at, server);
+                if let Some(since) = self.servers.get(server).and_then(Server::suspected_since) {
+                    self.owner_lives(at, server, since);
+                }
             }
         }
     }
 
-    /// Forked copies of the agent, which never ran another program, oldest first; its main process not included.
+    /// A living host was found for a suspect, a judged server or one that was there before us.
+    pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
+        self.adopt_host(now, key, host);
+        // Unless that told already that it is its owner.
+        if let Some(since) = self.servers.get(key).and_then(Server::suspected_since) {
+            self.owner_lives(now, key, since);
+        }
+    }
+
+    /// What was a suspect since then, or judged, has an owner that lives.
+    fn owner_lives(&mut self, now: BootTime, key: ServerKey, since: BootTime) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.state = State::Live;
+        let id = server.id;
+        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let view = server_view(server, &self.graph);
+        self.servers.set_timer(key, None);
+        self.persist(now, Fact::Cleared { server: id });
+        let notice = Notice::OrphanCleared {
+            server: view,
+            after_ms: millis(now, since),
+            reason: "owner_found".to_owned(),
+            owner,
+            let_go: Vec::new(),
+        };
+        self.emit(now, notice);
+    }
+
+    /// Forked copies of the agent, which never ran another program, oldest first; its main process not included, nor one that is an
+    /// agent itself, because it started a server before it was known whose copy it is.
     fn copies(&self, key: AgentKey) -> Vec<ProcessId> {
         let Some(agent) = self.agents.get(key) else { return Vec::new() };
-        let is_copy = |n: &&Node| n.origin == agent.origin && n.id != agent.main && n.server.is_none();
+        let is_agent = |n: &Node| self.agents.of(n.id).is_some();
+        let is_copy =
+            |n: &&Node| n.origin == agent.origin && n.id != agent.main && n.server.is_none() && !is_agent(n);
         let is_first =
             !agent.took_over && self.graph.get(agent.main).is_some_and(|n| n.origin == agent.origin);
         // Nobody but what it created is a copy of one that took over from nobody: the whole graph need not be looked through.
@@ -286,7 +322,7 @@ impl Engine {
         key: AgentKey,
         at: BootTime,
         status: Option<ExitStatus>,
-        servers: &[crate::lineage::ServerKey],
+        servers: &[ServerKey],
     ) {
         let rss_bytes = self.sum_rss(key);
         let Some(agent) = self.agents.get(key) else { return };

@@ -51,7 +51,7 @@ impl Engine {
 
     /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes what it was to
     /// launch is the launch chain going on; a server that becomes another program is that server no longer.
-    fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
+    pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.graph.get(id) else { return };
         let Some((key, image)) = node.server.zip(node.image.as_ref()) else { return };
         let Some(server) = self.servers.get(key).filter(|s| s.recognised.contains(&id)) else { return };
@@ -119,9 +119,11 @@ impl Engine {
             }
         }
         let escapes = !matches!(role, Role::Multiplexer | Role::Exempt { .. });
+        // One that was part of a server stays known: forgotten, it would be taken for a child of its creator's server at its next exec.
+        let forgettable = self.graph.up(id).is_none_or(|up| up.protected || up.pending);
         if let Some(node) = self.graph.get_mut(id).filter(|n| n.protected && escapes) {
             // A child of a multiplexer runs a program of its own: it is looked at like any stranger.
-            (node.protected, node.pending) = (false, true);
+            (node.protected, node.pending) = (false, forgettable);
         }
         if matches!(role, Role::Steward) {
             self.manager_ran(id);

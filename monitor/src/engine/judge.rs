@@ -8,9 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Engine, Purpose, ends::millis};
 use crate::{
     lineage::ServerKey,
-    model::{
-        About, BootTime, Class, Doubt, Fact, Guard, Holder, Mode, Notice, ProcessId, ServerFacts, Subject,
-    },
+    model::{About, BootTime, Class, Doubt, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Subject},
     verdict::{
         Case, Finding, Look, Members, Server, Stage, State, agent_view, examine, process_view, server_view,
     },
@@ -325,7 +323,8 @@ impl Engine {
                 self.release(key, &members.let_go);
                 self.begin_kill(now, key);
             }
-            Stage::Kill | Stage::Failed => {}
+            Stage::Kill => {}
+            Stage::Failed => self.servers.set_timer(key, None),
         }
         self.end_if_done(now, key);
     }
@@ -350,28 +349,8 @@ impl Engine {
         self.release(key, &members.let_go);
         if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
             case.sessions.clone_from(&members.sessions);
+            case.tied.clone_from(&members.tied);
         }
         self.begin_to_end(now, key);
-    }
-
-    /// A living host was found for a suspect, a judged server or one that was there before us.
-    fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
-        let since = self.servers.get(key).and_then(Server::suspected_since).unwrap_or(now);
-        self.adopt_host(now, key, host);
-        let Some(server) = self.servers.get_mut(key) else { return };
-        server.state = State::Live;
-        let id = server.id;
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let view = server_view(server, &self.graph);
-        self.servers.set_timer(key, None);
-        self.persist(now, Fact::Cleared { server: id });
-        let notice = Notice::OrphanCleared {
-            server: view,
-            after_ms: millis(now, since),
-            reason: "owner_found".to_owned(),
-            owner,
-            let_go: Vec::new(),
-        };
-        self.emit(now, notice);
     }
 }

@@ -218,7 +218,10 @@ impl Engine {
             }
             (Purpose::Unit { process, at, name, implied }, answer) => {
                 self.unit_known(process, answer);
-                self.agent_recognised(at, process, name, implied);
+                // A look that was answered meanwhile may have told what it is.
+                if self.agents.of(process).is_none() {
+                    self.agent_recognised(at, process, name, implied);
+                }
             }
             (Purpose::UnitRule { process, at } | Purpose::Settle { server: process, at }, answer) => {
                 self.unit_known(process, answer);

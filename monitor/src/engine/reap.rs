@@ -22,7 +22,8 @@ impl Engine {
     pub(super) fn due(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.servers.get(key) else { return };
         match server.case().map(|c| c.stage) {
-            Some(Stage::Failed) => {}
+            // What a server proper left that has ended since is looked at all the same.
+            Some(Stage::Failed) if !server.proper_ended => {}
             Some(Stage::Kill) => self.sweep(now, key),
             _ if self.doubtful => self.servers.set_timer(key, Some(now + SWEEP)),
             _ => self.look(now, key),

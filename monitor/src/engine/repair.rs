@@ -58,12 +58,14 @@ impl Engine {
         }
         for process in known {
             self.refresh(now, &process);
+            self.tell_unanswered_exits(now);
         }
         self.execs_lost &= self.doubtful;
         let after_removal = self.graph.len().min(before);
         let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
             self.found(now, process, &by_id, mains.contains(&process.id));
+            self.tell_unanswered_exits(now);
         }
         if repair {
             let added = self.graph.len().saturating_sub(after_removal) as u64;
@@ -99,8 +101,11 @@ impl Engine {
         });
         // A title written over argv is no exec; another program is, and so is one that matters now.
         if !same || (matters(&is) && another) {
-            let id = seen.id;
+            let (id, before) = (seen.id, node.image.clone());
             self.run(seen, false);
+            if let Some(before) = before {
+                self.server_ran(now, id, &before);
+            }
             self.become_found(now, id, Found::default());
         }
     }
@@ -224,7 +229,11 @@ impl Engine {
                         && self.graph.get(h.process).is_none_or(|n| n.server.is_none())
                         && !self.graph.ancestors(h.process).any(|n| server.contains(n.id))
                 };
-                let older = |h: &&Holder| h.process.start <= server.id.start;
+                // The look may have run ahead of the records: who was born in the same moment and is not known yet may be its child.
+                let older = |h: &&Holder| {
+                    let known = !server.sought || self.graph.get(h.process).is_some();
+                    h.process.start < server.id.start || (known && h.process.start == server.id.start)
+                };
                 // What a manager started itself (a socket's service) is not its client's: that lives in another unit. And what
                 // feeds a person's pipeline is no agent.
                 let near = |h: &&Holder| {

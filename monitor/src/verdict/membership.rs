@@ -95,8 +95,11 @@ fn is_tied(look: &Look<'_>, members: &Members, facts: &ProcessFacts) -> bool {
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.
 fn was_joined(look: &Look<'_>, members: &Members, facts: &ProcessFacts) -> bool {
     let Some(node) = look.node(facts.process) else { return false };
+    // Of one that was found in /proc nobody knows who made its streams; it was seen to be joined with the server that is being ended.
+    let was_tied = look.server.case().is_some_and(|case| case.tied.contains(&facts.process));
     let made_here = |process: ProcessId| members.contains(process) || look.server.ended.contains(&process);
     node.streams().iter().zip(&facts.stdio).zip(&node.makers).any(|((then, now), maker)| {
-        now.is_wire() && then == now && maker.as_ref().is_some_and(|maker| made_here(maker.process))
+        let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
+        now.is_wire() && then == now && (was_tied || made())
     })
 }

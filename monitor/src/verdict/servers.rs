@@ -108,6 +108,8 @@ pub struct Case {
     pub guards: Vec<Guard>,
     /// The sessions of the server proper and its launch chain when its end began.
     pub sessions: BTreeSet<u32>,
+    /// What was tied to them then.
+    pub tied: BTreeSet<ProcessId>,
     /// How far ending it has come.
     pub stage: Stage,
     /// How often it was looked at in vain, for the next look's delay.
@@ -161,6 +163,7 @@ impl Case {
             doubts: Vec::new(),
             guards: Vec::new(),
             sessions: BTreeSet::new(),
+            tied: BTreeSet::new(),
             stage: Stage::Spared,
             looks: 0,
             rss_bytes: 0,

@@ -133,12 +133,13 @@ impl Host {
         self.truth.since = self.kernel.now();
         self.truth.partial = !self.truth.services.is_empty();
         for service in &mut self.truth.services {
+            service.found_over = service.over;
             service.found_ownerless = service.owner.is_some_and(|o| !self.kernel.alive(o));
-            let other_ends = service.wires.iter().filter_map(|wire| self.kernel.opposite(*wire));
+            // Who only listens to it is not known as its host.
+            let [stdin, _] = service.wires;
             let outside = |p: &Process| !self.kernel.descends(p.id, service.head());
             let held = |end| self.kernel.in_flight.contains(&end) || self.kernel.holders(end).any(outside);
-            let silent = !other_ends.into_iter().any(held);
-            service.found_hung_up = silent;
+            let silent = !self.kernel.opposite(stdin).is_some_and(held);
             service.found_silent = silent && !self.truth.agents.contains(&service.maker);
         }
         self.look();
@@ -236,6 +237,7 @@ impl Host {
         let horizon = BootTime((self.kernel.now().ticks() + 1) * 10_000_000);
         self.log.first_look.get_or_insert(horizon);
         self.log.last_look = Some(horizon);
+        self.truth.shows_parents(&self.kernel);
         let processes = self.kernel.living().map(describe).collect();
         self.give(Input::Snapshot { snapshot: Snapshot { horizon, processes, ..Snapshot::default() } });
     }

@@ -2,15 +2,13 @@
 //!
 //! The checker knows the engine by its effects only and the world by [`Truth`](crate::truth::Truth) only.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use monitor::model::{BootTime, Evidence, Mode, Notice, ProcessId, ServerView};
 
 use crate::{
     host::Host,
+    order::{agents, order},
     truth::{Service, Standing},
 };
 
@@ -68,17 +66,32 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
     }
     if blurred(host, service) || host.manners.blind {
         return match host.truth.standing(kernel, service) {
+            // Nobody can use it any more: whoever started it, it seems to be the orphan of a link whose exec was lost.
+            Standing::Owned if host.truth.is_silent(kernel, service) => Expect::Open,
             Standing::Unowned | Standing::Owned => Expect::None,
             _ => Expect::Open,
         };
     }
     match host.truth.standing(kernel, service) {
+        // Nobody knows what made it, and nobody can use it any more.
+        Standing::Unowned
+            if host.truth.is_nameless(kernel, service) && host.truth.is_silent(kernel, service) =>
+        {
+            Expect::Open
+        }
         Standing::Unowned => Expect::None,
         _ if is_veiled(host, service) => Expect::Open,
         // Whoever ended before the daemon heard of it may have gone into the background unseen.
         _ if unheard(host, service) => Expect::Open,
+        // The same where only a part of its history was seen.
+        Standing::Owned if host.truth.partial && host.truth.is_silent(kernel, service) => Expect::Open,
         Standing::Owned => Expect::None,
         Standing::Unclear => Expect::Open,
+        Standing::Ownerless(_) if host.truth.is_entangled(kernel, service) => Expect::Open,
+        // A server that made the wire of another one looks like a host if its exec was lost, and a chain with a lost link may be nobody's.
+        Standing::Ownerless(_) if host.truth.lossy && (service.bridged || service.chain.len() > 1) => {
+            Expect::Open
+        }
         Standing::Ownerless(since) => {
             let verdict = since + host.settings.grace;
             // Nobody can tell who has it but those that are seen: the server itself, for instance.
@@ -185,7 +198,7 @@ pub fn about<'a>(host: &'a Host, service: &'a Service) -> Vec<&'a Notice> {
 }
 
 /// A verdict on evidence that never leads to a signal, as allowed where the past was not seen.
-fn weak(notice: &Notice) -> bool {
+pub fn weak(notice: &Notice) -> bool {
     matches!(notice, Notice::OrphanDetected { evidence, .. }
         if evidence.contains(&Evidence::NoOwner))
 }
@@ -219,12 +232,12 @@ pub fn judged_once(host: &Host) -> Vec<String> {
         let unsure = unsure(host, service) || host.manners.blind;
         let excused = unsure && verdicts.iter().all(|n| weak(n));
         let again = notices.iter().filter(|n| takes_back(n)).count();
+        // A chain with a lost link may have fallen into pieces.
+        let pieces = if host.truth.lossy { service.chain.len() } else { 1 };
         let wrong = match expected {
-            Expect::Orphan => count == 0 || count > 1 + again,
+            Expect::Orphan => count == 0 || count > pieces + again,
             Expect::None => count != 0 && !excused,
-            // A chain with a lost link may have fallen into pieces.
-            Expect::Open if host.truth.lossy => count > service.chain.len() + again,
-            Expect::Open => count > 1 + again,
+            Expect::Open => count > pieces + again,
         };
         if wrong {
             let told: Vec<String> = notices.iter().map(|n| name(n)).collect();
@@ -322,79 +335,4 @@ fn is_end(notice: &Notice) -> bool {
         Notice::OrphanCleared { reason, .. } => reason == "exited",
         _ => false,
     }
-}
-
-/// What may follow what: a verdict follows a suspicion with its whole grace between, a reap follows a verdict.
-pub fn order(host: &Host) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut suspected: BTreeMap<&str, BootTime> = BTreeMap::new();
-    let mut judged: BTreeSet<&str> = BTreeSet::new();
-    let mut begun: BTreeSet<&str> = BTreeSet::new();
-    for (_, told, notice) in host.log.notices() {
-        let Some(view) = server_of(notice) else { continue };
-        let id = view.id.as_str();
-        let mut wrong = |what: &str| found.push(format!("server {id} at {told:?}: {what}"));
-        match notice {
-            Notice::ServerStarted { .. } if !begun.insert(id) => wrong("started twice"),
-            Notice::ServerStarted { .. } => {}
-            // What is left of it may turn out to be a server again when the graph is repaired.
-            Notice::ServerExited { .. } if host.truth.partial => drop(begun.remove(id)),
-            _ if !begun.contains(id) => wrong("spoken of before it started"),
-            // A host that the repair knows again takes its suspects back without a word.
-            Notice::OrphanSuspected { deadline, .. }
-                if suspected.insert(id, *deadline).is_some() && !host.truth.lossy =>
-            {
-                wrong("suspected twice");
-            }
-            // One without a known owner is looked at without a word.
-            Notice::OrphanUnproven { .. } => drop(suspected.entry(id).or_insert(told)),
-            // A server found without an owner is looked at without a word until somebody turns out to host it.
-            Notice::OrphanCleared { reason, .. } if reason == "owner_found" => drop(suspected.remove(id)),
-            Notice::OrphanCleared { .. } if suspected.remove(id).is_none() => wrong("cleared, not suspected"),
-            Notice::OrphanDetected { .. } => {
-                let deadline = suspected.get(id);
-                if !weak(notice) && deadline.is_none_or(|d| told < *d) {
-                    wrong("judged before its grace had passed");
-                }
-                judged.insert(id);
-            }
-            Notice::OrphanSpared { .. } | Notice::OrphanReaped { .. } | Notice::OrphanExited { .. }
-                if !judged.contains(id) =>
-            {
-                wrong("treated as an orphan without a verdict");
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// At most one agent lives under a number; each starts once and exits once.
-pub fn agents(host: &Host) -> Vec<String> {
-    let mut found = Vec::new();
-    let (mut alive, mut nameless) = (BTreeMap::<u32, u64>::new(), BTreeSet::new());
-    for (_, told, notice) in host.log.notices() {
-        match notice {
-            Notice::AgentStarted { agent, .. } => {
-                // It ended before anybody could ask what it was, and the kernel side may have let go of it by then.
-                nameless.extend(Some(agent.pid).filter(|_| agent.name.is_empty()));
-                if let Some(old) = alive.insert(agent.pid, agent.start) {
-                    found.push(format!(
-                        "agents {0}@{old} and {0}@{1} at once at {told:?}",
-                        agent.pid, agent.start
-                    ));
-                }
-            }
-            Notice::AgentExited { agent, .. } if alive.remove(&agent.pid) != Some(agent.start) => {
-                found.push(format!("agent {}@{} exited without having started", agent.pid, agent.start));
-            }
-            _ => {}
-        }
-    }
-    for (pid, start) in alive {
-        if !nameless.contains(&pid) && !host.kernel.alive(ProcessId::new(pid, start)) {
-            found.push(format!("agent {pid}@{start} is gone and its exit was not told"));
-        }
-    }
-    found
 }

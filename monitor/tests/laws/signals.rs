@@ -5,7 +5,7 @@ use std::time::Duration;
 use monitor::model::ProcessId;
 
 use crate::{
-    kernel::Kernel,
+    kernel::{Kernel, Process},
     truth::{Bar, Service, Truth},
 };
 
@@ -19,7 +19,13 @@ impl Truth {
         let part = |s: &&Service| {
             // An agent below whose exec was lost does not show as what it is.
             let unseen = self.lossy && kernel.descends(process, s.head()) && !self.agents.contains(&process);
-            unseen || self.parts(kernel, s).iter().any(|p| p.id == process)
+            // Nor does a server that had become another program before anybody looked.
+            let became =
+                s.found_over && kernel.descends(process, s.head()) && !self.agents.contains(&process);
+            unseen
+                || became
+                || self.seems_part(kernel, process, s)
+                || self.parts(kernel, s).iter().any(|p| p.id == process)
         };
         for service in self.services.iter().filter(part) {
             match self.unlawful(kernel, service, grace) {
@@ -28,6 +34,22 @@ impl Truth {
             }
         }
         Err(why)
+    }
+
+    /// /proc was read: children whose parent is not their creator (`CLONE_PARENT`), and whose fork was not seen, seem to be that one's.
+    pub fn shows_parents(&mut self, kernel: &Kernel) {
+        let unseen = |p: &&Process| self.lossy || p.born <= self.since;
+        let apart = kernel.living().filter(|p| p.parent != p.creator && p.parent.pid != 1).filter(unseen);
+        let apart: Vec<_> = apart.map(|p| (p.id, p.parent)).collect();
+        self.shown.extend(apart);
+    }
+
+    /// Whether it descends from such a child of the server.
+    fn seems_part(&self, kernel: &Kernel, process: ProcessId, service: &Service) -> bool {
+        let seems = |(child, parent): (&ProcessId, &ProcessId)| {
+            kernel.descends(process, *child) && kernel.descends(*parent, service.head())
+        };
+        self.shown.iter().any(seems)
     }
 
     fn unlawful(&self, kernel: &Kernel, service: &Service, grace: Duration) -> Option<String> {
@@ -45,6 +67,7 @@ impl Truth {
             || service.of_worker
             || service.go_between.is_some()
             || !service.patrons.is_empty()
+            || self.services.iter().any(|s| s.leaf() == service.maker && self.is_nameless(kernel, s))
             || unseen_heir;
         let begins = match Self::owner_died(kernel, service) {
             Some(died) if !other_grace => died.max(self.since),
@@ -55,7 +78,9 @@ impl Truth {
         }
         let mut bars = self.bars(kernel, service);
         let unknown = self.partial || !self.agents.contains(&service.maker);
-        if unknown && self.is_silent(kernel, service) {
+        // A server behind a bridge that had ended is one of its own.
+        let alone = self.partial && service.bridged;
+        if alone || (unknown && self.is_silent(kernel, service)) {
             // Of whoever let go of it before anybody saw him not even the user is known.
             bars.remove(&Bar::OtherUid);
         }

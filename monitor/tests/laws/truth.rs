@@ -50,8 +50,8 @@ pub struct Service {
     /// Whether it was there before the daemon, and nothing could tell whose: its host, which no rule knows, had
     /// let go of the wire.
     pub found_silent: bool,
-    /// Whether it was there before the daemon, and nobody but itself held its wire by then: nobody can ever talk to it again.
-    pub found_hung_up: bool,
+    /// Whether it was there before the daemon, and had become another program by then.
+    pub found_over: bool,
     /// Whether it was there before the daemon and its owner was gone by then.
     pub found_ownerless: bool,
 }
@@ -121,6 +121,8 @@ pub struct Truth {
     pub ourselves: Vec<ProcessId>,
     /// Whether servers of another user than their owner's may be ended.
     pub other_uids: bool,
+    /// Whose children those seem to be whose fork nobody saw, if not their creator's: a look at /proc tells nothing else.
+    pub shown: BTreeMap<ProcessId, ProcessId>,
 }
 
 impl Truth {

@@ -13,7 +13,7 @@ use crate::{
     host::Core,
     kernel::Conduct,
     launch::Launch,
-    laws, replay,
+    laws, order, replay,
     world::{AgentKind, World},
 };
 
@@ -191,7 +191,7 @@ fn who_never_hears_of_exits_is_caught() {
         (!exit).then_some(input)
     };
     caught(Broken::new(hears, as_is), laws::judged_once);
-    caught(Broken::new(hears, as_is), laws::agents);
+    caught(Broken::new(hears, as_is), order::agents);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn who_does_not_tell_the_end_is_caught() {
 #[test]
 fn who_judges_without_a_suspicion_is_caught() {
     let says = |e| never(e, |n| matches!(n, Notice::OrphanSuspected { .. }));
-    caught(Broken::new(all, says), laws::order);
+    caught(Broken::new(all, says), order::order);
 }
 
 #[test]
 fn who_starts_an_agent_twice_is_caught() {
     let says = |e| twice(e, |n| matches!(n, Notice::AgentStarted { .. }));
-    caught(Broken::new(all, says), laws::agents);
+    caught(Broken::new(all, says), order::agents);
 }
 
 #[test]

@@ -14,14 +14,18 @@ use crate::{
 /// The daemon hears of an exit so much later at most, and only then sees what the copies have done so far.
 const NOTICED: Duration = Duration::from_millis(70);
 
+/// The daemon hears of a birth, and asks who made it, so much later at most.
+const UNASKED: Duration = Duration::from_millis(100);
+
 impl Truth {
     /// Somebody outside who uses the server now, if there is one.
     pub fn user(&self, kernel: &Kernel, service: &Service) -> Option<String> {
-        self.user_of(kernel, service, true)
+        self.user_of(kernel, service, true, true)
     }
 
-    /// The same; what belongs to one piece only of a chain that has fallen into pieces counts if it is looked at as a `whole`.
-    fn user_of(&self, kernel: &Kernel, service: &Service, whole: bool) -> Option<String> {
+    /// The same; what belongs to one piece only of a chain that has fallen into pieces counts if it is looked at as a `whole`, and
+    /// what only seems to be a part of it if it is looked at `exactly`.
+    fn user_of(&self, kernel: &Kernel, service: &Service, whole: bool, exactly: bool) -> Option<String> {
         let parts = self.parts(kernel, service);
         let is_part = |id: ProcessId| parts.iter().any(|p| p.id == id);
         let wires = service.wires.iter().filter(|_| whole || !service.mute);
@@ -34,8 +38,10 @@ impl Truth {
             if kernel.in_flight.contains(&other) {
                 return Some(format!("{other:?} is in flight"));
             }
-            let user =
-                kernel.holders(other).find(|p| !is_part(p.id) && !self.is_accident(kernel, service, p));
+            let outside =
+                |p: &&Process| !is_part(p.id) && (exactly || !self.seems_inside(kernel, service, p));
+            let mut users = kernel.holders(other).filter(outside);
+            let user = users.find(|p| !self.is_accident(kernel, service, p));
             if let Some(user) = user {
                 return Some(format!("{} holds {other:?}", user.id));
             }
@@ -52,18 +58,55 @@ impl Truth {
         None
     }
 
+    /// Whether it is what an agent below the server started, whose own exec was lost, or the server that had become something else
+    /// before anybody looked: that agent, or that server, shows as part of the server.
+    fn seems_inside(&self, kernel: &Kernel, service: &Service, p: &Process) -> bool {
+        let unseen = self.lossy || service.found_over;
+        unseen && kernel.descends(p.id, service.head()) && !self.agents.contains(&p.id)
+    }
+
     /// Whether a holder is one of the two proven accidents: another server of the same dead owner, or an idle copy of it.
     fn is_accident(&self, kernel: &Kernel, service: &Service, holder: &Process) -> bool {
         let Some((_, status)) = self.last_owner(kernel, service).and_then(|owner| owner.died) else {
             return false;
         };
         // Who went into the background is the same owner under another number.
-        let same = |s: &Service| s.owner.is_some() && s.owner == service.owner && s.head() != service.head();
+        let heir = |s: &Service, of: &Service| s.owner.is_some_and(|o| self.heirs_of(of).contains(&o));
+        let owners = |s: &Service| s.owner == service.owner || heir(s, service) || heir(service, s);
+        let same = |s: &Service| s.owner.is_some() && owners(s) && s.head() != service.head();
         let sibling = |s: &Service| same(s) && self.parts(kernel, s).iter().any(|part| part.id == holder.id);
         if self.services.iter().any(sibling) {
             return true;
         }
-        matches!(status, ExitStatus::Signal(_)) && self.is_idle_copy(kernel, service, holder, NOTICED)
+        if matches!(status, ExitStatus::Signal(_)) && self.is_idle_copy(kernel, service, holder, NOTICED) {
+            return true;
+        }
+        // Who was given the wire is the owner from then on.
+        let patrons = service.patrons.iter().filter_map(|patron| kernel.history.get(patron));
+        let mut killed = patrons.filter(|p| matches!(p.died, Some((_, ExitStatus::Signal(_)))));
+        killed.any(|patron| {
+            let (owner, maker) = (Some(patron.id), patron.id);
+            let taken = Service { owner, maker, former: Vec::new(), ..service.clone() };
+            self.is_idle_copy(kernel, &taken, holder, NOTICED)
+        })
+    }
+
+    /// Whether an end is held by what another server of the owner started, which may be let go, or by a piece of its own launch chain
+    /// that the records show as something else: such a one may stay unproven.
+    pub fn is_entangled(&self, kernel: &Kernel, service: &Service) -> bool {
+        let in_chain = |s: &Service, p: &Process| s.chain.contains(&p.id) || s.behind.contains(&p.id);
+        let started_by_sibling = |p: &Process| {
+            let siblings = self.services.iter().filter(|s| s.head() != service.head());
+            let mut siblings = siblings.filter(|s| s.owner == service.owner && !in_chain(s, p));
+            siblings.any(|s| kernel.descends(p.id, s.head()))
+        };
+        let piece = |p: &Process| {
+            let same = self.services.iter().filter(|s| s.owner == service.owner && s.chain.len() > 1);
+            // Of one that a go-between started the launchers are not known either.
+            same.into_iter().any(|s| (self.lossy || s.go_between.is_some()) && in_chain(s, p))
+        };
+        let mut others = service.wires.iter().filter_map(|wire| kernel.opposite(*wire));
+        others.any(|other| kernel.holders(other).any(|p| started_by_sibling(p) || piece(p)))
     }
 
     /// Whether a process is a fork of the dead owner that has nothing of its own and did nothing since; what it did within `slack`
@@ -82,6 +125,7 @@ impl Truth {
             && p.doings.busy <= died + slack
             && p.sid == owner.sid
             && !kernel.is_connected(p, &known.iter().collect())
+            && (slack > Duration::ZERO || !p.files.ends().any(|end| matches!(end, End::Socket(_))))
             && !kernel.living().any(|child| child.creator == p.id)
             && !self.services.iter().any(|s| s.maker == p.id && self.lives(kernel, s))
     }
@@ -93,8 +137,10 @@ impl Truth {
         let Some(owner) = kernel.get(id).filter(|_| is_agent) else { return };
         let leaves = matches!(status, ExitStatus::Code(_));
         // One that was there before the daemon looks like another instance of the program.
-        let goes_on =
-            |c: &&Process| c.died.is_none() && c.born >= self.since && (leaves || c.sid != owner.sid);
+        let hosts = |c: &Process| self.services.iter().any(|s| s.maker == c.id && self.lives(kernel, s));
+        let goes_on = |c: &&Process| {
+            c.died.is_none() && c.born >= self.since && (leaves || c.sid != owner.sid || hosts(c))
+        };
         let heirs = Self::copies(kernel, id).into_iter().filter(goes_on).map(|copy| copy.id);
         let heirs = heirs.collect();
         self.heirs.insert(id, heirs);
@@ -124,8 +170,10 @@ impl Truth {
 
     /// The last of those who owned it or were heirs of such, if all have ended.
     fn last_owner<'k>(&self, kernel: &'k Kernel, service: &Service) -> Option<&'k Process> {
-        let hands = service.owner.into_iter();
-        let all = hands.chain(self.heirs_of(service));
+        let owner = service.owner.into_iter();
+        // Heirs are not known where records were lost.
+        let heirs = if self.partial { BTreeSet::new() } else { self.heirs_of(service) };
+        let all = owner.chain(heirs);
         let all: Vec<&Process> = all.filter_map(|id| kernel.history.get(&id)).collect();
         let ended = all.iter().all(|p| p.died.is_some());
         all.into_iter().max_by_key(|p| p.died.map(|(at, _)| at)).filter(|_| ended)
@@ -138,11 +186,19 @@ impl Truth {
         !self.partial && (service.go_between.is_none() || by_rule) && !hands
     }
 
+    /// Whether what made it, which is no agent by rule, may have ended before anybody could ask what it was.
+    pub fn is_nameless(&self, kernel: &Kernel, service: &Service) -> bool {
+        let born = kernel.history.get(&service.head()).map(|p| p.born);
+        let maker = Some(service.maker).filter(|maker| !self.agents.contains(maker));
+        let died = maker.and_then(|maker| kernel.history.get(&maker)?.died).map(|(at, _)| at);
+        born.zip(died).is_some_and(|(born, died)| died < born + UNASKED)
+    }
+
     /// Why this server may not be called an orphan, or ended, now; nothing if it may.
     pub fn not_an_orphan(&self, kernel: &Kernel, service: &Service) -> Option<String> {
         // A chain with a lost link may have fallen into pieces: what one of them is connected with says nothing about another.
         let whole = !self.lossy || service.chain.len() == 1;
-        if let Some(user) = self.user_of(kernel, service, whole) {
+        if let Some(user) = self.user_of(kernel, service, whole, false) {
             return Some(user);
         }
         let parts = self.parts(kernel, service);
@@ -154,7 +210,14 @@ impl Truth {
         });
         // Nobody's, until somebody was given its wires: whoever holds them then is its host.
         let taken = service.owner.is_none() && !service.patrons.is_empty();
-        if let_go && (taken || !self.is_seen(service)) {
+        let core = |p: &&Process| service.chain.contains(&p.id) || service.behind.contains(&p.id);
+        // What a job started seems to be a part of it as long as the job seems to be a server.
+        let started = |s: &Service| service.over && s.maker == service.leaf() && self.lives(kernel, s);
+        let has_core = parts.iter().any(core)
+            || self.ending.contains_key(&service.head())
+            || self.services.iter().any(started);
+        let nameless = has_core && self.is_nameless(kernel, service);
+        if let_go && (taken || nameless || !self.is_seen(service)) {
             return None;
         }
         let Some(owner) = service.owner else { return Some("it is nobody's server".to_owned()) };
@@ -187,7 +250,8 @@ impl Truth {
     pub fn is_silent(&self, kernel: &Kernel, service: &Service) -> bool {
         let parts = self.parts(kernel, service);
         let outside = |end: End| kernel.holders(end).any(|p| !parts.iter().any(|part| part.id == p.id));
-        let mut others = service.wires.iter().filter_map(|end| kernel.opposite(*end));
+        let open = service.wires.iter().filter(|wire| parts.iter().any(|p| p.files.has(**wire)));
+        let mut others = open.filter_map(|wire| kernel.opposite(*wire));
         !others.any(|other| kernel.in_flight.contains(&other) || outside(other))
     }
 }

@@ -231,7 +231,7 @@ impl World {
             bridged: false,
             behind: Vec::new(),
             found_silent: false,
-            found_hung_up: false,
+            found_over: false,
             found_ownerless: false,
         });
         Some(self.host.truth.services.len() - 1)

@@ -3,11 +3,14 @@
 use super::{
     proof::{HOST, OTHER, PLAIN, apart, ended, idle, judged, with_copy},
     proof_of_use::{held_by, unproven},
-    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
 };
 use crate::{
     engine::Settings,
-    model::{CopyFacts, ExitStatus, Input, ProcessEvent, Stdio},
+    model::{
+        CopyFacts, ExitStatus, Holder, Input, Losses, Notice, ProcessEvent, ProcessFacts, ProcessId,
+        SnapshotProcess, Stdio, WireState,
+    },
 };
 
 #[test]
@@ -126,4 +129,177 @@ fn an_agent_below_a_server_is_not_its_host() {
     story.end(31);
     story.pass_secs(10);
     assert!(!story.sent().iter().any(|(pid, _)| *pid == 30), "{:?}", story.told());
+}
+
+#[test]
+fn a_program_in_place_of_a_multiplexer_is_not_its_creators_servers() {
+    // It left the server when it became a multiplexer. What it becomes next is nobody's, however often it runs another program.
+    for multiplexer in [true, false] {
+        let mut story = Story::agent_with_server(Settings::default());
+        story.fork(30, 31);
+        if multiplexer {
+            story.exec(31, 30, &["tmux"], PLAIN);
+        }
+        story.exec(31, 30, &["vim"], PLAIN);
+        story.exec(31, 30, HOST, PLAIN);
+        let mut story = judged(story);
+        story.pass_secs(100);
+        let sent = story.sent();
+        assert!(sent.iter().any(|(pid, _)| *pid == 30));
+        assert_eq!(!sent.iter().any(|(pid, _)| *pid == 31), multiplexer, "{:?}", story.told());
+    }
+}
+
+#[test]
+fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
+    let mut story = Story::new(Settings::default());
+    story.exec(10, 5, &["codex"], TERMINAL);
+    story.fork(10, 20);
+    story.exec(20, 10, HOST, PLAIN);
+    story.fork(20, 21);
+    // The worker is the first to start a server, its host the next.
+    story.fork(21, 31);
+    story.exec(31, 21, SERVER, OTHER);
+    story.fork(20, 30);
+    story.exec(30, 20, SERVER, WIRE);
+    story.told();
+    let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
+    story.hand_in(Input::Process { event: exit });
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected"], "nobody starts twice");
+    story.pass_secs(100);
+    assert!(!story.sent().iter().any(|(pid, _)| *pid == 31), "the worker's own server stays");
+}
+
+#[test]
+fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
+    // Nobody knows what 20 is. Its copy goes on with its work, starts a server and runs its own program anew: that seemed to be its end.
+    let mut story = Story::new(Settings::default());
+    story.gone.insert(20);
+    story.exec(30, 20, SERVER, WIRE);
+    story.fork(20, 21);
+    let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
+    story.hand_in(Input::Process { event: exit });
+    story.fork(21, 31);
+    story.exec(31, 21, SERVER, OTHER);
+    story.exec(21, 1, HOST, PLAIN);
+    assert!(story.told().contains(&"orphan_suspected".to_owned()));
+    story.fork(21, 32);
+    story.exec(32, 21, SERVER, [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null]);
+    assert!(story.told().contains(&"orphan_cleared owner_found".to_owned()));
+    story.pass_secs(100);
+    assert!(!story.sent().iter().any(|(pid, _)| *pid == 31), "{:?}", story.told());
+    // The twin: it ends.
+    story.end(21);
+    story.pass_secs(10);
+    ended(&mut story, 31);
+}
+
+#[test]
+fn what_was_joined_with_a_server_that_is_being_ended_ends_with_it() {
+    // Of what was found in /proc nobody knows who made its streams.
+    const BROWSER: &[&str] = &["chrome", "--headless"];
+    let joined = [Stdio::Null, Stdio::Null, Stdio::Pipe(9)];
+    for (then, ends) in [(joined, true), ([Stdio::Null; 3], false)] {
+        let mut story = Story::new(Settings::default());
+        let browser = SnapshotProcess { sid: 31, ..seen(31, 30, BROWSER, joined) };
+        story.snapshot(vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), browser]);
+        story.apart.insert(31, ProcessFacts { joined: vec![id(30)], ..apart(31, joined) });
+        story.polite.insert(30);
+        let mut story = judged(story);
+        story.apart.insert(31, apart(31, then));
+        story.pass_secs(10);
+        assert_eq!(story.sent().iter().any(|(pid, _)| *pid == 31), ends, "{then:?}");
+    }
+}
+
+#[test]
+fn of_what_ended_by_itself_no_wire_tells_that_nobody_uses_it() {
+    // Nobody knows what 20 was: a shell may be. Its server's browser is all that is left.
+    let joined = [Stdio::Null, Stdio::Null, Stdio::Pipe(9)];
+    for by_itself in [true, false] {
+        let mut story = Story::new(Settings::default());
+        story.gone.insert(20);
+        story.exec(30, 20, SERVER, WIRE);
+        story.fork(30, 31);
+        story.exec(31, 30, &["chrome"], joined);
+        story.apart.insert(31, apart(31, joined));
+        if by_itself {
+            story.end(30);
+        }
+        let mut story = judged(story);
+        if by_itself {
+            assert!(story.told().contains(&"orphan_unproven owner_unknown".to_owned()));
+            story.pass_secs(100);
+            assert_eq!(story.sent(), []);
+        } else {
+            ended(&mut story, 30);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_server_that_may_not_be_signalled_is_told() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.errno = Some(1);
+    let mut story = judged(story);
+    assert!(story.told().contains(&"reap_failed".to_owned()));
+    story.fork(30, 31);
+    story.exec(31, 30, &["git", "gc"], PLAIN);
+    story.apart.insert(31, apart(31, PLAIN));
+    story.end(30);
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["orphan_exited"], "what is left of it was let go");
+}
+
+#[test]
+fn a_suspicion_is_told_before_it_is_cleared() {
+    // Both follow from one look at /proc: the heir is a shell whose exec was lost, and the server has become a multiplexer.
+    let mut story = Story::agent_with_server(Settings::default());
+    story.fork(20, 21);
+    story.setsid(21);
+    story.end(20);
+    assert_eq!(story.told().last().map(String::as_str), Some("agent_started"));
+    let losses = Losses { exec: 2, ..Losses::default() };
+    story.hand_in(Input::Lost { losses });
+    story.snapshot(vec![seen(21, 1, &["bash"], PLAIN), seen(30, 21, &["tmux"], WIRE)]);
+    let told = story.told();
+    let at = |word: &str| told.iter().position(|line| line.starts_with(word));
+    assert!(at("orphan_suspected").is_some() && at("orphan_suspected") < at("orphan_cleared"), "{told:?}");
+}
+
+#[test]
+fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
+    // An agent that the server has just started inherited its wire. Who was born in the same moment and is not known may be that.
+    for (born, hosts) in [(30, false), (29, true)] {
+        let mut story = Story::new(Settings::default());
+        let process = ProcessId::new(31, born);
+        let holder = Holder { process, image: image(CLAUDE), ..Holder::default() };
+        story.facts.stdin = WireState::Held { holders: vec![holder], unseen: false };
+        story.exec(30, 1, SERVER, WIRE);
+        let started = story.notices.iter().any(|notice| match notice {
+            Notice::ServerStarted { owner, .. } => owner.is_some(),
+            _ => false,
+        });
+        assert_eq!(started, hosts, "{:?}", story.told());
+    }
+}
+
+#[test]
+fn a_bridge_whose_exec_was_lost_may_use_the_server_behind_it() {
+    // It seems to be another server of the same dead owner, which would hold the wire by accident.
+    for bridge in [true, false] {
+        let mut story = Story::agent_with_server(Settings::default());
+        story.fork(20, 31);
+        let creator = if bridge { 31 } else { 20 };
+        story.fork(creator, 32);
+        story.exec(32, creator, SERVER, OTHER);
+        story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });
+        let other = [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null];
+        let processes =
+            [seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 20, SERVER, other)];
+        story.snapshot([&processes[..], &[seen(32, creator, SERVER, OTHER)]].concat());
+        story.facts.stdin = held_by(31, SERVER);
+        let mut story = judged(story);
+        assert_eq!(!story.sent().iter().any(|(pid, _)| *pid == 32), bridge, "{:?}", story.told());
+    }
 }
