@@ -11,7 +11,7 @@ use tests::{Identity, Install, Part, UNIT, scene, within};
 /// capabilities(7): those that stay after the start.
 const KEPT: u64 = 1 << 2 | 1 << 5 | 1 << 19;
 /// With those that only the start takes, BPF and PERFMON.
-const GIVEN: u64 = KEPT | 1 << 38 | 1 << 39;
+const GIVEN: u64 = KEPT | 1 << 38 | 1 << 39 | 1 << 6 | 1 << 7;
 
 /// A line of `/proc/PID/task/TID/status`.
 fn status(process: Identity, thread: &str, name: &str) -> Result<String> {

@@ -9,6 +9,7 @@ mod clean_root;
 mod command;
 mod dist;
 mod fresh;
+mod fuzz;
 mod judgement;
 mod privilege;
 mod run;
@@ -37,6 +38,8 @@ enum Verb {
     Run(run::Args),
     /// Run every test, those that need root and the real kernel included.
     Test(test::Args),
+    /// Try what orphand reads from others on bytes that libFuzzer makes up, guided by what they reach.
+    Fuzz(fuzz::Args),
     /// Formatting, lints, documentation, licences, the one-way rule of the modules.
     Check(check::Args),
     /// Measure what the daemon costs and how quick it is; needs root, takes a quarter of an hour.
@@ -48,10 +51,14 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = fuzz::as_compiler() {
+        return code;
+    }
     let done = match Cli::parse().verb {
         Verb::Setup(args) => setup::main(&args),
         Verb::Run(args) => run::main(&args),
         Verb::Test(args) => test::main(&args),
+        Verb::Fuzz(args) => fuzz::main(&args),
         Verb::Check(args) => check::main(&args),
         Verb::Bench(args) => bench::main(&args),
         Verb::Dist(args) => dist::main(&args),

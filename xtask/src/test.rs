@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{command, dist, fresh, judgement, privilege, setup, vm, workspace};
+use crate::{command, dist, fresh, fuzz, judgement, privilege, setup, vm, workspace};
 
 /// The arguments of `test`.
 #[derive(clap::Args)]
@@ -72,6 +72,9 @@ pub fn main(args: &Args) -> Result<()> {
         dist::make(true)?;
         setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
         count += round(args.filter.as_deref(), &root, &["--ignored", "--test-threads=1"])?;
+    }
+    if args.filter.is_none() && !args.unprivileged {
+        fuzz::briefly()?;
     }
     // Last, because it replaces the binary that tests run by one with other features of what it depends on.
     if args.filter.is_none() && !args.unprivileged {

@@ -29,7 +29,7 @@ impl Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 15] = [
+pub const TESTS: [Program; 16] = [
     Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
     Program {
         name: "Python with venv",
@@ -49,6 +49,12 @@ pub const TESTS: [Program; 15] = [
         name: "Prometheus",
         proof: &["test", "-x", "/usr/bin/prometheus", "-a", "-x", "/usr/bin/promtool"],
         packages: &["prometheus"],
+        first: &[],
+    },
+    Program {
+        name: "a C++ compiler (of libFuzzer)",
+        proof: &["c++", "--version"],
+        packages: &["g++"],
         first: &[],
     },
     Program { name: "make", proof: &["make", "--version"], packages: &["make"], first: &[] },

@@ -17,7 +17,7 @@ const SERVERS: usize = 2;
 /// The capabilities that the service has after its start: `CAP_SYS_PTRACE`, `CAP_KILL`, `CAP_DAC_READ_SEARCH`.
 const KEPT: &str = "0000000000080024";
 /// What its unit gives it: `CAP_BPF` and `CAP_PERFMON`, too.
-const GIVEN: &str = "000000c000080024";
+const GIVEN: &str = "000000c0000800e4";
 
 /// The unit that is restarted.
 const UNIT: &str = "untether.service";

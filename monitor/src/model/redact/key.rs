@@ -329,7 +329,9 @@ fn is_reference(value: &str) -> bool {
         return true;
     }
     let enclosed = [("${", "}"), ("{{", "}}"), ("<", ">")].iter().any(|(open, close)| {
-        value.strip_prefix(open).is_some_and(|rest| rest.find(close) == Some(rest.len() - close.len()))
+        value
+            .strip_prefix(open)
+            .is_some_and(|rest| rest.find(close).is_some_and(|at| at + close.len() == rest.len()))
     });
     let variable = value
         .strip_prefix('$')

@@ -265,7 +265,7 @@ impl Redactor {
 
     /// A part of a word: pairs, URLs and the shapes of well-known tokens, wherever they begin.
     fn inner(&mut self, text: &str, before: Option<char>, header: bool, cut: bool, out: &mut String) {
-        let (mut rest, mut before) = (text, before);
+        let (mut rest, mut before, mut header) = (text, before, header);
         while !rest.is_empty() {
             let (run, after) = split_while(rest, is_run);
             if run.is_empty() {
@@ -304,6 +304,8 @@ impl Redactor {
                 let stop = if separator.len() > 1 { Stop::List } else { Stop::after(before, self.command) };
                 rest = self.mask(value, stop, out);
                 before = Some('*');
+                // What follows a header's value is another word.
+                header = false;
             } else if let Some(separator) = comma_separated(after, before)
                 && run.starts_with('-')
                 && key::takes_secret(run)

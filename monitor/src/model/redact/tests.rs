@@ -166,6 +166,15 @@ fn programs_stay() {
     stays(&["uv", "tool", "uvx", "--with", "httpx==0.28", "mcp-server-auth"]);
 }
 
+/// What begins like a reference to a secret and is none.
+#[test]
+fn a_reference_that_is_not_whole() {
+    for value in ["{{", "{{}", "${", "<", "$"] {
+        becomes(&["x", "--token", value], &["x", "--token", "***"]);
+    }
+    stays(&["x", "--token", "{{token}}"]);
+}
+
 #[test]
 fn what_is_about_a_secret_is_none() {
     stays(&["x", "--token-file", "/run/t", "--auth-type", "none", "--password-stdin", "--max-tokens=100"]);
