@@ -118,6 +118,7 @@ fn life(pid: u32) -> Vec<Fact> {
         id,
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),
+        uid: Some(1000),
         processes: (0..4).map(|n| ProcessId::new(pid + n, id.start)).collect(),
         owner: Some(owner),
         run: Some((key, generation)),

@@ -6,7 +6,10 @@ use monitor::{
     commands,
     exit_code::ExitCode,
     journal, probe,
-    sink::hook::{runner, step},
+    sink::{
+        hook::{runner, step},
+        text::sanitise,
+    },
     source::selftest,
 };
 
@@ -30,7 +33,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // In the journal a line says by itself how bad it is, sd-daemon(3).
             let priority = if journal::is_at(std::io::stderr()) { "<3>" } else { "" };
-            eprintln!("{priority}orphand: {error:#}");
+            // It may have names of somebody else's in it.
+            let error = format!("{error:#}");
+            let lines: Vec<_> = error.lines().map(sanitise).collect();
+            eprintln!("{priority}orphand: {}", lines.join("\n"));
             ExitCode::Failed
         }
     }

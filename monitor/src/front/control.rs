@@ -53,10 +53,10 @@ pub(super) async fn serve(listener: UnixListener, asker: Asker, peers: Peers) {
             }
             continue;
         }
-        let (asker, asked) = (asker.clone(), Asked::default());
-        let asks = asked.clone();
-        let task = tokio::spawn(async move { attend(stream, &asker, peers, &asks).await });
-        places.take(uid, asked, &task);
+        let (asker, question) = (asker.clone(), Asked::default());
+        let heard = question.clone();
+        let task = tokio::spawn(async move { attend(stream, &asker, peers, &heard).await });
+        places.take(uid, question, &task);
     }
 }
 
@@ -65,10 +65,10 @@ fn error(error: &impl ToString) -> Answer {
 }
 
 /// One connection. That it breaks is the peer's affair.
-async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers, asked: &Asked) {
+async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers, heard: &Asked) {
     let answer = match timeout(ASKING, question(&mut stream, peers)).await {
         Ok(Ok(ask)) => {
-            asked.set();
+            heard.set();
             timeout(ANSWERING, answer(ask, asker)).await.unwrap_or_else(|_| error(&AskError::Late))
         }
         Ok(Err(why)) => error(&why),

@@ -9,7 +9,7 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::{HeaderMap, Request, StatusCode, header},
+    http::{HeaderMap, Request, StatusCode, header, uri::Authority},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -22,6 +22,7 @@ use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Mutex,
+    task::yield_now,
     time::{Instant, sleep, timeout},
 };
 
@@ -40,7 +41,7 @@ use crate::{
 
 /// Connections at a time. Who comes then takes the place of the one that has been there for longest, of those without a whole
 /// head if there are such.
-const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 256;
 /// Bytes of a head.
 const HEAD_MAX: usize = 16 * 1024;
 /// For the head of a request to be there.
@@ -99,6 +100,8 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
                 let (router, asked) = (router.clone(), Asked::default());
                 let task = tokio::spawn(attend(stream, router, asked.clone(), by_name));
                 places.take(peer.ip(), asked, &task);
+                // Whoever asks at once is heard before somebody else can take its place.
+                yield_now().await;
             }
             Err(error) => {
                 tracing::warn!("cannot take a connection for metrics: {error}");
@@ -130,7 +133,7 @@ async fn attend(stream: TcpStream, router: Router, asked: Asked, by_name: bool) 
 fn is_welcome(request: &Request<Incoming>) -> bool {
     let named = request.headers().get_all(header::HOST).iter();
     let named = named.map(|host| host.to_str().unwrap_or_default());
-    named.chain(request.uri().authority().map(|authority| authority.as_str())).all(host::is_ours)
+    named.chain(request.uri().authority().map(Authority::as_str)).all(host::is_ours)
 }
 
 fn misdirected() -> Response {

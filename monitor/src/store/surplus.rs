@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn a_range_of_users_is_one() {
         // Later than the honest ones, each with a number of its own.
-        let many = (0..60_000).map(|n| Over { key: 1000 + n, uid: 100_000 + n as u32, ended: 1000 + n });
+        let many = (0..60_000_u32).map(|n| {
+            let later = 1000 + i64::from(n);
+            Over { key: later, uid: 100_000 + n, ended: later }
+        });
         let lost = surplus(keys(1000, 0, 64).chain(many).collect());
         assert_eq!(lost.len(), 60_064 - KEYS_OF_ALL);
         assert!(lost.iter().all(|key| *key >= 1000));

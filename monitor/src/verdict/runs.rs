@@ -160,7 +160,7 @@ impl Runs {
         let name = unit.name.clone();
         let key = RunKey::Unit(unit);
         let agent = generation.and_then(|g| self.get(&key, g)).map_or(name, |run| run.agent.clone());
-        Account { agent, key, generation, invocation_id }
+        Account { key, generation, agent, invocation_id }
     }
 
     /// The account of what an earlier daemon counted.

@@ -50,8 +50,8 @@ fn half_open_requests_keep_no_scraper_out() -> Result<()> {
             let asked = Instant::now();
             ensure!(page(&daemon, "/healthz")? == "ok\n", "not well");
             slowest = slowest.max(asked.elapsed());
+            ensure!(slowest < Duration::from_secs(1), "an answer took {slowest:?}");
         }
-        ensure!(slowest < Duration::from_secs(1), "an answer took {slowest:?}");
         let took = honest.judged_in_time(&daemon, GRACE)?;
         ensure!(crowd.alive(), "the crowd has gone: nothing was tried");
         println!("300 half-open requests: answers within {slowest:?}, judged after {took:?}");

@@ -38,9 +38,9 @@ pub(super) struct Counts {
 
 impl Counts {
     /// An orphan of this class was detected.
-    pub(super) fn detected(&mut self, class: Labels, evidence: &[impl Serialize]) {
+    pub(super) fn detected(&mut self, class: &Labels, evidence: &[impl Serialize]) {
         for evidence in evidence {
-            *self.detected.entry(labels::with(&class, "evidence", labels::word(evidence))).or_default() += 1;
+            *self.detected.entry(labels::with(class, "evidence", labels::word(evidence))).or_default() += 1;
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
                     counts.reaped(Labels::new(), "KILL", 10);
                     expected = [expected[0], expected[1] + 1, expected[2] + 10];
                 } else {
-                    counts.detected(Labels::new(), &["owner_exited", "stdin_hangup"]);
+                    counts.detected(&Labels::new(), &["owner_exited", "stdin_hangup"]);
                     expected[0] += 2;
                 }
                 let now = sums(&owners);

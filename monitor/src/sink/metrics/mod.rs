@@ -74,7 +74,8 @@ impl Metrics {
         let inner = &*self.inner;
         match notice {
             Notice::OrphanDetected { class, server, owner, evidence, latency_ms, .. } => {
-                inner.count(*class, server, owner.as_ref(), |counts, class| counts.detected(class, evidence));
+                inner
+                    .count(*class, server, owner.as_ref(), |counts, class| counts.detected(&class, evidence));
                 inner.latency.observe(latency_ms / 1e3);
             }
             Notice::OrphanReaped { class, server, owner, signal, freed_bytes, .. } => {
