@@ -6,6 +6,7 @@
 //! disk, a scraper, a client of the control socket) never delays it.
 
 mod answers;
+pub mod crowd;
 pub mod memory;
 pub mod moment;
 pub mod reload;
@@ -87,6 +88,8 @@ pub struct Daemon {
     pub seen_until: BootTime,
     /// Processes that turned out to have ended: told after the next drain.
     pub gone: Vec<ProcessId>,
+    /// Who cannot be followed.
+    pub crowd: crowd::Crowd,
     /// Taken from the ring, not handed in yet.
     pub waiting: moment::Waiting,
 }
@@ -127,6 +130,7 @@ impl Daemon {
             for process in gone {
                 self.hand_in(Input::Gone { process })?;
             }
+            self.ease()?;
             self.pass_time();
             self.carry_out()?;
             let short = || in_short(self.standing.mode, &self.engine);
@@ -140,7 +144,7 @@ impl Daemon {
                 trace.flush();
             }
             let drain = (!idle).then(|| clock::now() + DRAIN);
-            let wake = [drain, self.engine.poll_timeout(), self.notify.due()];
+            let wake = [drain, self.engine.poll_timeout(), self.notify.due(), self.crowd.due()];
             timer.set(wake.into_iter().flatten().min())?;
             tokio::select! {
                 biased;
@@ -178,7 +182,14 @@ impl Daemon {
             answers::count(&mut self.standing.records, &event);
             self.hand_in(Input::Process { event })?;
         }
-        let losses = self.kernel.losses()?;
+        let mut losses = self.kernel.losses()?;
+        let refused = std::mem::take(&mut losses.member);
+        if refused > 0 {
+            any = true;
+            let users = self.kernel.refused()?;
+            self.refused(&users, refused);
+            self.carry_out()?;
+        }
         if losses != Losses::default() {
             any = true;
             self.doubtful = true;
@@ -230,12 +241,11 @@ impl Daemon {
                     self.memory.settle();
                     self.signal(moment::Shot { process, uid, signal })?;
                 }
-                Effect::Track { process, tracking } => {
-                    if !self.kernel.track(process, tracking)? {
-                        self.gone.push(process);
-                    }
+                Effect::Track { process, tracking } => self.follow(process, tracking)?,
+                Effect::Untrack { process } => {
+                    self.crowd.forget(process);
+                    self.kernel.untrack(process.pid)?;
                 }
-                Effect::Untrack { process } => self.kernel.untrack(process.pid)?,
                 Effect::Resync => self.resync()?,
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     cli::{self, Format},
     clock,
     config::{self, Config},
-    daemon::{Daemon, memory::Memory, moment::Waiting, ourselves, reload::Configuration},
+    daemon::{Daemon, crowd::Crowd, memory::Memory, moment::Waiting, ourselves, reload::Configuration},
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -37,6 +37,7 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
+        members,
         procfs::Procfs,
         selftest,
         trace::{FORMAT, Header, TraceWriter},
@@ -88,6 +89,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         candidates: rules.candidates(),
         setsid: config.setsid,
         ring_bytes: config.ring_size.bytes(),
+        members: config.members.unwrap_or_else(members::as_many_as_can_live).get(),
         log: flags.debug_bpf,
         ..KernelOptions::default()
     };
@@ -130,6 +132,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         trace,
         seen_until: clock::now(),
         gone: Vec::new(),
+        crowd: Crowd::default(),
         waiting: Waiting::default(),
     };
     daemon.run(early).await

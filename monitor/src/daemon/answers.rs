@@ -30,6 +30,7 @@ impl Daemon {
         if self.doubtful {
             blind.push("records of the kernel were lost and /proc has not been read again yet".to_owned());
         }
+        blind.extend(self.crowd.blind());
         Status {
             up_ns: self
                 .ready_at

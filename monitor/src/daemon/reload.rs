@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// Keys that are read at the start only: doors that are open, a store and a ring in use.
-const AT_THE_START: [&str; 6] = ["listen", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
+const AT_THE_START: [&str; 7] =
+    ["listen", "members", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
 
 /// The configuration in effect, and the way to read it again.
 pub struct Configuration {

@@ -12,6 +12,7 @@ pub mod kernel;
 pub mod kernel_error;
 pub mod layout;
 mod log;
+pub mod members;
 pub mod procfs;
 pub mod selftest;
 pub mod trace;

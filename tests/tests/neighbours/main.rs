@@ -1,6 +1,7 @@
 //! One user's trouble is nobody else's: whatever a user without rights does on the host, the orphan of an honest user beside
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
+mod crowd;
 mod storm;
 
 use std::time::Duration;
