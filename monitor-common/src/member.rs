@@ -45,8 +45,9 @@ impl Member {
 
     /// From the eight bytes of a map's value.
     pub const fn from_bits(bits: u64) -> Self {
-        let [low, high] = [bits & u32::MAX as u64, bits >> 32];
-        Self { anchor: low as u32, standing: high as u32 }
+        // As the two halves stand in memory.
+        let [a, b, c, d, e, f, g, h] = bits.to_ne_bytes();
+        Self { anchor: u32::from_ne_bytes([a, b, c, d]), standing: u32::from_ne_bytes([e, f, g, h]) }
     }
 
     /// The same in this slot.

@@ -11,7 +11,7 @@ use crate::{
     maps::{self, MEMBERS, REFUSED, SHARES},
 };
 
-/// Counts a new entry of this user. False, and told: its share is used up.
+/// Counts a new entry of this user, in the slot that it gives. None, and told: its share is used up.
 #[inline(always)]
 pub fn take(uid: u32) -> Option<u32> {
     let slot = maps::slot_of(uid);

@@ -1,6 +1,6 @@
 //! `orphand run`: puts the daemon together.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use anyhow::Context;
 use rustix::system::uname;
@@ -10,7 +10,11 @@ use crate::{
     cli::{self, Format},
     clock,
     config::{self, Config},
-    daemon::{Daemon, crowd::Crowd, memory::Memory, moment::Waiting, ourselves, reload::Configuration},
+    daemon::{
+        Daemon, complete::Completer, crowd::Crowd, memory::Memory, moment::Waiting, ourselves,
+        reload::Configuration, want::Want,
+    },
+    descriptors,
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -48,6 +52,7 @@ use crate::{
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
     let log = logging::start(config.log);
+    descriptors::raise();
     // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
@@ -132,7 +137,9 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         trace,
         seen_until: clock::now(),
         gone: Vec::new(),
+        completer: Completer::default(),
         crowd: Crowd::default(),
+        want: Want::default(),
         waiting: Waiting::default(),
     };
     daemon.run(early).await
@@ -146,7 +153,7 @@ fn configuration(flags: &cli::Run, config: &Config, log: Log) -> Configuration {
         let hook = hook_of(&config.hook)?;
         Ok((config, hook))
     };
-    Configuration { config: config.clone(), log, load: Box::new(load) }
+    Configuration { config: config.clone(), log, load: Arc::new(load), loading: None }
 }
 
 /// Gives up what only the start took. No other thread may have been started before: it would keep all.

@@ -96,15 +96,20 @@ impl ProcessDir {
 
     /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.
     pub fn image(&self) -> Image {
+        let (cmdline, argv_truncated) = self.command_line(ARGV_MAX).unwrap_or_default();
+        Image { exe: self.exe(), argv: redact::argv(split_argv(&cmdline)), argv_truncated }
+    }
+
+    /// At most so many bytes of its command line as it stands in its memory now, and whether there is more.
+    pub fn command_line(&self, most: usize) -> Result<(Vec<u8>, bool), Errno> {
+        read(self.body(), "cmdline", most)
+    }
+
+    /// The file that it runs, as [`Image::exe`] has it.
+    pub fn exe(&self) -> String {
         let exe = link(self.body(), "exe").unwrap_or_default();
         // A program that was replaced on disk (an upgrade) is the same program.
-        let exe = exe.strip_suffix(b" (deleted)").unwrap_or(&exe);
-        let (cmdline, argv_truncated) = read(self.body(), "cmdline", ARGV_MAX).unwrap_or_default();
-        Image {
-            exe: String::from_utf8_lossy(exe).into_owned(),
-            argv: redact::argv(split_argv(&cmdline)),
-            argv_truncated,
-        }
+        String::from_utf8_lossy(exe.strip_suffix(b" (deleted)").unwrap_or(&exe)).into_owned()
     }
 
     /// What its standard streams are.

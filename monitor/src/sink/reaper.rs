@@ -17,12 +17,13 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
+    descriptors,
     host::{HostError, Proc},
     model::{ProcessId, Signal, SignalError},
     readable::readable,
 };
 
-/// Processes watched at a time. More than any verdict needs; fewer than descriptors.
+/// Processes watched at a time. More than any verdict needs; and never more than a quarter of the descriptors.
 const WATCHED_MAX: usize = 512;
 
 /// Why there is no reaper.
@@ -63,6 +64,8 @@ pub struct Reaper {
     /// Readable when one of the watched processes has ended. Holds no descriptor of its own alive.
     ends: AsyncFd<OwnedFd>,
     watched: BTreeMap<ProcessId, OwnedFd>,
+    /// How many at a time.
+    most: usize,
 }
 
 impl Reaper {
@@ -72,7 +75,12 @@ impl Reaper {
             .map_err(io::Error::from)
             .and_then(readable)
             .map_err(|source| ReaperError::System { operation: "create an epoll for pidfds", source })?;
-        Ok(Self { proc: Proc::system()?, ends, watched: BTreeMap::new() })
+        Ok(Self {
+            proc: Proc::system()?,
+            ends,
+            watched: BTreeMap::new(),
+            most: descriptors::quarter().min(WATCHED_MAX),
+        })
     }
 
     /// Opens who has the number of this process now, if orphand may ever signal it. Whether it is the process meant is for
@@ -81,11 +89,9 @@ impl Reaper {
         if self.watched.contains_key(&process) {
             return Ok(Aim { process, pidfd: None });
         }
-        if self.watched.len() >= WATCHED_MAX {
-            return Err(refused(
-                Errno::MFILE,
-                format!("not sent: {WATCHED_MAX} processes are being ended already"),
-            ));
+        let most = self.most;
+        if self.watched.len() >= most {
+            return Err(refused(Errno::MFILE, format!("not sent: {most} processes are being ended already")));
         }
         let pidfd = Some(self.open(process)?);
         Ok(Aim { process, pidfd })

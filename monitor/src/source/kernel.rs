@@ -5,8 +5,8 @@
 //! [`KernelSource::losses`]. For the daemon and the self-test only.
 
 use std::{
+    collections::BTreeMap,
     fs,
-    hash::{BuildHasher as _, Hasher as _, RandomState},
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -35,6 +35,8 @@ pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Records that may be taken beyond those that were there when it was asked for them.
 const BEYOND: u64 = 1024;
+/// No record takes less of the ring: the smallest one and the ring's own header.
+const SMALLEST: u32 = 32 + 8;
 /// Tries to get at a record that was counted and cannot be read yet. Writing one takes a microsecond, on another CPU.
 const PATIENCE: u32 = 200;
 
@@ -104,6 +106,8 @@ pub struct KernelSource {
     counted: Counters,
     /// Records taken from the ring since the start.
     handed_out: u64,
+    /// The most records that the ring can hold.
+    most: u32,
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
@@ -123,7 +127,7 @@ impl KernelSource {
         attach::raise_memlock();
 
         let ring_bytes = options.ring_bytes.max(4096).checked_next_power_of_two().unwrap_or(1 << 31);
-        let room = Room { share: options.members.div_ceil(2), seed: random() };
+        let room = Room::among(options.members);
         let tuning = Tuning {
             ring_quarter: ring_bytes / 4,
             pending_budget: options.pending_budget,
@@ -158,6 +162,7 @@ impl KernelSource {
             counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
             counted: Counters::default(),
             handed_out: 0,
+            most: ring_bytes / SMALLEST,
             undecodable: 0,
             log,
             hooks,
@@ -220,7 +225,12 @@ impl KernelSource {
 
     /// Hands out what is in the ring, in causal order.
     pub fn drain(&mut self, mut f: impl FnMut(ProcessEvent)) {
-        while self.hand_out(&mut f) {}
+        // At most what fits into the ring: whoever fills it as fast as it is emptied keeps nobody from the rest of the loop.
+        for _ in 0..self.most {
+            if !self.hand_out(&mut f) {
+                break;
+            }
+        }
         if let Some(log) = &mut self.log {
             log.flush();
         }
@@ -340,6 +350,23 @@ impl KernelSource {
         })
     }
 
+    /// What went wrong in the programs since the start, by kind; "it cannot happen" included.
+    pub fn errors(&self) -> Result<BTreeMap<String, u64>, KernelError> {
+        let now = self.count()?;
+        let kinds = [
+            ("members_full", Counter::MembersFull),
+            ("pending_budget", Counter::BudgetUsedUp),
+            ("unreadable", Counter::Unreadable),
+            ("argv_fault", Counter::ArgvFault),
+            ("exe_fault", Counter::ExeFault),
+            ("no_scratch", Counter::NoScratch),
+        ];
+        let mut errors: BTreeMap<String, u64> =
+            kinds.into_iter().map(|(kind, counter)| (kind.to_owned(), now.get(counter))).collect();
+        errors.insert("undecodable".to_owned(), self.undecodable);
+        Ok(errors)
+    }
+
     /// Forks that were not followed since the start: more than the budget below one process not judged yet.
     pub fn unfollowed(&self) -> Result<u64, KernelError> {
         Ok(self.count()?.get(Counter::BudgetUsedUp))
@@ -364,12 +391,6 @@ impl AsRawFd for KernelSource {
     fn as_raw_fd(&self) -> RawFd {
         self.ring.as_raw_fd()
     }
-}
-
-/// A number that nobody can know before.
-fn random() -> u32 {
-    let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
 }
 
 pub(super) fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {

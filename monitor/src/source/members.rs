@@ -3,7 +3,12 @@
 //! Invariant: what the kernel side has counted in a share, only the kernel side takes out. What user space enters itself it counts
 //! here, in the same shares. For [`super::kernel`] only.
 
-use std::{collections::HashMap as Table, fs, io};
+use std::{
+    collections::HashMap as Table,
+    fs,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    io,
+};
 
 use aya::{
     Ebpf,
@@ -53,9 +58,18 @@ pub(super) struct Room {
     pub seed: u32,
 }
 
+impl Room {
+    /// One user has half of it.
+    pub(super) fn among(members: u32) -> Self {
+        // A number that nobody can know before.
+        let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_le_bytes();
+        Self { share: members.div_ceil(2), seed: u32::from_le_bytes([a, b, c, d]) }
+    }
+}
+
 /// The maps, and what was entered here.
 pub(super) struct Members {
-    members: HashMap<MapData, u32, Member>,
+    entries: HashMap<MapData, u32, Member>,
     anchors: HashMap<MapData, u32, u32>,
     shares: Array<MapData, u64>,
     refused: HashMap<MapData, u32, u32>,
@@ -69,7 +83,7 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn new(programs: &mut Ebpf, room: Room) -> Result<Self, KernelError> {
         Ok(Self {
-            members: HashMap::try_from(take(programs, "MEMBERS")?)?,
+            entries: HashMap::try_from(take(programs, "MEMBERS")?)?,
             anchors: HashMap::try_from(take(programs, "ANCHORS")?)?,
             shares: Array::try_from(take(programs, "SHARES")?)?,
             refused: HashMap::try_from(take(programs, "REFUSED")?)?,
@@ -91,7 +105,7 @@ impl Members {
         absent_is_fine(self.anchors.insert(pid, Anchor::CONFIRMED.0, EXIST))?;
         if let Some(entry) = self.entry(pid)? {
             let member = Member { anchor: pid, ..entry.made(state) };
-            if absent_is_fine(self.members.insert(pid, member, EXIST))? {
+            if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
                 // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then,
                 // and would never be told.
                 if tracking != Tracking::Agent || birth::stays(process) {
@@ -107,7 +121,7 @@ impl Members {
             return Ok(Tracked::NoRoom { uid });
         }
         // Enter it first, look second: if it dies after the look, its exit is reported and removes it.
-        match present_is_fine(self.members.insert(pid, Member::new(pid, state), NOEXIST)) {
+        match present_is_fine(self.entries.insert(pid, Member::new(pid, state), NOEXIST)) {
             Ok(true) => self.count(pid, slot(uid, self.room.seed)),
             Ok(false) => {}
             Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
@@ -170,10 +184,10 @@ impl Members {
         match self.entry(pid)? {
             None => {}
             Some(entry) if entry.slot().is_none() => {
-                absent_is_fine(self.members.remove(&pid))?;
+                absent_is_fine(self.entries.remove(&pid))?;
             }
             Some(entry) => {
-                absent_is_fine(self.members.insert(pid, entry.made(State::Dropped), EXIST))?;
+                absent_is_fine(self.entries.insert(pid, entry.made(State::Dropped), EXIST))?;
             }
         }
         self.ended(pid);
@@ -181,7 +195,7 @@ impl Members {
     }
 
     fn entry(&self, pid: u32) -> Result<Option<Member>, MapError> {
-        match self.members.get(&pid, 0) {
+        match self.entries.get(&pid, 0) {
             Ok(entry) => Ok(Some(entry)),
             Err(error) => absent_is_fine(Err(error)).map(|_| None),
         }

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod birth;
 pub mod btf;
 mod candidates;
+pub mod completion;
 pub mod decode;
 pub mod ends;
 pub mod holders;

@@ -2,6 +2,9 @@
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
 mod crowd;
+mod descriptors;
+mod held;
+mod long;
 mod storm;
 
 use std::time::Duration;

@@ -14,6 +14,8 @@ use std::{
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
+use crate::descriptors;
+
 use super::{
     Settings,
     facts::Facts,
@@ -38,6 +40,7 @@ pub(super) fn run(
     command
         .arg0("orphand")
         .args(words)
+        .arg(descriptors::for_others().map_or_else(String::new, |limit| limit.to_string()))
         .args([settings.path.as_os_str(), OsStr::new(&facts.event)])
         .env_clear()
         .envs(env::var_os("PATH").map(|path| ("PATH", path)))
