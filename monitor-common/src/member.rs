@@ -44,10 +44,9 @@ impl Member {
     }
 
     /// From the eight bytes of a map's value.
+    #[expect(clippy::cast_possible_truncation, reason = "each half is taken")]
     pub const fn from_bits(bits: u64) -> Self {
-        // As the two halves stand in memory.
-        let [a, b, c, d, e, f, g, h] = bits.to_ne_bytes();
-        Self { anchor: u32::from_ne_bytes([a, b, c, d]), standing: u32::from_ne_bytes([e, f, g, h]) }
+        Self { anchor: bits as u32, standing: (bits >> 32) as u32 }
     }
 
     /// The same in this slot.
