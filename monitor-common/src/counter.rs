@@ -20,7 +20,7 @@ pub enum Counter {
     ExitDropped,
     /// Setsid records that did not get into the ring.
     SetsidDropped,
-    /// A process could not be entered into MEMBERS: it is full.
+    /// A process could not be entered into MEMBERS: it is full, or the share of its user is used up.
     MembersFull,
     /// A fork below a pending candidate that was over the budget.
     BudgetUsedUp,

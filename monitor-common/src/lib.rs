@@ -13,7 +13,7 @@ mod record;
 
 pub use counter::{Counter, Counters};
 pub use end::{EndOffsets, EndRecord, end_flags};
-pub use member::{Anchor, COMM_LEN, Candidate, Member, State};
+pub use member::{Anchor, COMM_LEN, Candidate, Member, SLOTS, State, slot};
 pub use offsets::{Offsets, Tuning};
 pub use record::{
     ARGV_MAX, EXE_MAX, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord,

@@ -68,7 +68,11 @@ pub struct Tuning {
     pub pending_budget: u32,
     /// 1 if a name that contains `mcp` is a candidate without being listed.
     pub mcp_names: u32,
+    /// How many entries of MEMBERS the processes of one user may have.
+    pub member_share: u32,
+    /// For [`crate::slot`].
+    pub seed: u32,
 }
 
 const _: () = assert!(size_of::<Offsets>() == 25 * 4);
-const _: () = assert!(size_of::<Tuning>() == 3 * 4);
+const _: () = assert!(size_of::<Tuning>() == 5 * 4);

@@ -49,6 +49,16 @@ pub fn lost(kind: Kind) {
     maps::count(dropped);
 }
 
+/// Wakes a reader that sleeps without a timer, without a record: it is told by a counter.
+#[inline(always)]
+pub fn wake() {
+    if is_idle()
+        && let Some(nothing) = RECORDS.reserve::<u64>(0)
+    {
+        nothing.discard(u64::from(BPF_RB_FORCE_WAKEUP));
+    }
+}
+
 #[inline(always)]
 const fn counters(kind: Kind) -> (Counter, Counter) {
     match kind {
@@ -59,8 +69,9 @@ const fn counters(kind: Kind) -> (Counter, Counter) {
     }
 }
 
+/// Whether the reader sleeps without a timer: once.
 #[inline(always)]
-fn wakes(urgency: Urgency) -> bool {
+fn is_idle() -> bool {
     if let Some(idle) = READER_IDLE.get_ptr_mut(0) {
         // SAFETY: the pointer came from the map; two CPUs that both see 1 wake the reader twice, no harm.
         if unsafe { *idle } != 0 {
@@ -69,7 +80,12 @@ fn wakes(urgency: Urgency) -> bool {
             return true;
         }
     }
-    if urgency == Urgency::AtOnce {
+    false
+}
+
+#[inline(always)]
+fn wakes(urgency: Urgency) -> bool {
+    if is_idle() || urgency == Urgency::AtOnce {
         return true;
     }
     let quarter = maps::ring_quarter();

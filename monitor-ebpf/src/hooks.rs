@@ -44,15 +44,16 @@ pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
     if tgid == creator {
         return Ok(());
     }
-    if !members::inherit(standing, tgid) {
-        debug!(ctx, "fork of {} below {}: over the budget", tgid, standing.anchor);
+    let uid = child.uid()?;
+    if !members::inherit(standing, tgid, uid) {
+        debug!(ctx, "fork of {} below {}: over the budget, or no room", tgid, standing.anchor);
         return Ok(());
     }
     let record = ForkRecord {
         header: header(Kind::Fork, tgid, child.birth()?),
         creator_start: Task::current().group_birth()?,
         creator,
-        uid: child.uid()?,
+        uid,
         sid: child.sid()?,
         pad: 0,
     };
@@ -73,9 +74,12 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     if !followed && !is_candidate(task)? && !members::is_manager(parent_tgid) {
         return Ok(());
     }
+    let uid = task.uid()?;
     if !followed {
         debug!(ctx, "candidate {} below {}", tgid, parent_tgid);
-        members::enter_candidate(tgid, parent_tgid);
+        if !members::enter_candidate(tgid, uid, parent, parent_tgid)? {
+            return Ok(());
+        }
     }
 
     let scratch = SCRATCH.get_ptr_mut(0).ok_or(Counter::NoScratch)?;
@@ -89,7 +93,7 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
         header: header(Kind::Exec, tgid, task.group_birth()?),
         parent_start: parent.group_birth()?,
         parent: parent_tgid,
-        uid: task.uid()?,
+        uid,
         sid: task.sid()?,
         flags: if more { flags::ARGV_TRUNCATED } else { 0 },
         exe_len: exe_len as u32,
@@ -162,7 +166,7 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let task = Task::new(ctx.arg(0));
     let dead = if offset!(exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
     // Two last threads may both see the group dead: the one that removes it reports it.
-    if !dead || !members::leave(tgid) {
+    if !dead || !members::leave(tgid, standing) {
         return Ok(());
     }
     let record = ExitRecord {
@@ -170,8 +174,8 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
         status: task.group_status()?,
         pad: 0,
     };
-    debug!(ctx, "exit of {}, state {}", tgid, standing.state);
-    let matters = standing.state == State::Agent as u32 || standing.only_exits();
+    debug!(ctx, "exit of {}, state {}", tgid, standing.standing);
+    let matters = standing.is(State::Agent) || standing.only_exits();
     emit(Kind::Exit, &record, if matters { Urgency::AtOnce } else { Urgency::Ordinary });
     Ok(())
 }

@@ -6,12 +6,13 @@
 //! | `hooks` | each event: filter, fill, emit |
 //! | `ends` | the pass over all descriptors: filter, fill, write |
 //! | `members` | whom the events are reported for |
+//! | `shares` | how many of them each user has |
 //! | `task` | the reader of `task_struct` and of what hangs on it |
 //! | `file` | the reader of `struct file` and of what hangs on it |
 //! | `emit` | the only writer of the ring |
 //! | `maps` | maps and globals |
 // On the host there is nothing to run: that build is for clippy.
-#![cfg_attr(target_arch = "bpf", no_std, no_main)]
+#![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 #![expect(
     clippy::inline_always,
     reason = "a call costs, and subprograms are a newer kernel's: one function a hook"
@@ -29,6 +30,7 @@ mod file;
 mod hooks;
 mod maps;
 mod members;
+mod shares;
 mod task;
 
 use aya_ebpf::{

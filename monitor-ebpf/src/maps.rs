@@ -6,7 +6,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Member, Offsets, TAIL_MAX, Tuning,
+    COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Member, Offsets, SLOTS, TAIL_MAX, Tuning, slot,
 };
 
 /// The records, in causal order. User space sets the size.
@@ -16,6 +16,14 @@ pub static RECORDS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
 /// tgid -> how it is followed. User space sets the size.
 #[map]
 pub static MEMBERS: HashMap<u32, Member> = HashMap::with_max_entries(1 << 15, 0);
+
+/// Slot of a user -> how many entries of MEMBERS the kernel side made for it, see `monitor_common::slot()`.
+#[map]
+pub static SHARES: Array<u64> = Array::with_max_entries(SLOTS, 0);
+
+/// User -> nothing: whose processes could not be entered into MEMBERS. User space takes them out.
+#[map]
+pub static REFUSED: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 10, 0);
 
 /// tgid of a candidate -> `Anchor`. Least recently used ones go first: an anchor that is forgotten while
 /// something is pending below it starts again with its full budget.
@@ -70,7 +78,8 @@ const END_OFFSETS_UNSET: EndOffsets = {
 
 /// Set by user space.
 #[unsafe(no_mangle)]
-static TUNING: Tuning = Tuning { ring_quarter: 1 << 18, pending_budget: 256, mcp_names: 1 };
+static TUNING: Tuning =
+    Tuning { ring_quarter: 1 << 18, pending_budget: 256, mcp_names: 1, member_share: 1 << 14, seed: 0 };
 
 /// One field of a global. Volatile, because the value in the object is not the one at run time.
 macro_rules! global {
@@ -126,6 +135,18 @@ pub fn pending_budget() -> u32 {
 #[inline(always)]
 pub fn mcp_names() -> bool {
     global!(TUNING.mcp_names) == 1
+}
+
+/// How many entries of MEMBERS the processes of one user may have.
+#[inline(always)]
+pub fn member_share() -> u64 {
+    u64::from(global!(TUNING.member_share))
+}
+
+/// The slot of a user in SHARES.
+#[inline(always)]
+pub fn slot_of(uid: u32) -> u32 {
+    slot(uid, global!(TUNING.seed))
 }
 
 /// Adds one on this CPU.

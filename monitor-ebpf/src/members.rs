@@ -6,7 +6,11 @@
 use aya_ebpf::bindings::{BPF_ANY, BPF_EXIST, BPF_NOEXIST};
 use monitor_common::{Anchor, Counter, Member, State};
 
-use crate::maps::{self, ANCHORS, MEMBERS};
+use crate::{
+    maps::{self, ANCHORS, MEMBERS},
+    shares,
+    task::Task,
+};
 
 /// EEXIST, include/uapi/asm-generic/errno-base.h.
 const EEXIST: i32 = 17;
@@ -18,17 +22,21 @@ pub fn standing(tgid: u32) -> Option<Member> {
     let entry = MEMBERS.get_ptr(tgid)?;
     // SAFETY: the pointer came from the map. One load of the aligned eight bytes: never half of two values.
     let bits = unsafe { core::ptr::read_volatile(entry.cast::<u64>()) };
-    let mut member = Member { anchor: bits as u32, state: (bits >> 32) as u32 };
-    if member.state == State::Pending as u32 {
+    let mut member = Member::from_bits(bits);
+    if member.is(State::Dropped) {
+        shares::remove(tgid, member);
+        return None;
+    }
+    if member.is(State::Pending) {
         match judged(member.anchor) {
             Some(Anchor::CONFIRMED) => {
                 // For good: the anchor's entry may be forgotten, or its number be another candidate's one day. Should user
                 // space make it an agent at this very moment, its exit wakes the reader a timer's tick later.
-                member.state = State::Member as u32;
+                member = member.made(State::Member);
                 let _ = MEMBERS.insert(tgid, member, u64::from(BPF_EXIST));
             }
             Some(Anchor::REFUSED) => {
-                let _ = MEMBERS.remove(tgid);
+                shares::remove(tgid, member);
                 return None;
             }
             _ => {}
@@ -43,7 +51,7 @@ pub fn is_manager(tgid: u32) -> bool {
     let Some(entry) = MEMBERS.get_ptr(tgid) else { return false };
     // SAFETY: as in `standing()`.
     let bits = unsafe { core::ptr::read_volatile(entry.cast::<u64>()) };
-    (bits >> 32) as u32 == State::Manager as u32
+    Member::from_bits(bits).is(State::Manager)
 }
 
 #[inline(always)]
@@ -52,19 +60,19 @@ fn judged(anchor: u32) -> Option<Anchor> {
     ANCHORS.get_ptr(anchor).map(|at| Anchor(unsafe { core::ptr::read_volatile(at) }))
 }
 
-/// Enters the child of a process of this standing. False: over the budget, and the child is not followed.
+/// Enters the child of a process of this standing. False: over the budget, or no room; and the child is not followed. Its birth
+/// without its end would be half the truth: it is not told.
 #[inline(always)]
-pub fn inherit(standing: Member, child: u32) -> bool {
-    let mut member = Member { anchor: standing.anchor, state: State::Member as u32 };
-    if standing.state == State::Pending as u32 {
-        member.state = State::Pending as u32;
+pub fn inherit(standing: Member, child: u32, uid: u32) -> bool {
+    let mut member = Member::new(standing.anchor, State::Member);
+    if standing.is(State::Pending) {
+        member = member.made(State::Pending);
         if !spend(standing.anchor) {
             maps::count(Counter::BudgetUsedUp);
             return false;
         }
     }
-    enter(child, member);
-    true
+    enter(child, member, uid)
 }
 
 /// Takes one fork from an anchor's budget.
@@ -86,29 +94,45 @@ fn spend(anchor: u32) -> bool {
     true
 }
 
-/// A candidate's exec: it becomes pending with a fresh budget, and its parent is watched unless it is followed
-/// already.
+/// A candidate's exec: it becomes pending with a fresh budget, and its parent is watched unless it is followed already. False: there
+/// is no room for it.
 #[inline(always)]
-pub fn enter_candidate(tgid: u32, parent: u32) {
+pub fn enter_candidate(tgid: u32, uid: u32, parent: Task, parent_tgid: u32) -> Result<bool, Counter> {
     let _ = ANCHORS.insert(tgid, 0, u64::from(BPF_ANY));
-    enter(tgid, Member { anchor: tgid, state: State::Pending as u32 });
-    if parent > 1 {
-        let watched = Member { anchor: parent, state: State::Watched as u32 };
-        if MEMBERS.insert(parent, watched, u64::from(BPF_NOEXIST)).is_err_and(|e| e != -EEXIST) {
-            maps::count(Counter::MembersFull);
-        }
+    if !enter(tgid, Member::new(tgid, State::Pending), uid) {
+        return Ok(false);
     }
+    if parent_tgid > 1 && standing(parent_tgid).is_none() {
+        enter(parent_tgid, Member::new(parent_tgid, State::Watched), parent.uid()?);
+    }
+    Ok(true)
 }
 
+/// Enters a process for its user. Whether there was room. What is entered under its number already is of a process that is gone.
 #[inline(always)]
-fn enter(tgid: u32, member: Member) {
-    if MEMBERS.insert(tgid, member, u64::from(BPF_ANY)).is_err() {
-        maps::count(Counter::MembersFull);
+fn enter(tgid: u32, member: Member, uid: u32) -> bool {
+    if let Some(old) = MEMBERS.get_ptr(tgid) {
+        // SAFETY: as in `standing()`.
+        let bits = unsafe { core::ptr::read_volatile(old.cast::<u64>()) };
+        shares::remove(tgid, Member::from_bits(bits));
+    }
+    let Some(slot) = shares::take(uid) else { return false };
+    let member = member.counted_in(slot);
+    match MEMBERS.insert(tgid, member, u64::from(BPF_NOEXIST)) {
+        Ok(()) => true,
+        Err(error) => {
+            shares::give_back(member);
+            // Another CPU, or user space, has just entered it.
+            if error != -EEXIST {
+                shares::refuse(uid);
+            }
+            error == -EEXIST
+        }
     }
 }
 
 /// Forgets a process that ended. True for one of its threads only, whichever comes first.
 #[inline(always)]
-pub fn leave(tgid: u32) -> bool {
-    MEMBERS.remove(tgid).is_ok()
+pub fn leave(tgid: u32, standing: Member) -> bool {
+    shares::remove(tgid, standing)
 }

@@ -114,7 +114,6 @@ fn life(pid: u32) -> Vec<Fact> {
         });
     }
     let server = Tracked {
-        uid: None,
         id,
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),

@@ -6,10 +6,13 @@
 //! disk, a scraper, a client of the control socket) never delays it.
 
 mod answers;
+pub mod complete;
+pub mod crowd;
 pub mod memory;
 pub mod moment;
 pub mod reload;
 pub mod unanswered;
+pub mod want;
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -90,6 +93,12 @@ pub struct Daemon {
     pub no_room: bool,
     /// Processes that turned out to have ended: told after the next drain.
     pub gone: Vec<ProcessId>,
+    /// Completes what does not fit into a record.
+    pub completer: complete::Completer,
+    /// Who cannot be followed.
+    pub crowd: crowd::Crowd,
+    /// Whether descriptors have run out.
+    pub want: want::Want,
     /// Taken from the ring, not handed in yet.
     pub waiting: moment::Waiting,
     /// Processes that do not answer.
@@ -132,6 +141,8 @@ impl Daemon {
             for process in gone {
                 self.hand_in(Input::Gone { process })?;
             }
+            self.want_over()?;
+            self.ease()?;
             self.pass_time();
             self.carry_out()?;
             self.see_to_unanswered(clock::now())?;
@@ -147,16 +158,18 @@ impl Daemon {
             }
             let drain = (!idle).then(|| clock::now() + DRAIN);
             let unanswered = self.unanswered.due(clock::now());
-            let wake = [drain, self.engine.poll_timeout(), self.notify.due(), unanswered];
-            timer.set(wake.into_iter().flatten().min())?;
+            let outside = [self.notify.due(), self.crowd.due(), self.want.due(), unanswered];
+            let wake = [drain, self.engine.poll_timeout()].into_iter().chain(outside);
+            timer.set(wake.flatten().min())?;
             tokio::select! {
                 biased;
                 () = told(&mut terminate) => break,
                 () = told(&mut interrupt) => break,
-                () = told(&mut hangup) => drop(self.reload()?),
+                () = told(&mut hangup) => self.reload(None),
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
                 process = self.reaper.wait_any() => self.gone.push(process?),
                 expired = timer.expired() => expired?,
+                loaded = reload::Configuration::loaded(&mut self.configuration.loading) => self.loaded(loaded)?,
                 // The last: whoever asks without end gets one answer between two drains. The other side never ends first.
                 Some(query) = self.queries.recv() => self.answer(query)?,
             }
@@ -181,11 +194,17 @@ impl Daemon {
         let waiting = self.waiting.drain(&mut self.kernel);
         let mut any = waiting > 0;
         for _ in 0..waiting {
-            let Some(event) = self.waiting.take() else { break };
-            answers::count(&mut self.standing.records, &event);
+            let Some(event) = self.next_record() else { break };
             self.hand_in(Input::Process { event })?;
         }
-        let losses = self.kernel.losses()?;
+        let mut losses = self.kernel.losses()?;
+        let refused = std::mem::take(&mut losses.member);
+        if refused > 0 {
+            any = true;
+            let users = self.kernel.refused()?;
+            self.refused(&users, refused);
+            self.carry_out()?;
+        }
         if losses != Losses::default() {
             any = true;
             self.doubtful = true;
@@ -193,6 +212,13 @@ impl Daemon {
             self.hand_in(Input::Lost { losses })?;
         }
         Ok(any)
+    }
+
+    /// The oldest record that was taken from the ring, to be handed in.
+    fn next_record(&mut self) -> Option<ProcessEvent> {
+        let event = self.waiting.take()?;
+        answers::count(&mut self.standing.records, &event);
+        Some(self.completer.whole(&self.procfs, &self.rules, event))
     }
 
     fn hand_in(&mut self, input: Input) -> anyhow::Result<()> {
@@ -231,18 +257,25 @@ impl Daemon {
                 Effect::Persist { at, fact } => self.memory.note(at, &fact),
                 Effect::Ask { token, about } => {
                     let answer: Answer = self.probe.answer(&about, &|| self.engine.judged_wires());
+                    let unseen = match &answer {
+                        Answer::Server { facts } => facts.blind.is_some(),
+                        Answer::Process { process } => process.is_none(),
+                        _ => false,
+                    };
+                    if unseen {
+                        self.in_want();
+                    }
                     self.tell_engine(Input::Answered { token, answer });
                 }
                 Effect::Signal { process, signal, uid } => {
                     self.memory.settle();
                     self.signal(moment::Shot { process, uid, signal })?;
                 }
-                Effect::Track { process, tracking } => {
-                    if !self.kernel.track(process, tracking)? {
-                        self.gone.push(process);
-                    }
+                Effect::Track { process, tracking } => self.follow(process, tracking)?,
+                Effect::Untrack { process } => {
+                    self.crowd.forget(process);
+                    self.kernel.untrack(process.pid)?;
                 }
-                Effect::Untrack { process } => self.kernel.untrack(process.pid)?,
                 Effect::Resync => self.resync()?,
             }
         }
@@ -274,28 +307,32 @@ impl Daemon {
     /// The repair after a loss.
     fn resync(&mut self) -> anyhow::Result<()> {
         self.waiting.drain(&mut self.kernel);
-        while let Some(event) = self.waiting.take() {
-            answers::count(&mut self.standing.records, &event);
+        while let Some(event) = self.next_record() {
             self.tell_engine(Input::Process { event });
         }
-        let snapshot = self.snapshot()?;
-        self.tell_engine(Input::Snapshot { snapshot });
-        self.standing.resyncs += 1;
-        self.doubtful = false;
+        if self.read_proc()? {
+            self.standing.resyncs += 1;
+            self.doubtful = false;
+        }
         Ok(())
     }
 
     fn look_at_proc(&mut self) -> anyhow::Result<()> {
         self.drain()?;
-        let snapshot = self.snapshot()?;
-        self.hand_in(Input::Snapshot { snapshot })
+        self.read_proc()?;
+        self.carry_out()
     }
 
-    fn snapshot(&mut self) -> anyhow::Result<Snapshot> {
-        let found =
-            snapshot(&self.procfs, &self.probe, &self.rules).context("cannot reconcile with /proc")?;
-        self.unanswered.lacks(clock::now(), &found.unread);
-        Ok(found)
+    /// One look at /proc, handed to the engine. Whether it could be made: if not it will be.
+    fn read_proc(&mut self) -> anyhow::Result<bool> {
+        match snapshot(&self.procfs, &self.probe, &self.rules) {
+            Ok(snapshot) => {
+                self.unanswered.lacks(clock::now(), &snapshot.unread);
+                self.tell_engine(Input::Snapshot { snapshot });
+                Ok(true)
+            }
+            Err(error) => self.not_read(error).map(|()| false),
+        }
     }
 }
 

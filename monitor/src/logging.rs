@@ -1,6 +1,7 @@
 //! The log on standard error: what is wrong or odd with orphand itself. Events are the stream's business.
 //!
-//! In the journal each line is an entry with its priority, and a journald that stalls delays nobody: what it has no room for is lost.
+//! In the journal each line is an entry with its priority, and a journald that stalls delays nobody: what it has no room for is lost. So is what a
+//! pipe or a terminal does not take at once.
 //!
 //! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
 
@@ -15,6 +16,7 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 use crate::{
     config::LogLevel,
     journal::{self, Journal, Priority},
+    log_stream::Lines,
 };
 
 /// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
@@ -51,7 +53,7 @@ pub fn start(level: LogLevel) -> Log {
         // Nobody reads the log: no reason to end.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
+        .with_writer(Lines::to_stderr());
     let journal = journal::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
     // Fails where a log was started before: that one goes on.
     let set: Option<Box<dyn Fn(EnvFilter)>> = if let Some(journal) = journal {

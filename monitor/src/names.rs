@@ -8,10 +8,17 @@
 use std::{
     io,
     process::{Command, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Where the host's own programs are, whoever started us; the last is that of `NixOS`.
 const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin";
+/// For one look-up: a directory of the network that does not answer is no answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The exit status of getent(1) where there is no such entry.
 const NO_SUCH: i32 = 2;
 
@@ -89,14 +96,27 @@ fn entry(database: &str, key: &str) -> Result<Option<String>, NameError> {
 }
 
 fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
-    Command::new(program)
+    let failed = |source| NameError::Program { program, source };
+    let child = Command::new(program)
         .args(arguments)
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
         .stdin(Stdio::null())
-        .output()
-        .map_err(|source| NameError::Program { program, source })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let holds = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(|e| failed(e.into()))?;
+    let (tell, told) = mpsc::channel();
+    let thread = thread::Builder::new().spawn(move || drop(tell.send(child.wait_with_output())));
+    thread.map_err(failed)?;
+    if let Ok(output) = told.recv_timeout(PATIENCE) {
+        return output.map_err(failed);
+    }
+    // The thread collects it.
+    let _ = pidfd_send_signal(&holds, Signal::KILL);
+    Err(failed(io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {PATIENCE:?}"))))
 }
 
 fn answer(program: &'static str, output: &Output) -> Result<String, NameError> {

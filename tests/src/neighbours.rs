@@ -50,6 +50,11 @@ impl Honest {
         self.server.id
     }
 
+    /// The agent is killed; what becomes of its server is for the test to see.
+    pub fn leave(&self) -> Result<()> {
+        self.agent.kill().context("kill the honest user's agent")
+    }
+
     /// The agent is killed: its server is judged within `grace` and one second, and ended. What the verdict took, the grace
     /// included, by this test's clock.
     pub fn judged_in_time(&self, daemon: &Daemon, grace: Duration) -> Result<Duration> {

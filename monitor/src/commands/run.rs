@@ -1,6 +1,6 @@
 //! `orphand run`: puts the daemon together.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use anyhow::Context;
 use rustix::system::uname;
@@ -10,7 +10,11 @@ use crate::{
     cli::{self, Format},
     clock,
     config::{self, Config},
-    daemon::{Daemon, memory::Memory, moment::Waiting, reload::Configuration, unanswered::Unanswered},
+    daemon::{
+        Daemon, complete::Completer, crowd::Crowd, memory::Memory, moment::Waiting, reload::Configuration,
+        unanswered::Unanswered, want::Want,
+    },
+    descriptors,
     engine::{Engine, Settings},
     exit_code::ExitCode,
     front::Front,
@@ -38,6 +42,7 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
+        members,
         procfs::Procfs,
         selftest,
         trace::{FORMAT, Header, TraceWriter},
@@ -55,6 +60,7 @@ const HOOK_USER: &str = "ORPHAND_HOOK_USER";
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
     let log = logging::start(config.log);
+    descriptors::raise();
     // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
@@ -100,6 +106,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         candidates: rules.candidates(),
         setsid: config.setsid,
         ring_bytes: config.ring_size.bytes(),
+        members: config.members.unwrap_or_else(members::as_many_as_can_live).get(),
         log: flags.debug_bpf,
         ..KernelOptions::default()
     };
@@ -143,6 +150,9 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         seen_until: clock::now(),
         gone: Vec::new(),
         no_room: false,
+        completer: Completer::default(),
+        crowd: Crowd::default(),
+        want: Want::default(),
         waiting: Waiting::default(),
         unanswered: Unanswered::default(),
     };
@@ -185,7 +195,7 @@ fn configuration(flags: &cli::Run, config: &Config, log: Log) -> Configuration {
         let hook = hook_of(&config.hook)?;
         Ok((config, hook))
     };
-    Configuration { config: config.clone(), log, load: Box::new(load) }
+    Configuration { config: config.clone(), log, load: Arc::new(load), loading: None }
 }
 
 /// Gives up what only the start took. No other thread may have been started before: it would keep all.

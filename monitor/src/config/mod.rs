@@ -54,7 +54,7 @@ pub use self::{
 };
 use crate::{
     duration,
-    model::{AlertRule, Mode, Policy, RingSize, SetsidHook},
+    model::{AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook},
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
 
@@ -85,6 +85,9 @@ pub struct Config {
     pub setsid: SetsidHook,
     /// Size of the ring between kernel and daemon.
     pub ring_size: RingSize,
+    /// How many processes can be followed at once; as many as can live, if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<MemberCount>,
     /// What is logged on standard error, unless the variable `ORPHAND_LOG` says otherwise.
     pub log: LogLevel,
     /// Where metrics are served.
@@ -163,6 +166,7 @@ impl Default for Config {
             other_uids: false,
             setsid: SetsidHook::default(),
             ring_size: RingSize::default(),
+            members: None,
             log: LogLevel::default(),
             listen: Listen::default(),
             socket: SOCKET.into(),

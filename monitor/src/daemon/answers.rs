@@ -13,7 +13,7 @@ impl Daemon {
         match query {
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Plan(request, reply) => drop(reply.send(self.engine.plan(&request))),
-            Query::Reload(reply) => drop(reply.send(self.reload()?)),
+            Query::Reload(reply) => self.reload(Some(reply)),
             // Nobody is told of it any more: then it is not done either.
             Query::Reap(_, reply) if reply.is_closed() => {}
             Query::Reap(request, reply) => {
@@ -30,6 +30,7 @@ impl Daemon {
         if self.doubtful {
             blind.push("records of the kernel were lost and /proc has not been read again yet".to_owned());
         }
+        blind.extend(self.crowd.blind().into_iter().chain(self.want.blind()));
         Status {
             up_ns: self
                 .ready_at
@@ -44,6 +45,7 @@ impl Daemon {
                 dropped
             },
             hook_runs: self.hook.runs(),
+            kernel_errors: self.kernel.errors().unwrap_or_default(),
             ..self.standing.clone()
         }
     }

@@ -1,6 +1,14 @@
 //! The configuration, read again while the daemon runs. One that cannot be read changes nothing.
+//!
+//! Invariant: it is read by a thread of its own. A name service or a file system that does not answer holds up nobody but whoever
+//! asked for the reload.
 
-use std::fmt;
+use std::{fmt, mem, sync::Arc, thread, time::Duration};
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 
 use super::Daemon;
 use crate::{
@@ -11,7 +19,8 @@ use crate::{
 };
 
 /// Keys that are read at the start only: doors that are open, a store and a ring in use.
-const AT_THE_START: [&str; 6] = ["listen", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
+const AT_THE_START: [&str; 7] =
+    ["listen", "members", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
 
 /// The configuration in effect, and the way to read it again.
 pub struct Configuration {
@@ -20,7 +29,45 @@ pub struct Configuration {
     /// The log, which follows it.
     pub log: Log,
     /// Reads it again, flags included; with the hook that it names, checked.
-    pub load: Box<dyn Fn() -> anyhow::Result<(Config, Option<hook::Settings>)>>,
+    pub load: Arc<dyn Fn() -> Loaded + Send + Sync>,
+    /// It is being read.
+    pub loading: Option<Loading>,
+}
+
+/// What was read, or why not.
+pub type Loaded = anyhow::Result<(Config, Option<hook::Settings>)>;
+
+/// What is told to whoever asked for it; nobody waits for the word about a signal.
+pub type Reply = oneshot::Sender<Result<Reloaded, String>>;
+
+/// The longest that reading may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Threads that may hang in reading.
+const HUNG: usize = 4;
+
+/// A reading that goes on.
+#[derive(Debug)]
+pub struct Loading {
+    read: oneshot::Receiver<Loaded>,
+    until: Instant,
+    replies: Vec<Reply>,
+    /// Those who asked since it began: it is read once more for them.
+    again: Option<Vec<Reply>>,
+}
+
+impl Configuration {
+    /// Waits for what is read; for ever where nothing is.
+    pub async fn loaded(loading: &mut Option<Loading>) -> Loaded {
+        let Some(loading) = loading else { return std::future::pending().await };
+        match timeout_at(loading.until, &mut loading.read).await {
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(_)) => anyhow::bail!("whoever read it has ended without a word"),
+            Err(_) => anyhow::bail!(
+                "it was not read within {PATIENCE:?}: a name service, or a file system that it is on, does not answer"
+            ),
+        }
+    }
 }
 
 impl fmt::Debug for Configuration {
@@ -30,17 +77,63 @@ impl fmt::Debug for Configuration {
 }
 
 impl Daemon {
-    /// Reads the configuration again and goes on by it; the error is one line, and the old one stays in effect. Fails only if
-    /// the daemon cannot go on at all.
-    pub(super) fn reload(&mut self) -> anyhow::Result<Result<Reloaded, String>> {
+    /// Begins to read the configuration again.
+    pub(super) fn reload(&mut self, reply: Option<Reply>) {
+        if let Some(loading) = &mut self.configuration.loading {
+            loading.again.get_or_insert_default().extend(reply);
+            return;
+        }
         self.notify.reloading();
-        let reloaded = self.read_again();
-        self.notify.ready(&super::in_short(self.standing.mode, &self.engine));
-        reloaded
+        let replies = reply.into_iter().collect();
+        if let Err(error) = self.begin_to_load(replies) {
+            self.stay(&error);
+            self.notify.ready(&super::in_short(self.standing.mode, &self.engine));
+        }
     }
 
-    fn read_again(&mut self) -> anyhow::Result<Result<Reloaded, String>> {
-        let (fresh, hook) = match (self.configuration.load)() {
+    fn begin_to_load(&mut self, replies: Vec<Reply>) -> anyhow::Result<()> {
+        let load = Arc::clone(&self.configuration.load);
+        let refuse = |error: anyhow::Error, replies: Vec<Reply>| {
+            for reply in replies {
+                let _ = reply.send(Err(format!("{error:#}; the old configuration stays in effect")));
+            }
+            Err(error)
+        };
+        // One is ours, one this thread's to be.
+        if Arc::strong_count(&load) > HUNG + 2 {
+            return refuse(anyhow::anyhow!("{HUNG} attempts to read it hang already"), replies);
+        }
+        let (tell, read) = oneshot::channel();
+        let thread = thread::Builder::new().name("orphand-reload".to_owned());
+        if let Err(error) = thread.spawn(move || drop(tell.send(load()))) {
+            return refuse(anyhow::Error::new(error).context("cannot start a thread"), replies);
+        }
+        let until = Instant::now() + PATIENCE;
+        self.configuration.loading = Some(Loading { read, until, replies, again: None });
+        Ok(())
+    }
+
+    /// Goes on by what was read; the error is one line, and the old configuration stays in effect. Fails only if the daemon cannot
+    /// go on at all.
+    pub(super) fn loaded(&mut self, loaded: Loaded) -> anyhow::Result<()> {
+        let Some(loading) = mem::take(&mut self.configuration.loading) else { return Ok(()) };
+        let reloaded = self.apply(loaded)?;
+        self.notify.ready(&super::in_short(self.standing.mode, &self.engine));
+        for reply in loading.replies {
+            // Whoever asked may be gone.
+            let _ = reply.send(reloaded.clone());
+        }
+        if let Some(replies) = loading.again {
+            self.notify.reloading();
+            if let Err(error) = self.begin_to_load(replies) {
+                self.stay(&error);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, loaded: Loaded) -> anyhow::Result<Result<Reloaded, String>> {
+        let (fresh, hook) = match loaded {
             Ok(read) => read,
             Err(error) => return Ok(Err(self.stay(&error))),
         };

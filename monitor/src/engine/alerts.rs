@@ -192,7 +192,7 @@ impl Engine {
             Watched::Orphans => self.orphans_of(rule).count() as u64,
             Watched::Rss => self.orphans_of(rule).sum(),
             Watched::Rate | Watched::ReapFailures => self.alarms.counted(rule, now),
-            Watched::Blind => u64::from(self.doubtful),
+            Watched::Blind => u64::from(self.doubtful || !self.crowded.is_empty()),
         }
     }
 

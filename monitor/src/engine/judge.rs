@@ -67,7 +67,7 @@ impl Engine {
     pub(super) fn looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.servers.get(key) else { return };
         let blind = facts.blind.is_some();
-        if self.doubtful || (blind && !self.tell_blind(now, key)) {
+        if self.is_doubtful(key) || (blind && !self.tell_blind(now, key)) {
             self.look_later(now, key, blind);
             return;
         }

@@ -109,8 +109,9 @@ impl Engine {
     pub(super) fn left_looked(&mut self, now: BootTime, key: AgentKey, facts: &ServerFacts) {
         let guards = self.left_guards(key, facts);
         let Some(agent) = self.agents.get_mut(key).filter(|a| a.is_alive()) else { return };
+        let unseen = self.doubtful || self.crowded.contains(&agent.uid);
         let left = &mut agent.left;
-        if self.doubtful || facts.blind.is_some() || facts.processes.is_empty() {
+        if unseen || facts.blind.is_some() || facts.processes.is_empty() {
             left.timer = Some(now + LOOK_SOON);
             return;
         }

@@ -65,6 +65,8 @@ pub struct Engine {
     doubtful: bool,
     /// Execs were among them: who looks like a copy of its creator may run the program anew.
     execs_lost: bool,
+    /// Users of whom not all processes are followed: nothing of theirs is judged.
+    crowded: BTreeSet<u32>,
     /// When to ask for a repair, if one is owed and another one was just made.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
@@ -136,6 +138,7 @@ impl Engine {
         match input {
             Input::Process { event } => self.process(now, event),
             Input::Lost { losses } => self.lost(now, losses),
+            Input::Crowded { users } => self.crowded = users.into_iter().collect(),
             Input::Snapshot { snapshot } => self.reconcile(now, snapshot),
             Input::Signalled { process, signal, error } => self.signalled(now, process, signal, error),
             // As a rule its exit record has come before: then there is nothing left to do.

@@ -28,12 +28,24 @@ impl Engine {
         }
         self.persist(now, Fact::Lost { losses });
         self.emit(now, Notice::Lost { records: losses, sink: BTreeMap::new() });
+        if losses == (Losses { member: losses.member, ..Losses::default() }) {
+            // Of those that were not followed the users are known, and all others' records are complete.
+            return;
+        }
         self.doubtful = true;
         self.execs_lost |= losses.exec > 0;
         match self.last_repair.map(|at| at + BETWEEN_REPAIRS) {
             Some(earliest) if earliest > now => self.repair_at = Some(earliest),
             _ => self.ask_for_repair(now),
         }
+    }
+
+    /// Whether nothing of this server is judged, because records of it may be missing.
+    pub(super) fn is_doubtful(&self, key: ServerKey) -> bool {
+        let Some(server) = self.servers.get(key).filter(|_| !self.doubtful) else { return self.doubtful };
+        let owner = server.owner.and_then(|owner| self.agents.get(owner)).map(|owner| owner.uid);
+        let processes = server.processes.iter().filter_map(|id| self.graph.get(*id)).map(|node| node.uid);
+        !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.crowded.contains(&uid))
     }
 
     pub(super) fn ask_for_repair(&mut self, now: BootTime) {
@@ -67,7 +79,7 @@ impl Engine {
             self.found(now, process, &by_id, mains.contains(&process.id));
             self.tell_unanswered_exits(now);
         }
-        if repair {
+        if repair || !self.crowded.is_empty() {
             let added = self.graph.len().saturating_sub(after_removal) as u64;
             self.emit(now, Notice::Resynced { added, removed });
         }

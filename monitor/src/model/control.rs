@@ -40,6 +40,9 @@ pub struct Status {
     pub records: Losses,
     /// Records lost since the start, by kind.
     pub lost: Losses,
+    /// What went wrong in the kernel side since the start, by kind.
+    #[serde(default)]
+    pub kernel_errors: BTreeMap<String, u64>,
     /// Repairs from /proc since the start.
     pub resyncs: u64,
     /// Lines dropped by sink, since the start.

@@ -26,6 +26,12 @@ pub enum Input {
         /// How many, by kind.
         losses: Losses,
     },
+    /// The processes of these users are not all followed: there is no room for more of them. Empty when that is over; handed in
+    /// before and after /proc is read for it.
+    Crowded {
+        /// Real user ids.
+        users: Vec<u32>,
+    },
     /// /proc was read, at the start or because of [`Effect::Resync`].
     Snapshot {
         /// What was seen.

@@ -76,6 +76,47 @@ impl FromStr for RingSize {
     }
 }
 
+/// How many processes can be followed at once: from 64 to the largest number of processes that a kernel allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct MemberCount(u32);
+
+/// A number of processes that cannot be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not so many processes can be followed: give a number from 64 to 4194304")]
+pub struct MemberCountError;
+
+impl MemberCount {
+    /// If nothing is said, never more: 20 MB of the kernel's memory.
+    pub const MOST_UNASKED: u32 = 1 << 18;
+    const LEAST: u32 = 64;
+    const MOST: u32 = 1 << 22;
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// For a kernel that allows so many processes, and so many threads: never more than that are to be followed.
+    pub fn for_limits(limits: impl IntoIterator<Item = u32>) -> Self {
+        let allowed = limits.into_iter().min().unwrap_or(Self::MOST_UNASKED);
+        Self(allowed.clamp(Self::LEAST, Self::MOST_UNASKED))
+    }
+}
+
+impl TryFrom<u32> for MemberCount {
+    type Error = MemberCountError;
+    fn try_from(number: u32) -> Result<Self, MemberCountError> {
+        (Self::LEAST..=Self::MOST).contains(&number).then_some(Self(number)).ok_or(MemberCountError)
+    }
+}
+
+impl From<MemberCount> for u32 {
+    fn from(count: MemberCount) -> Self {
+        count.0
+    }
+}
+
 /// A process name, as the kernel keeps it, whose exec is worth a report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Candidate {
@@ -88,6 +129,23 @@ pub struct Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_are_followed_as_can_live_within_bounds() {
+        for (limits, members) in [
+            (vec![32_768, 192_730], 32_768),
+            (vec![4_194_304, 31_000], 31_000),
+            (vec![4_194_304, 1_000_000], 1 << 18),
+            (vec![4_194_304], 1 << 18),
+            (vec![], 1 << 18),
+            (vec![10], 64),
+        ] {
+            assert_eq!(MemberCount::for_limits(limits.clone()).get(), members, "{limits:?}");
+        }
+        for wrong in [0, 63, 4_194_305] {
+            assert_eq!(MemberCount::try_from(wrong), Err(MemberCountError));
+        }
+    }
 
     #[test]
     fn sizes_of_rings() {

@@ -37,7 +37,7 @@ pub use fact::{
 pub use history::{Account, DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
-pub use kernel_side::{Candidate, RingSize, RingSizeError, SetsidHook};
+pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use look::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
 pub use policy::Policy;

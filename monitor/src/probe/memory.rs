@@ -39,10 +39,11 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Keeps at most half of the descriptors that this process may open.
+    /// Keeps at most an eighth of the descriptors that this process may open: there are two of these, the processes that are being
+    /// ended have a quarter, and half is for all else.
     pub fn new() -> Self {
         let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self::with_limit(usize::try_from((may / 2).min(KEPT_MAX)).unwrap_or_default())
+        Self::with_limit(usize::try_from((may / 8).min(KEPT_MAX)).unwrap_or_default())
     }
 
     fn with_limit(limit: usize) -> Self {

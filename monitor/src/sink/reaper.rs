@@ -17,12 +17,14 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
+    descriptors,
     host::{HostError, Proc, UNANSWERED, patiently},
     model::{ProcessId, Signal, SignalError},
     readable::readable,
 };
 
-/// Processes watched at a time, each by a descriptor. Whoever finds no place is signalled all the same: see [`Reaper`].
+/// Processes watched at a time, each by a descriptor, and never more than a quarter of the descriptors. Whoever finds no place is
+/// signalled all the same: see [`Reaper`].
 pub const ROOM: usize = 512;
 
 /// Why there is no reaper.
@@ -73,7 +75,7 @@ pub struct Reaper {
 impl Reaper {
     /// A reaper that watches nobody. Must be called inside a tokio runtime.
     pub fn new() -> Result<Self, ReaperError> {
-        Self::with_room(ROOM)
+        Self::with_room(descriptors::quarter().min(ROOM))
     }
 
     /// The same with so many places for processes that are watched.

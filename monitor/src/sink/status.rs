@@ -64,6 +64,11 @@ pub fn render(status: &Status, paint: Paint) -> String {
     out.push_str(&scan::sum(&status.report));
     out.push('\n');
     unproven(&status.report, paint, &mut out);
+    let errors = errors(status);
+    if !errors.is_empty() {
+        out.push_str(&paint.text(paint::WARNING, errors));
+        out.push('\n');
+    }
     let lost = lost(status);
     if !lost.is_empty() {
         out.push_str(&paint.text(paint::WARNING, lost));
@@ -168,6 +173,18 @@ fn unproven(report: &Report, paint: Paint, out: &mut String) {
     }
     if hidden > 0 {
         out.push_str(&paint.text(paint::DIM, format_args!("and {hidden} more (`orphand scan`, --json)\n")));
+    }
+}
+
+/// What went wrong in the kernel side, if anything did. What has no room is among the losses; a stranger's budget is nobody's loss.
+fn errors(status: &Status) -> String {
+    let told = |kind: &str| !matches!(kind, "members_full" | "pending_budget");
+    let errors = status.kernel_errors.iter().filter(|(kind, n)| told(kind) && **n > 0);
+    let errors: Vec<String> = errors.map(|(kind, n)| format!("{n} {}", text::sanitise(kind))).collect();
+    if errors.is_empty() {
+        String::new()
+    } else {
+        format!("Errors in the kernel side: {}.", errors.join(", "))
     }
 }
 

@@ -114,7 +114,7 @@ fn exit_status(status: u32) -> ExitStatus {
 }
 
 /// The arguments as they stand in memory: each ends with a NUL, the last may be cut short.
-fn arguments(bytes: &[u8]) -> Vec<String> {
+pub(super) fn arguments(bytes: &[u8]) -> Vec<String> {
     if bytes.is_empty() {
         return Vec::new();
     }

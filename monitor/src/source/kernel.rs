@@ -5,6 +5,7 @@
 //! [`KernelSource::losses`]. For the daemon and the self-test only.
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     sync::{Arc, Mutex, PoisonError},
@@ -14,16 +15,16 @@ use aya::{
     Ebpf, EbpfLoader,
     maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
 };
-use monitor_common::{Anchor, COMM_LEN, Counter, Counters, EndOffsets, Member, State, Tuning};
+use monitor_common::{COMM_LEN, Counter, Counters, EndOffsets, Tuning};
 
 use super::{
-    attach, birth,
-    candidates::{self, absent_is_fine, present_is_fine},
+    attach, candidates,
     decode::decode,
     holders::{self, Holders},
     kernel_error::KernelError,
     layout::{self, LayoutError},
     log,
+    members::{Members, Room, Tracked},
 };
 use crate::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
 
@@ -32,12 +33,10 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/or
 /// The kernel's type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
-const NOEXIST: u64 = 1;
-const EXIST: u64 = 2;
-
 /// Records that may be taken beyond those that were there when it was asked for them.
 const BEYOND: u64 = 1024;
+/// No record takes less of the ring: the smallest one and the ring's own header.
+const SMALLEST: u32 = 32 + 8;
 /// Tries to get at a record that was counted and cannot be read yet. Writing one takes a microsecond, on another CPU.
 const PATIENCE: u32 = 200;
 
@@ -52,7 +51,7 @@ pub struct KernelOptions {
     pub setsid: SetsidHook,
     /// Size of the ring in bytes, rounded up to a power of two.
     pub ring_bytes: u32,
-    /// How many processes can be followed at once.
+    /// How many processes can be followed at once; those of one user half of that.
     pub members: u32,
     /// How many forks below a candidate are reported until it is judged.
     pub pending_budget: u32,
@@ -101,13 +100,14 @@ impl Produced {
 pub struct KernelSource {
     ring: RingBuf<MapData>,
     candidates: HashMap<MapData, [u8; COMM_LEN], u32>,
-    members: HashMap<MapData, u32, Member>,
-    anchors: HashMap<MapData, u32, u32>,
+    members: Members,
     idle: Array<MapData, u32>,
     counters: PerCpuArray<MapData, Counters>,
     counted: Counters,
     /// Records taken from the ring since the start.
     handed_out: u64,
+    /// The most records that the ring can hold.
+    most: u32,
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
@@ -127,10 +127,13 @@ impl KernelSource {
         attach::raise_memlock();
 
         let ring_bytes = options.ring_bytes.max(4096).checked_next_power_of_two().unwrap_or(1 << 31);
+        let room = Room::among(options.members);
         let tuning = Tuning {
             ring_quarter: ring_bytes / 4,
             pending_budget: options.pending_budget,
             mcp_names: u32::from(options.mcp_names),
+            member_share: room.share,
+            seed: room.seed,
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.
         let log_level: u8 = if options.log { u8::MAX } else { 0 };
@@ -154,12 +157,12 @@ impl KernelSource {
         let mut source = Self {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
-            members: HashMap::try_from(take(&mut programs, "MEMBERS")?)?,
-            anchors: HashMap::try_from(take(&mut programs, "ANCHORS")?)?,
+            members: Members::new(&mut programs, room)?,
             idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
             counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
             counted: Counters::default(),
             handed_out: 0,
+            most: ring_bytes / SMALLEST,
             undecodable: 0,
             log,
             hooks,
@@ -222,7 +225,12 @@ impl KernelSource {
 
     /// Hands out what is in the ring, in causal order.
     pub fn drain(&mut self, mut f: impl FnMut(ProcessEvent)) {
-        while self.hand_out(&mut f) {}
+        // At most what fits into the ring: whoever fills it as fast as it is emptied keeps nobody from the rest of the loop.
+        for _ in 0..self.most {
+            if !self.hand_out(&mut f) {
+                break;
+            }
+        }
         if let Some(log) = &mut self.log {
             log.flush();
         }
@@ -233,7 +241,8 @@ impl KernelSource {
     pub fn catch_up(&mut self, mut f: impl FnMut(ProcessEvent)) -> Result<bool, KernelError> {
         // The programs count a record before they write it: whatever had been written is in this number.
         let now = self.count()?;
-        if self.lost_until(&now) != Losses::default() {
+        // Whoever could not be followed has lost no record.
+        if (Losses { member: 0, ..self.lost_until(&now) }) != Losses::default() {
             return Ok(false);
         }
         let kinds =
@@ -259,7 +268,12 @@ impl KernelSource {
         let Some(record) = self.ring.next() else { return false };
         self.handed_out += 1;
         match decode(&record) {
-            Ok(event) => f(event),
+            Ok(event) => {
+                if let ProcessEvent::Exit { process, .. } = &event {
+                    self.members.ended(process.pid);
+                }
+                f(event);
+            }
             Err(error) => {
                 self.undecodable += 1;
                 tracing::error!(%error, "a record of the kernel side is not understood");
@@ -279,41 +293,25 @@ impl KernelSource {
         Ok(self.idle.set(0, u32::from(idle), 0)?)
     }
 
-    /// Follows a process. False if it is gone: then it is not entered, so nothing is left behind for a later process with
-    /// its number.
-    pub fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<bool, KernelError> {
-        let state = match tracking {
-            Tracking::Member => State::Member,
-            Tracking::Agent => State::Agent,
-            Tracking::Manager => State::Manager,
-        };
-        let member = Member { anchor: process.pid, state: state as u32 };
-        // What is pending below it becomes a member with it.
-        absent_is_fine(self.anchors.insert(process.pid, Anchor::CONFIRMED.0, EXIST))?;
-        if absent_is_fine(self.members.insert(process.pid, member, EXIST))? {
-            // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then, and
-            // would never be told.
-            if tracking != Tracking::Agent || birth::stays(process) {
-                return Ok(true);
-            }
-            absent_is_fine(self.members.remove(&process.pid))?;
-            return Ok(false);
-        }
-        // Not there: dead, or not followed so far. Enter it first, look second: if it dies after the look, its exit
-        // is reported and removes it.
-        present_is_fine(self.members.insert(process.pid, member, NOEXIST))?;
-        if birth::is_alive(process) {
-            return Ok(true);
-        }
-        absent_is_fine(self.members.remove(&process.pid))?;
-        Ok(false)
+    /// Follows a process. One that is gone is not entered, so nothing is left behind for a later process with its number. Nor is
+    /// one that there is no room for.
+    pub fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<Tracked, KernelError> {
+        self.members.track(process, tracking)
     }
 
     /// Forgets a process, and what is pending below it.
     pub fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
-        absent_is_fine(self.anchors.insert(pid, Anchor::REFUSED.0, EXIST))?;
-        absent_is_fine(self.members.remove(&pid))?;
-        Ok(())
+        self.members.untrack(pid)
+    }
+
+    /// Whose processes the kernel side could not follow since the last call: [`Losses::member`] says how many.
+    pub fn refused(&mut self) -> Result<Vec<u32>, KernelError> {
+        self.members.refused()
+    }
+
+    /// Whether there is room again for those of this user.
+    pub fn has_room_again(&mut self, uid: u32) -> Result<bool, KernelError> {
+        self.members.has_room_again(uid)
     }
 
     /// What was lost since the last call. A stranger's fork bomb that used up its budget is no loss: its
@@ -352,6 +350,23 @@ impl KernelSource {
         })
     }
 
+    /// What went wrong in the programs since the start, by kind; "it cannot happen" included.
+    pub fn errors(&self) -> Result<BTreeMap<String, u64>, KernelError> {
+        let now = self.count()?;
+        let kinds = [
+            ("members_full", Counter::MembersFull),
+            ("pending_budget", Counter::BudgetUsedUp),
+            ("unreadable", Counter::Unreadable),
+            ("argv_fault", Counter::ArgvFault),
+            ("exe_fault", Counter::ExeFault),
+            ("no_scratch", Counter::NoScratch),
+        ];
+        let mut errors: BTreeMap<String, u64> =
+            kinds.into_iter().map(|(kind, counter)| (kind.to_owned(), now.get(counter))).collect();
+        errors.insert("undecodable".to_owned(), self.undecodable);
+        Ok(errors)
+    }
+
     /// Forks that were not followed since the start: more than the budget below one process not judged yet.
     pub fn unfollowed(&self) -> Result<u64, KernelError> {
         Ok(self.count()?.get(Counter::BudgetUsedUp))
@@ -378,6 +393,6 @@ impl AsRawFd for KernelSource {
     }
 }
 
-fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {
+pub(super) fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {
     programs.take_map(name).ok_or(KernelError::Object(name))
 }

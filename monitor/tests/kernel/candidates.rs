@@ -46,7 +46,7 @@ p.wait()
     // The barrier: a followed process that lives and dies after it.
     let barrier = Actor::wait_for_the_word("");
     let last = barrier.id;
-    assert!(source.track(last, Tracking::Member).unwrap());
+    assert!(source.track(last, Tracking::Member).unwrap().is_followed());
     barrier.run();
     let events = drain_until_exit(&mut source, last).into_iter().filter(|e| subject(e) != last).collect();
     (parent, child, events)
@@ -140,7 +140,7 @@ wait()
     actor.finish();
     let barrier = Actor::wait_for_the_word("");
     let last = barrier.id;
-    assert!(source.track(last, Tracking::Member).unwrap());
+    assert!(source.track(last, Tracking::Member).unwrap().is_followed());
     barrier.run();
     let after = drain_until_exit(&mut source, last).into_iter().filter(|e| subject(e) != last).collect();
     (id, before, after)
@@ -149,7 +149,8 @@ wait()
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn confirmed_it_goes_on_with_all_below_it() {
-    let (id, before, after) = judged(|source, id| assert!(source.track(id, Tracking::Agent).unwrap()));
+    let (id, before, after) =
+        judged(|source, id| assert!(source.track(id, Tracking::Agent).unwrap().is_followed()));
     assert_eq!(forks(&before), 2, "{before:#?}");
     assert_eq!(forks(&after), 2, "its own, and its child's: {after:#?}");
     assert_eq!(exits(&after, id).len(), 1);
@@ -171,10 +172,13 @@ fn a_dead_process_is_not_followed() {
     let actor = Actor::wait_for_the_word("");
     let id = actor.id;
     actor.run();
-    assert!(!source.track(id, Tracking::Member).unwrap());
+    assert!(!source.track(id, Tracking::Member).unwrap().is_followed());
     let me = monitor::source::birth::identity(std::process::id()).unwrap();
-    assert!(!source.track(ProcessId::new(me.pid, me.start + 1), Tracking::Member).unwrap(), "another birth");
-    assert!(source.track(me, Tracking::Member).unwrap());
+    assert!(
+        !source.track(ProcessId::new(me.pid, me.start + 1), Tracking::Member).unwrap().is_followed(),
+        "another birth"
+    );
+    assert!(source.track(me, Tracking::Member).unwrap().is_followed());
     source.untrack(me.pid).unwrap();
 }
 
@@ -197,14 +201,14 @@ wait()
         let actor = Actor::wait_for_the_word(&script);
         let manager = actor.id;
         if is_manager {
-            assert!(source.track(manager, Tracking::Manager).unwrap());
+            assert!(source.track(manager, Tracking::Manager).unwrap().is_followed());
         }
         let (truth, _) = actor.run();
         let born = truth.line("child")["born"].as_u64().unwrap();
         let child = ProcessId::new(truth.number("child", "child"), born);
         let barrier = Actor::wait_for_the_word("");
         let last = barrier.id;
-        assert!(source.track(last, Tracking::Member).unwrap());
+        assert!(source.track(last, Tracking::Member).unwrap().is_followed());
         barrier.run();
         let mut events = drain_until_exit(&mut source, last);
         events.retain(|e| subject(e) != last);

@@ -22,7 +22,7 @@ fn a_full_ring_counts_what_it_loses() {
     let mut source = KernelSource::open(&KernelOptions { ring_bytes: 4096, ..options() }).unwrap();
     let actor = Actor::wait_for_the_word(FIFTY);
     let root = actor.id;
-    assert!(source.track(root, Tracking::Member).unwrap());
+    assert!(source.track(root, Tracking::Member).unwrap().is_followed());
     actor.run();
     let mut decoded = 0;
     source.drain(|_| decoded += 1);
@@ -47,24 +47,70 @@ fn a_large_ring_loses_nothing_of_the_same() {
     assert_eq!(source.losses().unwrap(), Losses::default());
 }
 
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn a_full_map_counts_and_still_reports_the_fork() {
-    let mut source = KernelSource::open(&KernelOptions { members: 4, ..options() }).unwrap();
-    let play = play_on(
-        &mut source,
-        r"
+/// Ten children at once.
+const TEN: &str = r"
 r, w = os.pipe()
 for _ in range(10):
     if os.fork() == 0:
         os.close(w); os.read(r, 1); os._exit(0)
 os.close(w)
 for _ in range(10): wait()
-",
-    );
-    assert_eq!(forks(&play.events), 10);
+";
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn whoever_has_no_room_is_counted_and_not_told_by_half() {
+    // The share of a user is half of that; one is the actor's own.
+    let mut source = KernelSource::open(&KernelOptions { members: 8, ..options() }).unwrap();
+    let play = play_on(&mut source, TEN);
+    let told = forks(&play.events);
+    let ends = play.events.iter().filter(|e| matches!(e, monitor::model::ProcessEvent::Exit { .. })).count();
     let lost = source.losses().unwrap();
-    assert!(lost.member > 0 && lost.fork == 0, "{lost:?}");
+    assert!((1..=4).contains(&told), "{told} of 10 told");
+    assert_eq!(ends, told + 1, "{:#?}", play.events);
+    assert_eq!((lost.member, lost.fork), (10 - told as u64, 0), "{lost:?}");
+    assert_eq!(source.refused().unwrap(), [0]);
+    assert_eq!(source.refused().unwrap(), Vec::<u32>::new(), "told once");
+    // All have ended: what they had is free again.
+    for _ in 0..3 {
+        let play = play_on(&mut source, "os.fork() or os._exit(0)\nwait()");
+        assert_eq!(play.events.len(), 3, "{:#?}", play.events);
+    }
+    assert_eq!(source.losses().unwrap(), Losses::default());
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn one_user_leaves_room_for_another() {
+    let mut source = KernelSource::open(&KernelOptions { members: 16, ..options() }).unwrap();
+    let crowd = Actor::wait_for_the_word(&format!("os.setuid(64003)\n{TEN}"));
+    let (id, mut events) = (crowd.id, Vec::new());
+    assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+    crowd.run();
+    source.drain(|event| events.push(event));
+    assert!(forks(&events) <= 8, "{}", forks(&events));
+    assert_eq!(source.refused().unwrap(), [64_003]);
+    // Entered by user space, which keeps to the same shares: four processes of root's, for whom there is room.
+    let play = play_on(&mut source, "for _ in range(4):\n    os.fork() or os._exit(0)\n    wait()");
+    assert_eq!(forks(&play.events), 4);
+    assert_eq!(source.refused().unwrap(), Vec::<u32>::new());
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn what_is_forgotten_gives_back_its_room() {
+    let mut source = KernelSource::open(&KernelOptions { members: 8, ..options() }).unwrap();
+    for _ in 0..20 {
+        let actor = Actor::wait_for_the_word("os.fork() or os._exit(0)\nwait()");
+        let id = actor.id;
+        assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+        source.untrack(id.pid).unwrap();
+        assert!(source.track(id, Tracking::Agent).unwrap().is_followed(), "tracked again");
+        actor.run();
+    }
+    source.drain(|_| {});
+    assert_eq!(source.losses().unwrap(), Losses::default());
+    assert!(source.has_room_again(0).unwrap());
 }
 
 #[test]
@@ -91,7 +137,7 @@ bomb(3)   # 340 processes
     );
     let agent = Actor::wait_for_the_word(FIFTY);
     let (bomb_root, agent_root) = (bomb.id, agent.id);
-    assert!(source.track(agent_root, Tracking::Agent).unwrap());
+    assert!(source.track(agent_root, Tracking::Agent).unwrap().is_followed());
     let bombing = std::thread::spawn(move || bomb.run());
     agent.run();
     bombing.join().unwrap();

@@ -157,7 +157,7 @@ impl Trial {
         let mut kernel = KernelSource::open(&options()).unwrap();
         let (first, second) = (Helper::start(FIRST, fifo), Helper::start(SECOND, fifo));
         let followed = birth::identity(first.child.id()).unwrap();
-        assert!(kernel.track(followed, Tracking::Member).unwrap());
+        assert!(kernel.track(followed, Tracking::Member).unwrap().is_followed());
         Self {
             kernel,
             reaper: Reaper::new().unwrap(),

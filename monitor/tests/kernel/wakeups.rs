@@ -32,7 +32,7 @@ impl Sleeper {
 fn woken_by(options: &KernelOptions, tracking: Tracking, idle: bool, script: &str) -> bool {
     let mut source = KernelSource::open(options).unwrap();
     let actor = Actor::wait_for_the_word(script);
-    assert!(source.track(actor.id, tracking).unwrap());
+    assert!(source.track(actor.id, tracking).unwrap().is_followed());
     let sleeper = Sleeper::new(&source);
     source.set_idle(idle).unwrap();
     actor.run();

@@ -2,8 +2,12 @@
 //! it is judged within its grace and one second. Each file is one kind of trouble.
 
 mod agents;
+mod crowd;
+mod descriptors;
 mod front;
+mod held;
 mod labels;
+mod long;
 mod room;
 mod storm;
 mod stuck;

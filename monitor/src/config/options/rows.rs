@@ -123,6 +123,16 @@ const TOP: &[Key] = &[
         example: "4194304",
     },
     Key {
+        name: "members",
+        form: "a number",
+        default: None,
+        limits: "from 64 to 4194304",
+        about: "How many processes below agents can be followed at once; those of one user at most half of that. Without it as \
+                many as can live here (the smaller of the kernel's pid_max and threads-max), at most 262144. Each takes about \
+                80 bytes of the kernel's memory. Of a user with more than that nothing is judged until there is room again.",
+        example: "65536",
+    },
+    Key {
         name: "log",
         form: "\"off\", \"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
         default: Some("\"info\""),

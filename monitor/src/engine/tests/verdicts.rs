@@ -163,3 +163,23 @@ fn looks_that_fail_for_good_are_told_as_a_doubt() {
     story.pass_secs(600);
     assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
 }
+
+#[test]
+fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
+    for (users, judged) in [(vec![64_001], true), (vec![0, 64_001], false)] {
+        let mut story = Story::agent_with_server(Settings::default());
+        story.hand_in(Input::Crowded { users });
+        story.hand_in(Input::Lost { losses: Losses { member: 7, ..Losses::default() } });
+        story.end(20);
+        story.told();
+        story.pass_secs(20);
+        assert_eq!(story.resyncs, 0, "the shell knows when there is room again");
+        assert_eq!(story.told().contains(&"orphan_detected".to_owned()), judged);
+        if !judged {
+            story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
+            story.hand_in(Input::Crowded { users: Vec::new() });
+            story.pass_secs(2);
+            assert_eq!(story.told(), ["resynced", "orphan_detected"]);
+        }
+    }
+}

@@ -18,6 +18,8 @@ use rustix::{
     thread::set_thread_groups,
 };
 
+use crate::descriptors;
+
 use super::{
     Settings,
     facts::Facts,
@@ -42,6 +44,7 @@ pub(super) fn run(
     command
         .arg0("orphand")
         .args(words)
+        .arg(descriptors::for_others().map_or_else(String::new, |limit| limit.to_string()))
         .args([settings.path.as_os_str(), OsStr::new(&facts.event)])
         .env_clear()
         .envs(env::var_os("PATH").map(|path| ("PATH", path)))

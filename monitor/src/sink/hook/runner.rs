@@ -31,7 +31,7 @@ use super::{
 };
 use crate::host::Stat;
 
-/// The first argument that makes the program a runner; see [`main`]. Behind it: milliseconds, file, event.
+/// The first argument that makes the program a runner; see [`main`]. Behind it: milliseconds, limit of descriptors, file, event.
 pub const ARGUMENT: &str = "__hook-runner";
 
 /// So much of what the hook says on its standard error is kept.

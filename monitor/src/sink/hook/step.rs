@@ -29,7 +29,9 @@ use rustix::{
     },
 };
 
-/// The first argument that makes the program such a step; see [`main`]. Behind it: file, event.
+use crate::descriptors;
+
+/// The first argument that makes the program such a step; see [`main`]. Behind it: limit of descriptors (empty: as it is), file, event.
 pub const ARGUMENT: &str = "__hook-step";
 
 /// Starts the step behind our own standard input: `reports` is its standard output, `says` its standard error, and the hook's. Gives its
@@ -72,7 +74,8 @@ pub fn main() {
 }
 
 fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
-    let (Some(path), Some(event)) = (arguments.next(), arguments.next()) else {
+    let (Some(limit), Some(path), Some(event)) = (arguments.next(), arguments.next(), arguments.next())
+    else {
         return "arguments are missing".to_owned();
     };
     umask(Mode::from_raw_mode(0o022));
@@ -84,6 +87,12 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // Whoever started the daemon may have left it descriptors that no program closes by itself.
     close_fds::set_fds_cloexec(3, &[]);
+    // The daemon has raised its own: programs that use select(2) do not expect that.
+    if let Some(limit) = limit.to_str().and_then(|limit| limit.parse().ok())
+        && let Err(error) = descriptors::lower_to(limit)
+    {
+        return format!("cannot lower the limit of descriptors: {error}");
+    }
     // The runner has some blocked. (SIGPIPE, which we ignore, is set back by std.)
     let _ = SigSet::empty().thread_set_mask();
     let error = Command::new(path).arg(event).stdout(Stdio::null()).exec();

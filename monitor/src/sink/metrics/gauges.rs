@@ -263,7 +263,9 @@ fn counters(status: &Status) -> Families {
         kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));
     let runs = status.hook_runs.iter().map(|(outcome, n)| (vec![("outcome", outcome.clone())], float(*n)));
+    let errors = status.kernel_errors.iter().map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
     vec![
+        ("orphand_kernel_errors", "What went wrong in the eBPF programs.", errors.collect()),
         ("orphand_hook_runs", "Runs of the alert hook, by how they ended.", runs.collect()),
         ("orphand_kernel_records", "Records received from the kernel.", records.collect()),
         ("orphand_kernel_records_lost", "Records lost in the kernel.", kinds(&status.lost).into()),

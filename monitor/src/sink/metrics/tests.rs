@@ -76,6 +76,7 @@ fn status() -> Status {
         lost: Losses { fork: 1, ..Losses::default() },
         resyncs: 1,
         sink_dropped: BTreeMap::from([("hook".to_owned(), 2), ("stream".to_owned(), 9)]),
+        kernel_errors: BTreeMap::from([("argv_fault".to_owned(), 3), ("members_full".to_owned(), 0)]),
         hook_runs: BTreeMap::from([("ok".to_owned(), 5), ("timed_out".to_owned(), 1)]),
         ..Status::default()
     }

@@ -8,7 +8,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use rustix::io::Errno;
 
+use super::completion::{Found, MOST};
 use crate::{
+    descriptors::ran_out,
     host::{HostError, Proc, Seen, UNANSWERED, as_parent, look, mend_moved_wires, patiently},
     model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess},
 };
@@ -27,6 +29,16 @@ pub enum ProcfsError {
         /// Why not.
         errno: Errno,
     },
+}
+
+impl ProcfsError {
+    /// Whether it is for want of descriptors.
+    pub fn is_want(&self) -> bool {
+        match self {
+            Self::Process { errno, .. } => ran_out(*errno),
+            Self::Host(HostError::Read { source, .. }) => Errno::from_io_error(source).is_some_and(ran_out),
+        }
+    }
 }
 
 /// The processes of the host, as /proc shows them.
@@ -89,6 +101,16 @@ impl Procfs {
         let own = self.proc.process(pid).map_err(|errno| ProcfsError::Process { pid, errno })?;
         let above: Vec<ProcessId> = self.proc.ancestors(&own).map(|above| above.id()).collect();
         Ok([vec![own.id()], above].concat())
+    }
+
+    /// The command line of this very process, if it is alive and readable.
+    pub fn command_line(&self, id: ProcessId) -> Option<Found> {
+        let this = self.clone();
+        patiently(move || {
+            let dir = this.proc.identified(id).ok()??;
+            let (cmdline, more) = dir.command_line(MOST).ok()?;
+            Some(Found { exe: dir.exe(), cmdline, more })
+        })
     }
 
     /// This process, if it is alive and readable.

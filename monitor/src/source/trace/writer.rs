@@ -1,16 +1,17 @@
-//! Writes a trace. Recording never stops the daemon: when the disk is full it ends with one warning.
+//! Writes a trace. Recording never stops the daemon, nor does it hold it up: when the disk is full, or nobody reads the pipe, it
+//! ends with one warning.
 
 use std::{
     fs::{File, OpenOptions},
     io::{self, BufWriter, Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{FileTypeExt as _, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use rustix::{fs::OFlags, io::Errno};
 
-use super::{Header, TraceError};
+use super::{Header, TraceError, outflow::Outflow};
 use crate::model::{BootTime, Input};
 
 /// How every trace begins, of any version.
@@ -63,6 +64,9 @@ impl TraceWriter {
             }
             file.set_len(0).map_err(fail)?;
             rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0)).map_err(|errno| fail(errno.into()))?;
+        }
+        if file.metadata().map_err(fail)?.file_type().is_fifo() {
+            return Self::new(path, Outflow::to(file).map_err(fail)?, header);
         }
         Self::new(path, file, header)
     }

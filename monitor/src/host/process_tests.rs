@@ -1,0 +1,89 @@
+//! A directory of /proc, of real processes.
+
+use super::*;
+use crate::host::Proc;
+
+#[test]
+fn arguments_end_with_nul_and_titles_leave_nuls_behind() {
+    assert_eq!(split_argv(b"node\0server.js\0"), ["node", "server.js"]);
+    assert_eq!(split_argv(b"npm exec @scope/x --flag"), ["npm exec @scope/x --flag"]);
+    assert_eq!(split_argv(b"title of its own\0\0\0\0"), ["title of its own"]);
+    assert_eq!(split_argv(b"a\0\0b\0"), ["a", "", "b"]);
+    assert_eq!(split_argv(b"\xff\0"), ["\u{fffd}"]);
+    assert!(split_argv(b"").is_empty());
+    assert!(split_argv(b"\0\0").is_empty());
+}
+
+#[test]
+fn users_have_numbers_inside() {
+    let map = "         0     100000      65536\n     65536       1000          1\n";
+    assert_eq!(
+        [100_000, 165_535, 165_536, 1000, 0].map(|uid| mapped(map, uid)),
+        [Some(0), Some(65_535), None, Some(65_536), None]
+    );
+    assert_eq!(mapped("0 0 4294967295\n", 54_321), Some(54_321));
+    assert_eq!(mapped("", 0), None);
+    assert_eq!(mapped("x y z", 0), None);
+}
+
+#[test]
+fn our_own_directory() {
+    let dir = Proc::system().unwrap().process(std::process::id()).unwrap();
+    assert!(dir.still_alive());
+    assert_eq!(dir.uid().unwrap(), rustix::process::getuid().as_raw());
+    assert_eq!(dir.gid().unwrap(), rustix::process::getgid().as_raw());
+    assert!(dir.uid_inside(dir.uid().unwrap()).unwrap().is_some());
+    assert!(dir.file_inside(b"/proc/../proc/version").is_ok());
+    assert_eq!(dir.file_inside(b"nowhere/at/all").unwrap_err(), Errno::NOENT);
+    assert_eq!(dir.image().argv, std::env::args().collect::<Vec<_>>());
+    assert_eq!(dir.image().exe, std::env::current_exe().unwrap().to_string_lossy());
+    assert!(dir.resident_pages().unwrap() > 100);
+    assert!(!dir.has_environment(b"ORPHAND_OPT_OUT=1"));
+}
+
+#[test]
+fn a_directory_never_answers_for_another_process() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let dir = Proc::system().unwrap().process(child.id()).unwrap();
+    assert!(dir.still_alive());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Gone, whoever gets the number.
+    assert!(!dir.still_alive());
+    assert_eq!(dir.uid(), Err(Errno::SRCH));
+    assert_eq!(dir.image(), Image::default());
+}
+
+#[test]
+fn a_process_whose_leader_exited_is_read_through_a_living_thread() {
+    // The main thread ends by itself; the process lives on in the other one.
+    let script = "import ctypes, threading, sys\n\
+                  threading.Thread(target=sys.stdin.read).start()\n\
+                  print(flush=True)\n\
+                  ctypes.CDLL(None).syscall(60, 0)";
+    let mut child = std::process::Command::new("python3")
+        .args(["-c", script])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    let proc = Proc::system().unwrap();
+    let dir = loop {
+        let dir = proc.process(child.id()).unwrap();
+        if dir.stat().leader_exited() {
+            break dir;
+        }
+        std::thread::yield_now();
+    };
+    assert!(dir.stat().is_alive());
+    assert!(dir.image().exe.contains("python"));
+    assert!(dir.image().argv.first().unwrap().ends_with("python3"));
+    assert!(matches!(dir.stdio(), [Stdio::Pipe(_), Stdio::Pipe(_), _]));
+    assert!(dir.resident_pages().unwrap() > 100);
+    assert!(!proc.fd_table(child.id()).unwrap().fds.is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,0 +1,237 @@
+//! Whom the kernel side follows: the maps MEMBERS, ANCHORS, SHARES and REFUSED seen from user space.
+//!
+//! Invariant: what the kernel side has counted in a share, only the kernel side takes out. What user space enters itself it counts
+//! here, in the same shares. For [`super::kernel`] only.
+
+use std::{
+    collections::HashMap as Table,
+    fs,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    io,
+};
+
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap, MapData, MapError},
+};
+use monitor_common::{Anchor, Member, State, slot};
+
+use super::{
+    birth::{self, Birth},
+    candidates::{absent_is_fine, present_is_fine},
+    kernel::take,
+    kernel_error::KernelError,
+};
+use crate::model::{MemberCount, ProcessId, Tracking};
+
+/// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
+const NOEXIST: u64 = 1;
+const EXIST: u64 = 2;
+
+/// What came of following a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracked {
+    /// It is followed.
+    Followed,
+    /// It has ended.
+    Gone,
+    /// The map is full, or the share of its user is used up: it is not followed.
+    NoRoom {
+        /// Its real user id.
+        uid: u32,
+    },
+}
+
+impl Tracked {
+    /// Whether it is followed.
+    pub const fn is_followed(self) -> bool {
+        matches!(self, Self::Followed)
+    }
+}
+
+/// How much room there is for whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Entries of one user.
+    pub share: u32,
+    /// For [`slot`].
+    pub seed: u32,
+}
+
+impl Room {
+    /// One user has half of it.
+    pub(super) fn among(members: u32) -> Self {
+        // A number that nobody can know before.
+        let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_le_bytes();
+        Self { share: members.div_ceil(2), seed: u32::from_le_bytes([a, b, c, d]) }
+    }
+}
+
+/// The maps, and what was entered here.
+pub(super) struct Members {
+    entries: HashMap<MapData, u32, Member>,
+    anchors: HashMap<MapData, u32, u32>,
+    shares: Array<MapData, u64>,
+    refused: HashMap<MapData, u32, u32>,
+    room: Room,
+    /// tgid -> slot: entered by user space.
+    entered: Table<u32, u32>,
+    /// How many of them are in which slot.
+    counts: Table<u32, u64>,
+}
+
+impl Members {
+    pub(super) fn new(programs: &mut Ebpf, room: Room) -> Result<Self, KernelError> {
+        Ok(Self {
+            entries: HashMap::try_from(take(programs, "MEMBERS")?)?,
+            anchors: HashMap::try_from(take(programs, "ANCHORS")?)?,
+            shares: Array::try_from(take(programs, "SHARES")?)?,
+            refused: HashMap::try_from(take(programs, "REFUSED")?)?,
+            room,
+            entered: Table::new(),
+            counts: Table::new(),
+        })
+    }
+
+    /// Follows a process, see [`super::kernel::KernelSource::track`].
+    pub(super) fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<Tracked, KernelError> {
+        let state = match tracking {
+            Tracking::Member => State::Member,
+            Tracking::Agent => State::Agent,
+            Tracking::Manager => State::Manager,
+        };
+        let pid = process.pid;
+        // What is pending below it becomes a member with it.
+        absent_is_fine(self.anchors.insert(pid, Anchor::CONFIRMED.0, EXIST))?;
+        if let Some(entry) = self.entry(pid)? {
+            let member = Member { anchor: pid, ..entry.made(state) };
+            if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
+                // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then,
+                // and would never be told.
+                if tracking != Tracking::Agent || birth::stays(process) {
+                    return Ok(Tracked::Followed);
+                }
+                self.drop(pid)?;
+                return Ok(Tracked::Gone);
+            }
+        }
+        // Not there: dead, or not followed so far.
+        let Some(uid) = birth::user(process) else { return Ok(Tracked::Gone) };
+        if !self.has_room(uid)? {
+            return Ok(Tracked::NoRoom { uid });
+        }
+        // Enter it first, look second: if it dies after the look, its exit is reported and removes it.
+        match present_is_fine(self.entries.insert(pid, Member::new(pid, state), NOEXIST)) {
+            Ok(true) => self.count(pid, slot(uid, self.room.seed)),
+            Ok(false) => {}
+            Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
+            Err(error) => return Err(error.into()),
+        }
+        if birth::is_alive(process) == Birth::Gone {
+            self.drop(pid)?;
+            return Ok(Tracked::Gone);
+        }
+        Ok(Tracked::Followed)
+    }
+
+    /// Forgets a process, and what is pending below it.
+    pub(super) fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
+        absent_is_fine(self.anchors.insert(pid, Anchor::REFUSED.0, EXIST))?;
+        self.drop(pid)
+    }
+
+    /// The end of a process was reported: the kernel side has taken it out.
+    pub(super) fn ended(&mut self, pid: u32) {
+        if let Some(slot) = self.entered.remove(&pid)
+            && let Some(count) = self.counts.get_mut(&slot)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&slot);
+            }
+        }
+    }
+
+    /// Whether a further process of this user may be followed.
+    pub(super) fn has_room(&mut self, uid: u32) -> Result<bool, KernelError> {
+        let slot = slot(uid, self.room.seed);
+        if self.used(slot)? < u64::from(self.room.share) {
+            return Ok(true);
+        }
+        self.sweep(slot)?;
+        Ok(self.used(slot)? < u64::from(self.room.share))
+    }
+
+    /// Whether it may be followed, and there is room for an eighth of the share besides: time to look for those that were refused.
+    pub(super) fn has_room_again(&mut self, uid: u32) -> Result<bool, KernelError> {
+        let slot = slot(uid, self.room.seed);
+        self.sweep(slot)?;
+        let share = u64::from(self.room.share);
+        Ok(self.used(slot)? <= share - share.div_ceil(8))
+    }
+
+    /// Whose processes the kernel side could not enter since the last call.
+    pub(super) fn refused(&mut self) -> Result<Vec<u32>, KernelError> {
+        let users: Vec<u32> = self.refused.keys().collect::<Result<_, _>>()?;
+        for uid in &users {
+            absent_is_fine(self.refused.remove(uid))?;
+        }
+        Ok(users)
+    }
+
+    /// Takes an entry out: at once if it was entered here, else at its next event.
+    fn drop(&mut self, pid: u32) -> Result<(), KernelError> {
+        match self.entry(pid)? {
+            None => {}
+            Some(entry) if entry.slot().is_none() => {
+                absent_is_fine(self.entries.remove(&pid))?;
+            }
+            Some(entry) => {
+                absent_is_fine(self.entries.insert(pid, entry.made(State::Dropped), EXIST))?;
+            }
+        }
+        self.ended(pid);
+        Ok(())
+    }
+
+    fn entry(&self, pid: u32) -> Result<Option<Member>, MapError> {
+        match self.entries.get(&pid, 0) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(error) => absent_is_fine(Err(error)).map(|_| None),
+        }
+    }
+
+    fn count(&mut self, pid: u32, slot: u32) {
+        self.ended(pid);
+        self.entered.insert(pid, slot);
+        *self.counts.entry(slot).or_default() += 1;
+    }
+
+    fn used(&self, slot: u32) -> Result<u64, MapError> {
+        Ok(self.shares.get(&slot, 0)? + self.counts.get(&slot).copied().unwrap_or(0))
+    }
+
+    /// Forgets what the kernel side has taken out although its end was not told: its record was lost.
+    fn sweep(&mut self, of: u32) -> Result<(), MapError> {
+        let here = self.entered.iter().filter(|(_, slot)| **slot == of).map(|(pid, _)| *pid);
+        for pid in here.collect::<Vec<_>>() {
+            if self.entry(pid)?.is_none_or(|entry| entry.slot().is_some()) {
+                self.ended(pid);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many processes can live on this host.
+pub fn as_many_as_can_live() -> MemberCount {
+    let limits = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
+    MemberCount::for_limits(
+        limits.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok()),
+    )
+}
+
+/// E2BIG: what a hash map answers that has no room.
+fn is_full(error: &MapError) -> bool {
+    matches!(error, MapError::SyscallError(e) if e.io_error.kind() == io::ErrorKind::ArgumentListTooLong)
+}

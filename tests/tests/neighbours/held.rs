@@ -1,0 +1,82 @@
+//! What is outside of the daemon and does not answer, or does not read.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use rustix::{
+    fs::{CWD, Mode, mkfifoat},
+    process::Signal,
+};
+use tests::{HookScript, Launch, neighbours::Honest, scene, within};
+
+use crate::GRACE;
+
+/// A name service that does not answer: getent(1) never ends.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_name_service_that_does_not_answer_holds_no_verdict() -> Result<()> {
+    scene(|s| {
+        let hook = HookScript::new(s, "hook", "")?;
+        let daemon =
+            s.daemon_with(&Launch { config: hook.config(""), own_mounts: true, ..Launch::default() })?;
+        let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/mnt"));
+        ensure!(
+            namespace("self")? != namespace(&daemon.id.pid.to_string())?,
+            "the daemon shares the host's mounts: nothing is mounted there"
+        );
+        let honest = Honest::at_work(s, "honest")?;
+        // The daemon looks it up in the host's own folders: a mount namespace of its own has another one.
+        let stuck = s.folder().join("getent");
+        fs::write(&stuck, "#!/bin/sh\nexec sleep 60\n")?;
+        fs::set_permissions(&stuck, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        let config = s.folder().join("daemon0/config.toml");
+        let getent = within("getent", || {
+            ["/usr/bin/getent", "/bin/getent"].into_iter().find(|path| fs::metadata(path).is_ok())
+        })?;
+        let pid = daemon.id.pid.to_string();
+        let mut bind = Command::new("/usr/bin/nsenter");
+        bind.args(["--mount", "-t", &pid, "mount", "--bind"]).arg(&stuck).arg(getent);
+        ensure!(bind.status().context("bind getent")?.success(), "cannot bind {getent}");
+        fs::write(&config, hook.config("user = 'nobody'"))?;
+        daemon.signal(Signal::HUP)?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        within("the word of it", || daemon.log().contains("did not answer within").then_some(()))?;
+        println!("a name service that hangs: judged after {took:?}");
+        Ok(())
+    })
+}
+
+/// A pipe as standard error that nobody reads, and the log at its loudest.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_log_that_nobody_reads_holds_no_verdict() -> Result<()> {
+    scene(|s| {
+        let config = "log = 'trace'\n".to_owned();
+        let daemon = s.daemon_with(&Launch { config, stderr_unread: true, ..Launch::default() })?;
+        for n in 0..6 {
+            Honest::at_work(s, &format!("honest{n}"))?.judged_in_time(&daemon, GRACE)?;
+            // Each refused reload is a line of some length.
+            fs::write(s.folder().join("daemon0/config.toml"), format!("{} = 1\n", "x".repeat(20_000)))?;
+            daemon.signal(Signal::HUP)?;
+            s.mark(&daemon)?;
+        }
+        Ok(())
+    })
+}
+
+/// A recording into a pipe that nobody reads.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_recording_that_nobody_reads_holds_no_verdict() -> Result<()> {
+    scene(|s| {
+        let pipe = s.folder().join("pipe");
+        mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).context("make a pipe")?;
+        // Both ends, so that it can be opened, and nobody who reads.
+        let _held = fs::File::options().read(true).write(true).open(&pipe)?;
+        let daemon = s.daemon_with(&Launch { record: Some("../pipe"), ..Launch::default() })?;
+        for n in 0..6 {
+            Honest::at_work(s, &format!("honest{n}"))?.judged_in_time(&daemon, GRACE)?;
+        }
+        Ok(())
+    })
+}
