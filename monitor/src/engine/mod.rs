@@ -222,7 +222,8 @@ impl Engine {
             (Purpose::Unit { process, at, name, implied }, answer) => {
                 self.unit_known(process, answer);
                 // A look that was answered meanwhile may have told what it is.
-                if self.agents.of(process).is_none() {
+                let known = self.agents.of(process).and_then(|key| self.agents.get(key));
+                if known.is_none_or(|agent| agent.untold.is_some()) {
                     self.agent_recognised(at, process, name, implied);
                 }
             }

@@ -172,9 +172,9 @@ fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
 
 #[test]
 fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
-    // Nobody knows what 20 is. Its copy goes on with its work, starts a server and runs its own program anew: that seemed to be its end.
+    // The copy of a host goes on with its work, starts a server and runs another program: that seemed to be its end.
     let mut story = Story::new(Settings::default());
-    story.gone.insert(20);
+    story.creator = Some(seen(20, 10, &["python3", "/srv/app/old.py"], PLAIN));
     story.exec(30, 20, SERVER, WIRE);
     story.fork(20, 21);
     let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };

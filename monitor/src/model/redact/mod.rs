@@ -36,15 +36,32 @@ use word::{
 /// What stands for a secret.
 const MASK: &str = "***";
 
+/// The most passes over a command line.
+const PASSES: usize = 8;
+
 /// The arguments with their secrets replaced by `***`. `truncated`: the kernel cut the last one, perhaps in the midst of a secret.
-pub fn argv(argv: Vec<String>, truncated: bool) -> Vec<String> {
+///
+/// Done again it changes nothing: a recording that is replayed says the same. A mask may make another thing of what is around it, so
+/// what has one is passed over until nothing changes.
+pub fn argv(mut argv: Vec<String>, truncated: bool) -> Vec<String> {
+    for _ in 0..PASSES {
+        let shown = pass(&argv, truncated);
+        if shown == argv {
+            break;
+        }
+        argv = shown;
+    }
+    argv
+}
+
+fn pass(argv: &[String], truncated: bool) -> Vec<String> {
     let mut redactor = Redactor::default();
     let last = argv.len().saturating_sub(1);
-    let redact = |(n, argument): (usize, String)| {
+    let redact = |(n, argument): (usize, &String)| {
         redactor.cut = truncated && n == last;
-        redactor.argument(n == 0, &argument)
+        redactor.argument(n == 0, argument)
     };
-    argv.into_iter().enumerate().map(redact).collect()
+    argv.iter().enumerate().map(redact).collect()
 }
 
 /// What the words so far say about the next one.

@@ -86,6 +86,10 @@ pub(super) fn mask_password(text: &str, separator: char, sure: bool, out: &mut S
     if value.is_empty() || user.contains(char::is_whitespace) || (other && !sure) {
         return false;
     }
+    if value.trim_start_matches(['"', '\'']) == MASK {
+        out.push_str(text);
+        return true;
+    }
     out.push_str(user);
     out.push(separator);
     out.push_str(MASK);
