@@ -32,11 +32,13 @@ pub enum Counter {
     ExeFault,
     /// The per-CPU buffer was not there: "it cannot happen".
     NoScratch,
+    /// A fork below a candidate that ANCHORS has forgotten, with its verdict if it had one: followed without a budget.
+    AnchorForgotten,
 }
 
 impl Counter {
     /// How many there are.
-    pub const COUNT: usize = Self::NoScratch as usize + 1;
+    pub const COUNT: usize = Self::AnchorForgotten as usize + 1;
 }
 
 /// Value of the per-CPU map COUNTERS.

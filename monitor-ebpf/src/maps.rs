@@ -25,8 +25,8 @@ pub static SHARES: Array<u64> = Array::with_max_entries(SLOTS, 0);
 #[map]
 pub static REFUSED: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 10, 0);
 
-/// tgid of a candidate -> `Anchor`. Least recently used ones go first: an anchor that is forgotten while
-/// something is pending below it starts again with its full budget.
+/// tgid of a candidate -> `Anchor`. Least recently used ones go first: what is pending below one that is forgotten has no budget
+/// any more, only its user's share. User space may set the size.
 #[map]
 pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12, 0);
 

@@ -75,11 +75,12 @@ pub fn inherit(standing: Member, child: u32, uid: u32) -> bool {
     enter(child, member, uid)
 }
 
-/// Takes one fork from an anchor's budget.
+/// Takes one fork from an anchor's budget. One that is forgotten, in somebody's storm of candidates, may have been confirmed: what
+/// is below it is followed, as far as its user's share goes, and counted.
 #[inline(always)]
 fn spend(anchor: u32) -> bool {
     let Some(used) = ANCHORS.get_ptr_mut(anchor) else {
-        let _ = ANCHORS.insert(anchor, 1, u64::from(BPF_ANY));
+        maps::count(Counter::AnchorForgotten);
         return true;
     };
     // SAFETY: the pointer came from the map. Two CPUs may count two forks as one: the budget is a bound on

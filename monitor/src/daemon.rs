@@ -146,6 +146,7 @@ impl Daemon {
             self.pass_time();
             self.carry_out()?;
             self.see_to_unanswered(clock::now())?;
+            self.standing.blind = self.memory.blind().into_iter().collect();
             let short = || in_short(self.standing.mode, &self.engine);
             self.notify.alive(clock::now(), short);
             // Before it sleeps for good the daemon asks for a wake-up and drains once more.
@@ -158,7 +159,8 @@ impl Daemon {
             }
             let drain = (!idle).then(|| clock::now() + DRAIN);
             let unanswered = self.unanswered.due(clock::now());
-            let outside = [self.notify.due(), self.crowd.due(), self.want.due(), unanswered];
+            let outside =
+                [self.notify.due(), self.crowd.due(), self.want.due(), self.memory.due(), unanswered];
             let wake = [drain, self.engine.poll_timeout()].into_iter().chain(outside);
             timer.set(wake.flatten().min())?;
             tokio::select! {

@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     os::fd::{AsFd as _, OwnedFd},
     sync::{
         Arc,
@@ -16,6 +16,8 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::sink::text;
+
 /// A pipe that can be written to takes so much at once (`PIPE_BUF`).
 const AT_ONCE: usize = 4096;
 
@@ -25,6 +27,8 @@ pub struct Lines {
     /// Absent where it could not be duplicated: then there is no log.
     out: Option<Arc<File>>,
     lost: Arc<AtomicU64>,
+    /// The log sets colours: it is a terminal.
+    colours: bool,
 }
 
 impl Lines {
@@ -34,7 +38,8 @@ impl Lines {
     }
 
     fn to(out: Option<OwnedFd>) -> Self {
-        Self { out: out.map(|out| Arc::new(File::from(out))), lost: Arc::default() }
+        let colours = out.as_ref().is_some_and(IsTerminal::is_terminal);
+        Self { out: out.map(|out| Arc::new(File::from(out))), lost: Arc::default(), colours }
     }
 
     fn line(&self, line: &[u8]) -> io::Result<()> {
@@ -84,7 +89,8 @@ pub struct Line<'a>(&'a Lines);
 impl Write for Line<'_> {
     /// Called once with a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.line(line).map(|()| line.len())
+        let shown = String::from_utf8_lossy(line);
+        self.0.line(text::log_line(&shown, self.0.colours).as_bytes()).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -97,6 +103,17 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+
+    #[test]
+    fn a_name_begins_no_other_line() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let lines = Lines::to(Some(writer.into()));
+        lines.make_writer().write_all(b"WARN a\nERROR forged\x1b[2J\n").unwrap();
+        drop(lines);
+        let mut heard = String::new();
+        reader.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "WARN a\\nERROR forged\\x1b[2J\n");
+    }
 
     #[test]
     fn a_reader_that_sleeps_delays_nobody_and_hears_how_much_it_missed() {

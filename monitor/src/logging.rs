@@ -17,6 +17,7 @@ use crate::{
     config::LogLevel,
     journal::{self, Journal, Priority},
     log_stream::Lines,
+    sink::text,
 };
 
 /// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
@@ -101,7 +102,8 @@ impl io::Write for Entry<'_> {
     /// Called once with a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut entry = String::new();
-        journal::head(&mut entry, String::from_utf8_lossy(line).trim_end(), self.priority);
+        let line_of_text = String::from_utf8_lossy(line);
+        journal::head(&mut entry, &text::log_line(line_of_text.trim_end(), false), self.priority);
         self.journal.send(&entry).map(|()| line.len())
     }
 

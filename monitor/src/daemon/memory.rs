@@ -1,14 +1,17 @@
 //! The daemon's memory: facts go to the store before anything follows from them.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use anyhow::Context;
 
 use crate::{
     clock,
     model::{BootTime, Fact, Knowledge},
-    store::{Store, StoreError},
+    store::{Store, StoreError, Writer},
 };
+
+/// Between two tries while nothing happens.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The kernel's name of this boot, random(4).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -17,8 +20,10 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// again by the store itself.
 #[derive(Debug)]
 pub struct Memory {
-    store: Option<Store>,
+    store: Option<Writer>,
     failing: bool,
+    /// When it is tried again if nothing happens before.
+    due: Option<BootTime>,
 }
 
 impl Memory {
@@ -26,18 +31,17 @@ impl Memory {
     pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
         // Without it an earlier boot's processes would pass for this one's.
         let boot = std::fs::read_to_string(BOOT_ID).with_context(|| format!("cannot read {BOOT_ID}"))?;
-        match Store::open(dir, boot.trim(), offset_ns) {
-            Ok((mut store, opening)) => {
+        match Writer::open(dir, boot.trim(), offset_ns) {
+            Ok((store, opening, knowledge)) => {
                 if let Some(aside) = opening.set_aside {
                     tracing::warn!("{aside}");
                 }
-                let knowledge = store.knowledge();
-                Ok((Self { store: Some(store), failing: false }, knowledge))
+                Ok((Self { store: Some(store), failing: false, due: None }, knowledge))
             }
             Err(error @ StoreError::Newer { .. }) => Err(error.into()),
             Err(error) => {
                 tracing::warn!("{error}; numbers and history are lost when this daemon ends");
-                Ok((Self { store: None, failing: true }, Knowledge::default()))
+                Ok((Self { store: None, failing: true, due: None }, Knowledge::default()))
             }
         }
     }
@@ -56,18 +60,39 @@ impl Memory {
         }
     }
 
-    /// From here on it is safe from our own death.
+    /// From here on it is safe from our own death: unless the store fails, or does not answer in time. Both are told, and
+    /// nothing waits for it.
     pub fn settle(&mut self) {
         let Some(store) = &mut self.store else { return };
         match store.commit() {
-            Ok(()) => self.failing &= store.pending() > 0,
+            Ok(()) if self.failing && store.pending() == 0 => {
+                tracing::info!(
+                    "the store is written again, nothing is missing in it that there was room for"
+                );
+                (self.failing, self.due) = (false, None);
+            }
+            Ok(()) => {}
             Err(error) => {
                 if !self.failing {
                     tracing::warn!("{error}; orphand goes on and tries again");
                 }
                 self.failing = true;
+                self.due = Some(clock::now() + AGAIN);
             }
         }
+    }
+
+    /// When it is to be tried again though nothing happens.
+    pub const fn due(&self) -> Option<BootTime> {
+        self.due
+    }
+
+    /// Why the daemon cannot vouch for all that it says: numbers that it tells are not safe.
+    pub fn blind(&self) -> Option<String> {
+        let silent = self.store.as_ref().is_some_and(Writer::is_silent);
+        silent.then(|| {
+            "the store does not answer: numbers and judgements are lost if orphand ends now".to_owned()
+        })
     }
 
     /// The daemon stops.

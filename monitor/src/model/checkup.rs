@@ -58,7 +58,7 @@ impl Check {
 pub struct UnitCheckup {
     /// The unit.
     pub unit: Unit,
-    /// Where its manager is.
+    /// Where its manager is; not looked for where `blind` says that it was not asked.
     pub place: Place,
     /// The agents that live in it: name and pid.
     pub agents: Vec<(String, u32)>,

@@ -10,7 +10,9 @@ use std::{io, thread, time::Duration};
 use jiff::tz::TimeZone;
 
 pub use self::kind::{ALL, Kind, kind};
-use super::{Format, about::About, human::Text, outlet::Target, paint::Paint, stream::Json, wall::Wall};
+use super::{
+    Format, about::About, human::Text, outlet::Target, paint::Paint, stream::Json, text::sanitise, wall::Wall,
+};
 use crate::{
     journal::{Journal, field, head, is_absent},
     model::{BootTime, Notice},
@@ -44,7 +46,7 @@ impl Format for Entries {
         let about = About::of(notice);
         let mut optional = |name, value: Option<String>| {
             if let Some(value) = value {
-                field(out, name, &value);
+                field(out, name, &sanitise(&value));
             }
         };
         optional("OBJECT_PID", about.pid.map(|pid| pid.to_string()));
@@ -53,7 +55,7 @@ impl Format for Entries {
         optional("ORPHAND_GENERATION", about.generation().map(|number| number.to_string()));
         optional("ORPHAND_RSS_BYTES", about.rss_bytes.map(|bytes| bytes.to_string()));
         if let Some((name, unit)) = about.unit() {
-            field(out, name, unit);
+            field(out, name, &sanitise(unit));
         }
         let mut line = String::new();
         self.json.write(at, notice, &mut line);

@@ -176,8 +176,8 @@ fn unproven(report: &Report, paint: Paint, out: &mut String) {
     }
 }
 
-/// What went wrong in the kernel side, if anything did. What has no room is among the losses; a stranger's budget is nobody's loss.
-fn errors(status: &Status) -> String {
+/// What went wrong in the kernel side, a sentence; empty if nothing did. What has no room is among the losses; a stranger's budget is nobody's loss.
+pub fn errors(status: &Status) -> String {
     let told = |kind: &str| !matches!(kind, "members_full" | "pending_budget");
     let errors = status.kernel_errors.iter().filter(|(kind, n)| told(kind) && **n > 0);
     let errors: Vec<String> = errors.map(|(kind, n)| format!("{n} {}", text::sanitise(kind))).collect();

@@ -32,6 +32,29 @@ pub fn sanitise(name: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A line of the log with names of somebody else's in it: what would begin another line, or what a terminal obeys, becomes
+/// visible. With `colours` those that the log itself has set stay.
+pub fn log_line(line: &str, colours: bool) -> Cow<'_, str> {
+    let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
+    if !body.contains(is_hostile) {
+        return Cow::Borrowed(line);
+    }
+    let mut shown = String::with_capacity(line.len() + 16);
+    for (n, piece) in body.split('\u{1b}').enumerate() {
+        let colour = (n > 0 && colours).then(|| piece.strip_prefix('[')?.split_once('m')).flatten();
+        let colour = colour.filter(|(numbers, _)| numbers.bytes().all(|b| b.is_ascii_digit() || b == b';'));
+        if let Some((numbers, rest)) = colour {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\u{1b}[{numbers}m{}", sanitise(rest));
+        } else {
+            shown.push_str(if n > 0 { "\\x1b" } else { "" });
+            shown.push_str(&sanitise(piece));
+        }
+    }
+    shown.push_str(end);
+    Cow::Owned(shown)
+}
+
 /// Appends JSON with the characters escaped that serde leaves alone and a terminal obeys. They stand within
 /// strings only (but for the line feeds between values), so the value remains the same.
 pub fn push_json(json: &str, out: &mut String) {
@@ -142,6 +165,17 @@ mod tests {
         assert_eq!(sanitise("\u{9b}31m\u{7f}"), r"\u{9b}31m\x7f");
         assert_eq!(sanitise("a\u{200b}b\u{feff}c\u{e0041}"), r"a\u{200b}b\u{feff}c\u{e0041}");
         assert_eq!(sanitise("größe 日本 🦀 \u{fffd} C:\\x"), "größe 日本 🦀 \u{fffd} C:\\x");
+    }
+
+    #[test]
+    fn a_line_of_the_log_is_one_line_and_moves_no_cursor() {
+        let evil = "WARN a\nERROR forged\r\u{1b}[2J\u{9b}1m\u{202e}b\u{1b}[31m\u{1b}]0;x\u{7}\n";
+        let plain = r"WARN a\nERROR forged\r\x1b[2J\u{9b}1m\u{202e}b\x1b[31m\x1b]0;x\x07".to_owned() + "\n";
+        assert_eq!(log_line(evil, false), plain);
+        let own = "\u{1b}[2m2026\u{1b}[0m \u{1b}[1;33m WARN\u{1b}[0m a\nb\u{1b}[2J\n";
+        let coloured = "\u{1b}[2m2026\u{1b}[0m \u{1b}[1;33m WARN\u{1b}[0m a\\nb\\x1b[2J\n";
+        assert_eq!(log_line(own, true), coloured);
+        assert!(matches!(log_line("INFO größe\n", true), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -360,6 +360,7 @@ impl KernelSource {
             ("argv_fault", Counter::ArgvFault),
             ("exe_fault", Counter::ExeFault),
             ("no_scratch", Counter::NoScratch),
+            ("anchor_forgotten", Counter::AnchorForgotten),
         ];
         let mut errors: BTreeMap<String, u64> =
             kinds.into_iter().map(|(kind, counter)| (kind.to_owned(), now.get(counter))).collect();

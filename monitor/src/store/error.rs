@@ -83,6 +83,14 @@ pub enum StoreError {
         /// Why not.
         source: rusqlite::Error,
     },
+    /// It is on its thread, and that has not come back.
+    #[error("the store {} has not answered for {waited:?}: what happens is kept in memory until it does, and lost if orphand ends before; is the disk well?", path.display())]
+    Silent {
+        /// The file.
+        path: PathBuf,
+        /// How long was waited.
+        waited: std::time::Duration,
+    },
     /// The last write failed a moment ago; the next try comes later, so that a broken disk costs the daemon nothing.
     #[error("the store {} could not be written a moment ago: {pending} facts wait in memory", path.display())]
     NotYet {

@@ -124,7 +124,7 @@ impl Keeper {
         Ok(Self { gate, words: Some(words), thread: Some(thread) })
     }
 
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
 

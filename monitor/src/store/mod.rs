@@ -7,6 +7,7 @@
 //!
 //! A file that is damaged is set aside and a new one begun; a disk that is full costs what does not fit into memory.
 
+mod backlog;
 mod column;
 mod error;
 mod facts;
@@ -19,8 +20,9 @@ mod prune;
 mod salvage;
 mod schema;
 mod surplus;
+mod writer;
 
-use std::{collections::VecDeque, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -28,16 +30,15 @@ pub use error::StoreError;
 pub use opening::{Opening, SetAside};
 pub use place::usable;
 pub use prune::Limits;
+pub use writer::Writer;
 
 use crate::{
     clock,
     model::{BootTime, Fact, Knowledge},
 };
+use backlog::Backlog;
 use facts::{Keys, Scribe};
 use keeper::Keeper;
-
-/// Facts that wait in memory when they cannot be written. Beyond it the oldest go, those that tell numbers of runs last.
-const PENDING: usize = 4096;
 
 /// Time between two tries to write after one has failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -56,8 +57,8 @@ pub struct Store {
     offset_ns: i64,
     keys: Keys,
     knowledge: Knowledge,
-    /// Facts that are not in the file yet, oldest first.
-    pending: VecDeque<(BootTime, Fact)>,
+    /// Facts that are not in the file yet.
+    pending: Backlog,
     /// When it may be tried again to write.
     retry: Option<BootTime>,
 }
@@ -70,12 +71,7 @@ impl Store {
 
     /// Takes note of what became known at `at`. Costs next to nothing; durable with the next [`Store::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        if self.pending.len() >= PENDING {
-            let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
-            let least = self.pending.iter().position(|(_, fact)| !of_runs(fact));
-            self.pending.remove(least.unwrap_or(0));
-        }
-        self.pending.push_back((at, fact.clone()));
+        self.pending.push(at, fact.clone());
     }
 
     /// Writes what was remembered. After an `Ok` it survives the daemon, however that ends. After an error it is kept in
@@ -134,7 +130,7 @@ impl Store {
         let change = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut scribe =
             Scribe { db: &change, boot: self.boot, offset_ns: self.offset_ns, keys: &mut self.keys };
-        for (at, fact) in &self.pending {
+        for (at, fact) in self.pending.iter() {
             scribe.write(*at, fact)?;
         }
         change.commit()?;

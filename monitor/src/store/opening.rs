@@ -115,7 +115,7 @@ impl Store {
             offset_ns,
             keys: Keys::default(),
             knowledge,
-            pending: std::collections::VecDeque::new(),
+            pending: super::Backlog::default(),
             retry: None,
         };
         Ok((store, opening))

@@ -155,3 +155,50 @@ bomb(3)   # 340 processes
     assert!(source.unfollowed().unwrap() > 0);
     assert!(events.iter().any(|e| subject(e) == bomb_root));
 }
+
+/// What is pending below a candidate that was confirmed is followed though so many others came since that the verdict is forgotten.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_storm_of_candidates_takes_no_verdict_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let called = |name: &str, target: &std::path::Path| {
+        let file = dir.path().join(name);
+        symlink(target, &file).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let (file, many) =
+        (called("orphand-a1", python()), called("orphand-a2", std::path::Path::new("/bin/true")));
+    let candidates =
+        ["orphand-a1", "orphand-a2"].map(|comm| Candidate { comm: comm.to_owned(), needs_wire: false });
+    let options = KernelOptions { candidates: candidates.to_vec(), pending_budget: 16, ..options() };
+    let mut source = KernelSource::open(&options).unwrap();
+    let mut actor = Actor::called(
+        &file,
+        &format!("if os.fork() == 0:\n    go()\n{}\n    os._exit(0)\nwait()", indented()),
+    );
+    let id = actor.id;
+    actor.word();
+    let mut before = Vec::new();
+    let begun = std::time::Instant::now();
+    while forks(&before) == 0 {
+        assert!(begun.elapsed().as_secs() < 20, "no fork: {before:#?}");
+        source.drain(|event| before.push(event));
+    }
+    assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+    let storm = format!("for _ in range(9000):\n    os.posix_spawn('{many}', ['x'], {{}})\n    wait()");
+    Actor::wait_for_the_word(&storm).run();
+    source.drain(|_| {});
+    let forgotten = |source: &KernelSource| source.errors().unwrap()["anchor_forgotten"];
+    assert_eq!(forgotten(&source), 0);
+    actor.word();
+    actor.finish();
+    let mut after = Vec::new();
+    source.drain(|event| after.push(event));
+    assert_eq!(forks(&after), 50);
+    assert_eq!(forgotten(&source), 50, "and counted");
+    assert_eq!(source.unfollowed().unwrap(), 0);
+}
+
+fn indented() -> String {
+    FIFTY.replace('\n', "\n    ")
+}

@@ -1,6 +1,10 @@
 //! What is outside of the daemon and does not answer, or does not read.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, ensure};
 use rustix::{
@@ -77,6 +81,67 @@ fn a_recording_that_nobody_reads_holds_no_verdict() -> Result<()> {
         for n in 0..6 {
             Honest::at_work(s, &format!("honest{n}"))?.judged_in_time(&daemon, GRACE)?;
         }
+        Ok(())
+    })
+}
+
+/// A file system of its own that can be made to hang: frozen, it takes no write(2), and who writes waits.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn at(place: &Path, image: &Path) -> Result<Self> {
+        fs::create_dir_all(place)?;
+        fs::File::create(image)?.set_len(16 << 20)?;
+        run(Command::new("/usr/sbin/mkfs.ext4").arg("-q").arg(image))?;
+        run(Command::new("/usr/bin/mount").args(["-o", "loop"]).arg(image).arg(place))?;
+        Ok(Self(place.to_owned()))
+    }
+
+    fn freeze(&self, how: &str) -> Result<()> {
+        run(Command::new("/usr/sbin/fsfreeze").arg(how).arg(&self.0))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure, and thawed it is already after a test that went well.
+        let _ = Command::new("/usr/sbin/fsfreeze").arg("--unfreeze").arg(&self.0).output();
+        let _ = Command::new("/usr/bin/umount").arg("--lazy").arg(&self.0).output();
+    }
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let done = tests::output(command)?;
+    ensure!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    Ok(())
+}
+
+/// The disk of the store hangs: everybody is judged, it is told, and what was told meanwhile is in the store when it is over.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_disk_that_hangs_holds_no_verdict() -> Result<()> {
+    scene(|s| {
+        let disk = Disk::at(&s.folder().join("daemon0/state"), &s.folder().join("disk"))?;
+        let daemon = s.daemon_with(&Launch::default())?;
+        let honest = Honest::at_work(s, "honest")?;
+        daemon.wait_for("server_started", honest.server())?;
+        disk.freeze("--freeze")?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        for n in 0..4 {
+            Honest::at_work(s, &format!("honest{n}"))?.judged_in_time(&daemon, GRACE)?;
+        }
+        ensure!(daemon.log().matches("has not answered for 250ms").count() == 1, "{}", daemon.log());
+        let blind =
+            |status: &serde_json::Value| status["blind"].to_string().contains("the store does not answer");
+        let status = daemon.ask(&["status"])?;
+        ensure!(blind(&status), "not told: {}", status["blind"]);
+        disk.freeze("--unfreeze")?;
+        within("the end of it", || (!blind(&daemon.ask(&["status"]).ok()?)).then_some(()))?;
+        let history = daemon.history()?;
+        let orphans = history["orphans"].as_array().map_or(0, Vec::len);
+        ensure!(orphans == 5, "{orphans} orphans in the store: {history}");
+        daemon.finish()?;
+        println!("a disk that hangs: judged after {took:?}");
         Ok(())
     })
 }

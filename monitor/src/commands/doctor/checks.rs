@@ -19,7 +19,8 @@ use crate::{
     front::client::Client,
     host::UnixSockets,
     instance,
-    model::{Check, Report},
+    model::{Check, Report, Status},
+    sink::status::errors,
     source::{
         attach,
         holders::HOOK,
@@ -173,13 +174,21 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
                 Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", status.blind.join("; ")))
             };
             let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
-            vec![daemon, loaded, holders(&status.hooks)]
+            let mut checks = vec![daemon, loaded, holders(&status.hooks)];
+            checks.extend(kernel_side(&status));
+            checks
         }
         Err(error) => vec![
             Check::note("daemon", format!("runs as pid {pid}, but how it stands is not known: {error}")),
             Check::note(loaded, "not loaded once more beside a daemon"),
         ],
     }
+}
+
+/// What went wrong in the programs since the daemon's start, if anything did.
+fn kernel_side(status: &Status) -> Option<Check> {
+    let told = errors(status);
+    (!told.is_empty()).then(|| Check::note("kernel side", told))
 }
 
 fn programs(config: &Config) -> Vec<Check> {
@@ -314,6 +323,17 @@ mod tests {
         assert_eq!(holders(&[HOOK.to_owned()]).is, Health::Ok);
         let without = holders(&["raw_tracepoint:sched_process_fork".to_owned()]);
         assert!(without.is == Health::Note && without.found.starts_with("/proc tells"), "{without:?}");
+    }
+
+    #[test]
+    fn errors_of_the_kernel_side_are_told_and_only_then() {
+        let with = |kind: &str, n| Status {
+            kernel_errors: std::collections::BTreeMap::from([(kind.to_owned(), n)]),
+            ..Status::default()
+        };
+        let told = kernel_side(&with("argv_fault", 3)).unwrap();
+        assert!(told.is == Health::Note && told.found.contains("3 argv_fault"), "{told:?}");
+        assert_eq!(kernel_side(&with("argv_fault", 0)), None);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `orphand doctor`: can this host be watched, and do its units leave processes behind?
 
 mod checks;
+mod duplicates;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -13,10 +15,13 @@ use crate::{
     exit_code::ExitCode,
     logging,
     model::{Checkup, ProcessId, Report, Unit, UnitCheckup},
-    probe::Probe,
+    probe::{ManagerError, Probe},
     sink::{doctor as page, paint::Paint, report},
     source::procfs::Procfs,
 };
+
+/// All managers together may take so long to say how their units are stopped.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Looks, prints, and says by its status whether something is wrong.
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
@@ -26,6 +31,7 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     // What it warns of at its start is among the checks.
     logging::start(config.log.min(LogLevel::Error));
     let mut checks = checks::of_host(&config, &flags.lock);
+    checks.push(duplicates::check());
     let seen = super::look::look(flags.config.as_deref())?;
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
@@ -63,8 +69,26 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
         here.one = one;
     }
     let with_conmon = if inhabited.is_empty() { BTreeSet::new() } else { units_of(&probe, "conmon")? };
+    // The host's own manager comes first, its name is empty: nobody's silent one takes the time for it.
+    let (begun, mut silent) = (Instant::now(), BTreeMap::new());
     let checkups = inhabited.into_iter().map(|(unit, here)| {
+        let asked_in_vain = silent.get(&unit.manager).copied();
+        if asked_in_vain.is_some() || begun.elapsed() > LIMIT {
+            let why = "not asked: its manager, or those of others before it, did not answer in time";
+            return UnitCheckup {
+                unit,
+                place: asked_in_vain.unwrap_or_default(),
+                agents: here.agents,
+                orphans: here.orphans,
+                properties: None,
+                blind: Some(why.to_owned()),
+                advice: None,
+            };
+        }
         let (place, said) = probe.service(here.one);
+        if matches!(said, Err(ManagerError::Silent { .. })) {
+            silent.insert(unit.manager.clone(), place);
+        }
         let (properties, blind) = match said {
             Ok(properties) => (Some(properties), None),
             Err(why) => (None, Some(why.to_string())),

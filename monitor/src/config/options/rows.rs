@@ -330,7 +330,7 @@ const HOOK: &[Key] = &[
         name: "user",
         form: "a user's name",
         default: None,
-        limits: "another than orphand's own takes root",
+        limits: "another than orphand's own takes root, or CAP_SETUID and CAP_SETGID",
         about: "Whom it is run as, with that user's primary group and no others, and without capabilities. Without it orphand's own user.",
         example: "\"nobody\"",
     },

@@ -109,3 +109,40 @@ fn nobody_can_write_a_field_of_his_own() {
     assert_eq!(entry.lines().filter(|line| line.starts_with("PRIORITY=")).count(), 1, "{entry}");
     assert_eq!(entry.lines().filter(|line| line.starts_with("ORPHAND_EVENT=")).count(), 1, "{entry}");
 }
+
+/// Names are anybody's: none of them begins a field or a line, or is obeyed by a terminal.
+#[test]
+fn a_name_forges_no_field() {
+    let evil = "a\nPRIORITY=0\u{1b}[2J\u{202e}b";
+    let forge = |notice: &Notice| {
+        let mut value = serde_json::to_value(notice).unwrap();
+        rename(&mut value, evil);
+        serde_json::from_value::<Notice>(value).ok()
+    };
+    let mut forged = 0;
+    for notice in all().iter().filter_map(forge) {
+        let entry = entry(&notice);
+        forged += usize::from(entry.contains(r"a\nPRIORITY=0\x1b[2J\u{202e}b"));
+        assert_eq!(entry.matches("\nPRIORITY=").count(), 1, "{entry}");
+        assert!(!entry.contains(|c: char| c != '\n' && crate::sink::text::is_hostile(c)), "{entry}");
+    }
+    assert!(forged > 5, "{forged} notices have a name");
+}
+
+/// Every name in it is this one.
+fn rename(value: &mut Value, to: &str) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(name) if ["name", "unit", "agent"].contains(&key.as_str()) => {
+                        to.clone_into(name);
+                    }
+                    other => rename(other, to),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| rename(value, to)),
+        _ => {}
+    }
+}

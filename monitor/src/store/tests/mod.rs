@@ -6,6 +6,7 @@ mod full;
 mod killed;
 mod meaning;
 mod past;
+mod silent;
 mod versions;
 
 use std::path::Path;

@@ -1,0 +1,49 @@
+//! Facts that wait to be written.
+
+use std::collections::VecDeque;
+
+use crate::model::{BootTime, Fact};
+
+/// Facts that wait in memory when they cannot be written. Beyond it the oldest go, those that tell numbers of runs last.
+pub(super) const PENDING: usize = 4096;
+
+/// They, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Backlog(VecDeque<(BootTime, Fact)>);
+
+impl Backlog {
+    /// One more, which became known at `at`.
+    pub fn push(&mut self, at: BootTime, fact: Fact) {
+        if self.0.len() >= PENDING {
+            let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
+            let least = self.0.iter().position(|(_, fact)| !of_runs(fact));
+            self.0.remove(least.unwrap_or(0));
+        }
+        self.0.push_back((at, fact));
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(BootTime, Fact)> {
+        self.0.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl IntoIterator for Backlog {
+    type Item = (BootTime, Fact);
+    type IntoIter = std::collections::vec_deque::IntoIter<(BootTime, Fact)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

@@ -1,0 +1,84 @@
+//! A disk that does not come back, played by the right to write, which the test keeps.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::*;
+
+/// What was handed over is committed sooner or later.
+fn settle(writer: &mut Writer) {
+    let begun = Instant::now();
+    while writer.commit().is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
+        thread::yield_now();
+    }
+    assert_eq!((writer.pending(), writer.is_silent()), (0, false));
+}
+
+#[test]
+fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let gate = Arc::clone(store.keeper.gate());
+    let mut writer = Writer::of(store).unwrap();
+    writer.remember(at(1), &run(claude(), 1, true));
+    settle(&mut writer);
+    let turn = gate.turn();
+    let begun = Instant::now();
+    for generation in 2..1000 {
+        writer.remember(at(2), &run(claude(), generation, true));
+        let error = writer.commit().unwrap_err();
+        assert!(matches!(error, StoreError::Silent { .. }), "{error}");
+    }
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2), "1,000 facts held the daemon {took:?}");
+    assert_eq!((writer.pending(), writer.is_silent()), (998, true));
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
+    drop(turn);
+    settle(&mut writer);
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 999);
+    // What was said yes to needs no good end.
+    writer.remember(at(3), &run(claude(), 1000, true));
+    settle(&mut writer);
+    assert_eq!(number(dir.path(), "SELECT max(generation) FROM runs"), 1000);
+}
+
+#[test]
+fn what_waits_is_written_when_the_daemon_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let gate = Arc::clone(store.keeper.gate());
+    let mut writer = Writer::of(store).unwrap();
+    let turn = gate.turn();
+    writer.remember(at(1), &run(claude(), 1, true));
+    assert!(writer.commit().is_err());
+    writer.remember(at(2), &run(claude(), 2, true));
+    assert!(matches!(writer.stopped(at(3)), Err(StoreError::Silent { .. })));
+    drop(turn);
+    writer.stopped(at(3)).unwrap();
+    drop(writer);
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 2);
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM daemons WHERE stopped IS NULL"), 0);
+}
+
+/// Two facts beyond what there is room for, of which one was handed over.
+#[test]
+fn memory_is_bounded_while_it_hangs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let gate = Arc::clone(store.keeper.gate());
+    let mut writer = Writer::of(store).unwrap();
+    let turn = gate.turn();
+    writer.remember(at(1), &run(claude(), 1, true));
+    assert!(writer.commit().is_err());
+    for pid in 10..=11 + u32::try_from(backlog::PENDING).unwrap() {
+        writer.remember(at(2), &server(pid, claude(), 1));
+    }
+    assert_eq!(writer.pending(), backlog::PENDING + 1);
+    drop(turn);
+    settle(&mut writer);
+    assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 12);
+}
