@@ -14,7 +14,7 @@ pub struct Member {
     pub standing: u32,
 }
 
-/// How far a thread group is followed; [`Member::state`].
+/// How far a thread group is followed; [`Member::is`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {

@@ -10,7 +10,7 @@ use super::scan;
 
 /// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
 /// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("duration", &[]),
     ("model", &["duration"]),
     ("lineage", &["model"]),
@@ -19,14 +19,15 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("engine", &["model", "lineage", "recognise", "verdict"]),
     ("exit_code", &[]),
     ("readable", &[]),
+    ("descriptors", &[]),
     ("journal", &[]),
     ("names", &[]),
     ("trust", &[]),
     ("clock", &["model", "readable"]),
     ("host", &["model", "readable"]),
-    ("source", &["model", "clock", "host", "readable"]),
+    ("source", &["model", "clock", "descriptors", "host", "readable"]),
     ("probe", &["model", "clock", "host", "readable"]),
-    ("sink", &["model", "clock", "host", "journal", "names", "readable", "trust"]),
+    ("sink", &["model", "clock", "descriptors", "host", "journal", "names", "readable", "trust"]),
     ("store", &["model", "clock"]),
     ("front", &["model", "clock", "host", "readable", "sink", "probe", "store", "names"]),
 ];
