@@ -112,10 +112,10 @@ impl Engine {
         &mut self,
         now: BootTime,
         key: AgentKey,
-        asked: Option<LeftSight>,
+        asked: Option<&LeftSight>,
         facts: &ServerFacts,
     ) {
-        if asked == self.left_sight(key) {
+        if asked == self.left_sight(key).as_ref() {
             self.take_users(facts);
             self.left_looked(now, key, facts);
         } else if let Some(agent) = self.agents.get_mut(key).filter(|agent| agent.is_alive()) {

@@ -236,7 +236,7 @@ impl Engine {
                 self.become_what_it_is(now, at, process);
             }
             (Purpose::Left { agent, sight }, Answer::Server { facts }) => {
-                self.left_answered(now, agent, sight, &facts);
+                self.left_answered(now, agent, sight.as_ref(), &facts);
             }
             (Purpose::Look { server, sight }, Answer::Server { facts }) => {
                 self.look_answered(now, server, sight.as_deref(), &facts);

@@ -287,12 +287,12 @@ impl Servers {
     pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
         let Some(server) = self.by_key.get_mut(&key) else { return };
         let old = std::mem::replace(&mut server.timer, at);
-        if let Some(old) = old {
-            if let Some(own) = self.by_user.get_mut(&server.user) {
-                own.remove(&(old, key));
-                if own.is_empty() {
-                    self.by_user.remove(&server.user);
-                }
+        if let Some(old) = old
+            && let Some(own) = self.by_user.get_mut(&server.user)
+        {
+            own.remove(&(old, key));
+            if own.is_empty() {
+                self.by_user.remove(&server.user);
             }
         }
         if let Some(at) = at {
