@@ -2,12 +2,14 @@
 //! and carries out its effects.
 //!
 //! One task, no lock, no channel before the engine: the ring is the queue. Every question of the engine is
-//! answered before anything else is handed in. Whatever stalls behind the engine (a reader of stdout, a full
+//! answered before anything else is handed in, but for looks at servers, which may take seconds: those answers are handed in when
+//! they come, behind what the ring had by then. Whatever stalls behind the engine (a reader of stdout, a full
 //! disk, a scraper, a client of the control socket) never delays it.
 
 mod answers;
 pub mod complete;
 pub mod crowd;
+pub mod looks;
 pub mod memory;
 pub mod moment;
 pub mod reload;
@@ -28,8 +30,8 @@ use crate::{
     engine::Engine,
     front::Query,
     model::{
-        Answer, BootTime, Effect, Image, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId,
-        SignalError, Snapshot, Status,
+        BootTime, Effect, Image, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId, SignalError,
+        Snapshot, Status,
     },
     notify::Notify,
     probe::Probe,
@@ -103,6 +105,8 @@ pub struct Daemon {
     pub waiting: moment::Waiting,
     /// Processes that do not answer.
     pub unanswered: unanswered::Unanswered,
+    /// Looks at servers that are under way.
+    pub looks: looks::Looks,
 }
 
 impl Daemon {
@@ -134,12 +138,20 @@ impl Daemon {
         self.hand_in(Input::Ready { kernel, hooks })?;
         self.notify.ready(&in_short(self.standing.mode, &self.engine));
 
+        let mut late = Vec::new();
         loop {
             let gone = std::mem::take(&mut self.gone);
+            while let Ok(answered) = self.looks.answers.try_recv() {
+                late.push(answered);
+            }
             let busy = self.drain()?;
             // What they did before they ended has been handed in.
             for process in gone {
                 self.hand_in(Input::Gone { process })?;
+            }
+            for (token, answer) in late.drain(..) {
+                self.answered(token, answer);
+                self.carry_out()?;
             }
             self.want_over()?;
             self.ease()?;
@@ -171,6 +183,7 @@ impl Daemon {
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
                 process = self.reaper.wait_any() => self.gone.push(process?),
                 expired = timer.expired() => expired?,
+                Some(answered) = self.looks.answers.recv() => late.push(answered),
                 loaded = reload::Configuration::loaded(&mut self.configuration.loading) => self.loaded(loaded)?,
                 // The last: whoever asks without end gets one answer between two drains. The other side never ends first.
                 Some(query) = self.queries.recv() => self.answer(query)?,
@@ -258,16 +271,9 @@ impl Daemon {
                 }
                 Effect::Persist { at, fact } => self.memory.note(at, &fact),
                 Effect::Ask { token, about } => {
-                    let answer: Answer = self.probe.answer(&about, &|| self.engine.judged_wires());
-                    let unseen = match &answer {
-                        Answer::Server { facts } => facts.blind.is_some(),
-                        Answer::Process { process } => process.is_none(),
-                        _ => false,
-                    };
-                    if unseen {
-                        self.in_want();
-                    }
-                    self.tell_engine(Input::Answered { token, answer });
+                    let Some(about) = self.ask_later(token, about) else { continue };
+                    let answer = self.probe.answer(&about, &|| self.engine.judged_wires());
+                    self.answered(token, answer);
                 }
                 Effect::Signal { process, signal, uid } => {
                     self.memory.settle();

@@ -11,8 +11,8 @@ use crate::{
     clock,
     config::{self, Config},
     daemon::{
-        Daemon, complete::Completer, crowd::Crowd, memory::Memory, moment::Waiting, reload::Configuration,
-        unanswered::Unanswered, want::Want,
+        Daemon, complete::Completer, crowd::Crowd, looks::Looks, memory::Memory, moment::Waiting,
+        reload::Configuration, unanswered::Unanswered, want::Want,
     },
     descriptors,
     engine::{Engine, Settings},
@@ -155,6 +155,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         want: Want::default(),
         waiting: Waiting::default(),
         unanswered: Unanswered::default(),
+        looks: Looks::new(),
     };
     daemon.run(early).await
 }

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Engine, Purpose, ends::millis};
+use super::{Engine, ends::millis};
 use crate::{
     lineage::ServerKey,
-    model::{About, BootTime, Class, Doubt, Fact, Guard, Mode, Notice, ProcessId, ServerFacts, Subject},
+    model::{BootTime, Class, Doubt, Fact, Guard, Mode, Notice, ProcessId, ServerFacts},
     verdict::{
         Case, Finding, Look, Members, Server, Stage, State, agent_view, examine, process_view, server_view,
     },
@@ -29,32 +29,6 @@ const CLOSING: Duration = Duration::from_millis(100);
 const LET_GO_MAX: usize = 16;
 
 impl Engine {
-    /// Asks what the host says about a server.
-    pub(super) fn look(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get(key) else { return };
-        let owner = server.owner.and_then(|owner| self.agents.get(owner));
-        // Without a known owner those that have none either may have had the same.
-        let siblings: Vec<_> = match owner {
-            Some(owner) => owner.servers.iter().copied().collect(),
-            None => self.servers.keys(),
-        };
-        let siblings = siblings.into_iter().filter(|other| *other != key);
-        let siblings = siblings.filter_map(|other| self.servers.get(other));
-        let siblings = siblings.filter(|other| other.owner.is_some() == owner.is_some());
-        let subject = Subject {
-            processes: server.processes.iter().chain(&server.wrappers).copied().collect(),
-            stdin: server.stdin,
-            stdout: server.stdout,
-            copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
-            siblings: siblings
-                .flat_map(|other| other.processes.iter().chain(&other.wrappers))
-                .copied()
-                .collect(),
-        };
-        self.servers.set_timer(key, Some(now + LOOK_AGAIN));
-        self.ask(About::Server(subject), Purpose::Look { server: key });
-    }
-
     /// The wires of all servers whose owner is gone: one pass over the descriptors of the host serves them all.
     pub fn judged_wires(&self) -> Vec<crate::model::Stdio> {
         let judged = |server: &&Server| !matches!(server.state, State::Live) || server.found;

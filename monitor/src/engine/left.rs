@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose, ends::millis, units::tracked_owner};
+use super::{Engine, Purpose, ends::millis, looks::LeftSight, units::tracked_owner};
 use crate::{
     lineage::AgentKey,
     model::{
@@ -101,8 +101,26 @@ impl Engine {
     /// The time has come to look at an agent.
     pub(super) fn look_at_left(&mut self, key: AgentKey) {
         let Some(agent) = self.agents.get(key) else { return };
-        let about = About::Server(Subject { processes: vec![agent.main], ..Subject::default() });
-        self.ask(about, Purpose::Left { agent: key });
+        let (processes, turn) = (vec![agent.main], Some(agent.uid));
+        let about = About::Server(Subject { processes, turn, ..Subject::default() });
+        let sight = self.left_sight(key);
+        self.ask(about, Purpose::Left { agent: key, sight });
+    }
+
+    /// The host answered. It may have been something else by then.
+    pub(super) fn left_answered(
+        &mut self,
+        now: BootTime,
+        key: AgentKey,
+        asked: Option<&LeftSight>,
+        facts: &ServerFacts,
+    ) {
+        if asked == self.left_sight(key).as_ref() {
+            self.take_users(facts);
+            self.left_looked(now, key, facts);
+        } else if let Some(agent) = self.agents.get_mut(key).filter(|agent| agent.is_alive()) {
+            agent.left.timer = Some(now + LOOK_SOON);
+        }
     }
 
     /// What the host says about an agent that nobody above is left of.

@@ -13,6 +13,7 @@ mod explicit;
 mod folds;
 mod judge;
 mod left;
+mod looks;
 mod makers;
 mod reap;
 mod recall;
@@ -67,6 +68,10 @@ pub struct Engine {
     execs_lost: bool,
     /// Users of whom not all processes are followed: nothing of theirs is judged.
     crowded: BTreeSet<u32>,
+    /// Processes that the look which is being judged by did not see as they are now: they get no signal for it.
+    unseen: BTreeSet<ProcessId>,
+    /// How many configurations there have been.
+    policies: u64,
     /// When to ask for a repair, if one is owed and another one was just made.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
@@ -107,9 +112,9 @@ enum Purpose {
     /// What unit did the agent live in that this server was left by?
     Settle { server: ProcessId, at: BootTime },
     /// Time to look at an agent that nobody above is left of.
-    Left { agent: AgentKey },
-    /// Time to look at a server whose owner is gone or not known.
-    Look { server: ServerKey },
+    Left { agent: AgentKey, sight: Option<looks::LeftSight> },
+    /// Time to look at a server whose owner is gone or not known. What it was then, unless the answer comes at once.
+    Look { server: ServerKey, sight: Option<Box<looks::Sight>> },
 }
 
 impl Engine {
@@ -231,13 +236,13 @@ impl Engine {
                 self.unit_known(process, answer);
                 self.become_what_it_is(now, at, process);
             }
-            (Purpose::Left { agent }, Answer::Server { facts }) => {
-                self.take_users(&facts);
-                self.left_looked(now, agent, &facts);
+            (Purpose::Left { agent, sight }, Answer::Server { facts }) => {
+                self.left_answered(now, agent, sight.as_ref(), &facts);
             }
-            (Purpose::Look { server }, Answer::Server { facts }) => {
-                self.looked(now, server, &facts);
+            (Purpose::Look { server, sight }, Answer::Server { facts }) => {
+                self.look_answered(now, server, sight.as_deref(), &facts);
             }
+            (Purpose::Look { server, .. }, _) => self.look_is_over(server),
             // An answer to another question than was asked tells nothing.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
                 self.tell_agent_exit(agent, at, status, &servers);
@@ -286,10 +291,11 @@ impl Engine {
         }
     }
 
-    fn ask(&mut self, about: About, purpose: Purpose) {
+    fn ask(&mut self, about: About, purpose: Purpose) -> u64 {
         self.next_token += 1;
         self.questions.insert(self.next_token, purpose);
         self.effects.push_back(Effect::Ask { token: self.next_token, about });
+        self.next_token
     }
 
     fn emit(&mut self, at: BootTime, notice: Notice) {

@@ -22,6 +22,7 @@ impl Engine {
             self.settings.ourselves = ourselves;
             return;
         };
+        self.policies += 1;
         self.change_alerts(now, &settings.alerts);
         let before = std::mem::replace(&mut self.settings, settings).rules;
         if before.source() != self.settings.rules.source() {

@@ -162,7 +162,7 @@ impl Engine {
             (server.found, server.adopted, server.sought) = (true, adopted, sought);
         }
         self.confirm_server(key);
-        self.look(now, key);
+        self.first_look(now, key);
     }
 
     /// A server whose creator had ended before anybody could ask what it was. Who holds the other end of its wire is its owner;
@@ -173,7 +173,7 @@ impl Engine {
             (server.found, server.adopted) = (true, true);
         }
         self.confirm_server(key);
-        self.look(now, key);
+        self.first_look(now, key);
     }
 
     pub(super) fn confirm_server(&mut self, key: ServerKey) {
@@ -302,6 +302,8 @@ impl Engine {
             disowned: false,
             proper_ended: false,
             blind_looks: 0,
+            looking: None,
+            stale_looks: 0,
             state: State::Live,
             timer: None,
         });

@@ -18,7 +18,8 @@ impl Engine {
 
     /// Asks for a signal, if nothing forbids it.
     pub(super) fn send(&mut self, key: ServerKey, process: ProcessId, signal: Signal) {
-        if !self.may_signal(key, process) {
+        // Another look follows each step: who was not seen in this one has his turn then.
+        if self.unseen.contains(&process) || !self.may_signal(key, process) {
             return;
         }
         let uid = self.user(process);

@@ -190,6 +190,8 @@ pub struct Subject {
     /// Other servers' processes of that owner, their launch chains included; without a known owner, those of other servers that
     /// have none either.
     pub siblings: Vec<ProcessId>,
+    /// The user in whose turn it is looked at, where the answer may come later; absent where it is wanted at once.
+    pub turn: Option<u32>,
 }
 
 /// An answer of the host.

@@ -21,5 +21,5 @@ pub use membership::{Members, members};
 pub use owner::{Claim, Ownership, program_name, trace};
 pub use proof::{Finding, examine};
 pub use runs::{Account, Held, Runs, TopMost};
-pub use servers::{Case, Failure, Server, Servers, Stage, State};
+pub use servers::{Asked, Case, Failure, Server, Servers, Stage, State};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};

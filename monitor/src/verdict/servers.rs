@@ -71,10 +71,25 @@ pub struct Server {
     pub proper_ended: bool,
     /// Looks in a row that could not see everything.
     pub blind_looks: u32,
+    /// The look that is under way.
+    pub looking: Option<Asked>,
+    /// Looks in a row during which it changed.
+    pub stale_looks: u32,
     /// How far its case has come.
     pub state: State,
     /// When the engine will look at it again.
     pub timer: Option<BootTime>,
+}
+
+/// A look that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The question.
+    pub token: u64,
+    /// When.
+    pub since: BootTime,
+    /// For whom.
+    pub user: u32,
 }
 
 /// How far the case of a server has come.
@@ -226,13 +241,17 @@ impl Server {
     }
 }
 
+/// Looks at one user's servers that are under way at a time: what a question says of thousands of servers is large.
+const UNDER_WAY: usize = 4;
+
 /// All servers that are alive.
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     by_key: FxHashMap<ServerKey, Server>,
-    timers: BTreeSet<(BootTime, ServerKey)>,
-    /// The same by user.
+    /// Timers by user.
     by_user: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>>,
+    /// Looks under way, by user.
+    under_way: BTreeMap<u32, usize>,
     /// The user whose turn it was last.
     served: u32,
     next: u32,
@@ -260,6 +279,7 @@ impl Servers {
     /// Takes a server out.
     pub fn remove(&mut self, key: ServerKey) -> Option<Server> {
         self.set_timer(key, None);
+        self.end_look(key);
         self.by_key.remove(&key)
     }
 
@@ -267,17 +287,15 @@ impl Servers {
     pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
         let Some(server) = self.by_key.get_mut(&key) else { return };
         let old = std::mem::replace(&mut server.timer, at);
-        if let Some(old) = old {
-            self.timers.remove(&(old, key));
-            if let Some(own) = self.by_user.get_mut(&server.user) {
-                own.remove(&(old, key));
-                if own.is_empty() {
-                    self.by_user.remove(&server.user);
-                }
+        if let Some(old) = old
+            && let Some(own) = self.by_user.get_mut(&server.user)
+        {
+            own.remove(&(old, key));
+            if own.is_empty() {
+                self.by_user.remove(&server.user);
             }
         }
         if let Some(at) = at {
-            self.timers.insert((at, key));
             self.by_user.entry(server.user).or_default().insert((at, key));
         }
     }
@@ -292,9 +310,34 @@ impl Servers {
         self.set_timer(key, timer);
     }
 
-    /// The next timer.
+    /// A look is under way from now on.
+    pub fn begin_look(&mut self, key: ServerKey, token: u64, since: BootTime) {
+        self.end_look(key);
+        let Some(server) = self.by_key.get_mut(&key) else { return };
+        let user = server.user;
+        server.looking = Some(Asked { token, since, user });
+        *self.under_way.entry(user).or_default() += 1;
+    }
+
+    /// It is not any more.
+    pub fn end_look(&mut self, key: ServerKey) {
+        let Some(asked) = self.by_key.get_mut(&key).and_then(|server| server.looking.take()) else { return };
+        if let Some(count) = self.under_way.get_mut(&asked.user) {
+            *count -= 1;
+            if *count == 0 {
+                self.under_way.remove(&asked.user);
+            }
+        }
+    }
+
+    fn has_room(&self, user: u32) -> bool {
+        self.under_way.get(&user).is_none_or(|count| *count < UNDER_WAY)
+    }
+
+    /// The next timer of a user of whom not too many are being looked at.
     pub fn next_timer(&self) -> Option<BootTime> {
-        self.timers.first().map(|(at, _)| *at)
+        let with_room = self.by_user.iter().filter(|(user, _)| self.has_room(**user));
+        with_room.filter_map(|(_, own)| own.first()).map(|(at, _)| *at).min()
     }
 
     /// A server whose timer has run out, the timer removed: of the next user who has one, whose that waits longest. So a user with
@@ -303,6 +346,7 @@ impl Servers {
         self.next_timer().filter(|at| *at <= now)?;
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
         let in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
+        let in_turn = in_turn.filter(|(user, _)| self.has_room(**user));
         let mut first = in_turn.filter_map(|(user, own)| Some((*user, *own.first()?)));
         let (user, (_, key)) = first.find(|(_, (at, _))| *at <= now)?;
         self.served = user;

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use monitor::{
     engine::{Engine, Settings},
-    model::{BootTime, Effect, Input, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
+    model::{About, BootTime, Effect, Input, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
 };
 
 use crate::{
@@ -71,6 +71,8 @@ pub struct Manners {
     pub passless: bool,
     /// Every how manieth look fails; none if 0.
     pub stumbles: u8,
+    /// How many milliseconds a look at a server waits at most before it is made; at once if 0.
+    pub late: u16,
 }
 
 impl Default for Manners {
@@ -85,6 +87,7 @@ impl Default for Manners {
             blind: false,
             passless: false,
             stumbles: 0,
+            late: 0,
         }
     }
 }
@@ -102,6 +105,8 @@ pub struct Host {
     drain_at: Option<BootTime>,
     pidfds: BTreeSet<ProcessId>,
     resync: bool,
+    /// Questions that wait, and until when.
+    waiting: Vec<(BootTime, u64, About)>,
     /// Looks so far.
     pub looks: u64,
     pub running: bool,
@@ -121,6 +126,7 @@ impl Host {
             drain_at: None,
             pidfds: BTreeSet::new(),
             resync: false,
+            waiting: Vec::new(),
             looks: 0,
             running: false,
         }
@@ -159,7 +165,8 @@ impl Host {
             self.drain_at = Some(now + self.manners.lag);
         }
         let timer = self.core.poll_timeout().is_some_and(|t| t <= now);
-        if timer || self.kernel.records.wake || self.drain_at.is_some_and(|t| t <= now) {
+        let late = self.next_late().is_some_and(|due| due <= now);
+        if timer || late || self.kernel.records.wake || self.drain_at.is_some_and(|t| t <= now) {
             self.wake();
         }
     }
@@ -171,7 +178,8 @@ impl Host {
         loop {
             let now = self.kernel.now();
             let timer = self.core.poll_timeout().filter(|_| self.running);
-            let next = [self.kernel.next_plan(), timer, self.drain_at].into_iter().flatten().min();
+            let late = self.next_late().filter(|_| self.running);
+            let next = [self.kernel.next_plan(), timer, late, self.drain_at].into_iter().flatten().min();
             let Some(next) = next.filter(|t| *t <= end) else { break };
             still = if next > now { 0 } else { still + 1 };
             assert!(still < 1000, "the engine wants to be called at {next:?} again and again");
@@ -194,11 +202,15 @@ impl Host {
     /// One turn of the daemon's loop.
     pub fn wake(&mut self) {
         self.drain_at = None;
+        let late = self.look_late();
         if self.manners.gone_first {
             self.tell_gone();
         }
         self.drain();
         self.tell_gone();
+        for answered in late {
+            self.give(answered);
+        }
         let now = self.kernel.now();
         if self.core.poll_timeout().is_some_and(|t| t <= now) {
             self.log.given.push((now, Given::Timeout));
@@ -211,6 +223,28 @@ impl Host {
             }
             self.look();
         }
+    }
+
+    fn next_late(&self) -> Option<BootTime> {
+        self.waiting.iter().map(|(due, ..)| *due).min()
+    }
+
+    /// Makes the looks whose turn has come. What they find is handed in behind what is reported meanwhile.
+    fn look_late(&mut self) -> Vec<Input> {
+        let now = self.kernel.now();
+        let (due, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|(at, ..)| *at <= now);
+        self.waiting = waiting;
+        let due: Vec<(BootTime, u64, About)> = due;
+        due.into_iter()
+            .map(|(_, token, about)| Input::Answered { token, answer: self.answer(about) })
+            .collect()
+    }
+
+    /// Until when this question waits, if it may: any time that differs between questions.
+    fn delay(&self, token: u64, about: &About) -> Option<Duration> {
+        let may_wait = matches!(about, About::Server(subject) if subject.turn.is_some());
+        let most = u64::from(self.manners.late);
+        (may_wait && most > 0).then(|| Duration::from_millis(token.wrapping_mul(2_654_435_761) % most))
     }
 
     fn drain(&mut self) {
@@ -282,6 +316,10 @@ impl Host {
             self.log.effects.push((now, effect.clone()));
             match effect {
                 Effect::Ask { token, about } => {
+                    if let Some(delay) = self.delay(token, &about) {
+                        self.waiting.push((now + delay, token, about));
+                        continue;
+                    }
                     let answer = self.answer(about);
                     let input = Input::Answered { token, answer };
                     self.log.given.push((now, Given::Input(input.clone())));
@@ -299,7 +337,13 @@ impl Host {
                     let wrong = self.truth.verdict_is_wrong(&self.kernel, &notice);
                     self.log.wrong_verdicts.extend(wrong.map(|why| (now, why)));
                 }
-                Effect::Persist { .. } | Effect::Track { .. } => {}
+                // Its end was told already: a look knew it alive.
+                Effect::Track { process, .. } => {
+                    if self.manners.late > 0 {
+                        self.pidfds.insert(process);
+                    }
+                }
+                Effect::Persist { .. } => {}
                 Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
                 Effect::Resync => self.resync = true,
             }

@@ -154,6 +154,12 @@ proptest! {
         prop_assert!(hits.is_empty(), "{hits:?}");
     }
 
+    /// Looks at servers take their time, and anything may happen meanwhile: nobody is judged by what is not so any more.
+    #[test]
+    fn answers_that_come_late_are_survived(story in strategies::any_story(), late in 1u16..1500) {
+        lawful(&story.play(|w| w.host.manners.late = late))?;
+    }
+
     /// Nobody who cannot look judges, and nobody who may not signal says that it did.
     #[test]
     fn blindness_and_refusal_are_survived(story in strategies::story(), blind in any::<bool>()) {

@@ -5,6 +5,7 @@ mod agents;
 mod crowd;
 mod descriptors;
 mod front;
+mod heavy;
 mod held;
 mod labels;
 mod long;

@@ -3,6 +3,7 @@
 mod alerts;
 mod configuration;
 mod folds;
+mod late;
 mod memory;
 mod owners;
 mod proof;

@@ -73,6 +73,8 @@ pub struct Story {
     pub users: Vec<Option<u32>>,
     /// What ends by SIGTERM; SIGKILL ends nothing here, an exit must be told.
     pub polite: BTreeSet<u32>,
+    /// Answers to looks that have been found and not handed in, if they come late.
+    pub late: Option<Vec<(u64, Answer)>>,
     /// Looks at servers that were asked for.
     pub looks: Vec<BootTime>,
     pub signals: Vec<(u32, Signal, BootTime)>,
@@ -107,6 +109,7 @@ impl Story {
             unsure: BTreeSet::new(),
             users: Vec::new(),
             polite: BTreeSet::new(),
+            late: None,
             looks: Vec::new(),
             signals: Vec::new(),
             resyncs: 0,
@@ -135,7 +138,12 @@ impl Story {
                 Effect::Persist { fact, .. } => self.facts_persisted.push(*fact),
                 Effect::Emit { notice, .. } => self.notices.push(*notice),
                 Effect::Ask { token, about } => {
+                    let may_wait = matches!(&about, About::Server(subject) if subject.turn.is_some());
                     let answer = self.answer(about);
+                    if let Some(late) = self.late.as_mut().filter(|_| may_wait) {
+                        late.push((token, answer));
+                        continue;
+                    }
                     self.engine.handle(self.now, Input::Answered { token, answer });
                 }
                 Effect::Signal { process, signal, uid } => {
@@ -196,6 +204,13 @@ impl Story {
                 let copies = self.copies.iter().filter(asked).copied().collect();
                 Answer::Server { facts: ServerFacts { processes, copies, ..self.facts.clone() } }
             }
+        }
+    }
+
+    /// The answers that are late come.
+    pub fn answer_late(&mut self) {
+        for (token, answer) in self.late.replace(Vec::new()).into_iter().flatten() {
+            self.hand_in(Input::Answered { token, answer });
         }
     }
 

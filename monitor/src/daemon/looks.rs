@@ -1,0 +1,241 @@
+//! Looks at servers, beside the loop: one may take seconds (a server of thousands of processes), and neither the ring nor another
+//! user's server waits for it.
+//!
+//! Users are served in turn, each by one thread at a time: whoever has many servers, or a large one, waits for himself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Bound,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use tokio::sync::mpsc;
+
+use super::Daemon;
+use crate::{
+    model::{About, Answer, Input, Stdio},
+    probe::Probe,
+};
+
+/// Threads that look: so many users less one may have a server that takes its time before another one waits for them.
+const THREADS: usize = 3;
+const STACK: usize = 256 << 10;
+
+/// A question to be answered.
+#[derive(Debug)]
+pub struct Request {
+    /// Its number.
+    pub token: u64,
+    /// What is asked.
+    pub about: About,
+}
+
+/// What waits to be looked at, and who looks.
+#[derive(Debug)]
+pub struct Looks {
+    shared: Arc<Shared>,
+    threads: usize,
+    tell: mpsc::UnboundedSender<(u64, Answer)>,
+    /// The answers, in the order in which they were found.
+    pub answers: mpsc::UnboundedReceiver<(u64, Answer)>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    news: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    by_user: BTreeMap<u32, VecDeque<Request>>,
+    /// Users for whom somebody is looking.
+    busy: BTreeSet<u32>,
+    /// Whose turn it was last.
+    served: u32,
+    /// Wires that are asked about, as far as is known now.
+    others: Arc<Vec<Stdio>>,
+    over: bool,
+}
+
+impl Daemon {
+    /// Has a look made beside the loop. Back, if it is to be answered at once.
+    pub(super) fn ask_later(&mut self, token: u64, about: About) -> Option<About> {
+        let user = match &about {
+            About::Server(subject) => subject.turn,
+            _ => None,
+        };
+        let Some(user) = user else { return Some(about) };
+        let others = self.engine.judged_wires();
+        self.looks.ask(&self.probe, user, Request { token, about }, others).err().map(|back| back.about)
+    }
+
+    /// Hands an answer in.
+    pub(super) fn answered(&mut self, token: u64, answer: Answer) {
+        let unseen = match &answer {
+            Answer::Server { facts } => facts.blind.is_some(),
+            Answer::Process { process } => process.is_none(),
+            _ => false,
+        };
+        if unseen {
+            self.in_want();
+        }
+        self.tell_engine(Input::Answered { token, answer });
+    }
+}
+
+impl Looks {
+    /// Nobody looks yet.
+    pub fn new() -> Self {
+        let (tell, answers) = mpsc::unbounded_channel();
+        Self { shared: Arc::default(), threads: 0, tell, answers }
+    }
+
+    /// Has it answered, in this user's turn. Back, if there is no thread to be had.
+    /// `others`: wires that will be asked about next.
+    pub fn ask(
+        &mut self,
+        probe: &Probe,
+        user: u32,
+        request: Request,
+        others: Vec<Stdio>,
+    ) -> Result<(), Request> {
+        if self.threads < THREADS && self.hire(probe) {
+            self.threads += 1;
+        }
+        if self.threads == 0 {
+            return Err(request);
+        }
+        let mut queue = self.shared.queue();
+        queue.by_user.entry(user).or_default().push_back(request);
+        queue.others = Arc::new(others);
+        drop(queue);
+        self.shared.news.notify_one();
+        Ok(())
+    }
+
+    fn hire(&self, probe: &Probe) -> bool {
+        let (shared, probe, tell) = (Arc::clone(&self.shared), probe.clone(), self.tell.clone());
+        let work = move || {
+            while let Some((user, Request { token, about }, others)) = shared.next() {
+                let answer = probe.answer(&about, &|| others.to_vec());
+                shared.done(user);
+                if tell.send((token, answer)).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("orphand-turn".to_owned()).stack_size(STACK).spawn(work).is_ok()
+    }
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.shared.queue().over = true;
+        self.shared.news.notify_all();
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing panics while it is locked.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for something to look at. Nothing, when it is over.
+    fn next(&self) -> Option<(u32, Request, Arc<Vec<Stdio>>)> {
+        let mut queue = self.queue();
+        loop {
+            if queue.over {
+                return None;
+            }
+            if let Some((user, request)) = queue.take() {
+                return Some((user, request, Arc::clone(&queue.others)));
+            }
+            queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self, user: u32) {
+        self.queue().busy.remove(&user);
+        self.news.notify_one();
+    }
+}
+
+impl Queue {
+    /// The oldest request of the next user for whom nobody is looking.
+    fn take(&mut self) -> Option<(u32, Request)> {
+        let after = (Bound::Excluded(self.served), Bound::Unbounded);
+        let mut in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
+        let user = in_turn.find(|(user, _)| !self.busy.contains(user)).map(|(user, _)| *user)?;
+        let own = self.by_user.get_mut(&user)?;
+        let request = own.pop_front();
+        if own.is_empty() {
+            self.by_user.remove(&user);
+        }
+        self.busy.insert(user);
+        self.served = user;
+        Some((user, request?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(token: u64) -> Request {
+        Request { token, about: About::Memory(Vec::new()) }
+    }
+
+    fn queue(requests: &[(u32, u64)]) -> Queue {
+        let mut queue = Queue::default();
+        for (user, token) in requests {
+            queue.by_user.entry(*user).or_default().push_back(request(*token));
+        }
+        queue
+    }
+
+    fn taken(queue: &mut Queue) -> Option<(u32, u64)> {
+        queue.take().map(|(user, request)| (user, request.token))
+    }
+
+    #[test]
+    fn nobody_is_looked_for_twice_at_a_time() {
+        let mut queue = queue(&[(7, 1), (7, 2), (7, 3), (8, 4)]);
+        assert_eq!(taken(&mut queue), Some((7, 1)));
+        assert_eq!(taken(&mut queue), Some((8, 4)));
+        assert_eq!(taken(&mut queue), None);
+        queue.busy.remove(&7);
+        assert_eq!(taken(&mut queue), Some((7, 2)));
+    }
+
+    #[test]
+    fn users_have_their_turns() {
+        let mut queue = queue(&[(7, 1), (7, 2), (8, 3), (8, 4), (9, 5)]);
+        let mut order = Vec::new();
+        while let Some((user, token)) = taken(&mut queue) {
+            queue.busy.remove(&user);
+            order.push(token);
+        }
+        assert_eq!(order, [1, 3, 5, 2, 4]);
+    }
+
+    #[test]
+    fn every_question_is_answered_once() {
+        let probe = Probe::new().unwrap();
+        let mut looks = Looks::new();
+        for token in 0..50 {
+            looks.ask(&probe, u32::try_from(token % 5).unwrap(), request(token), Vec::new()).unwrap();
+        }
+        let mut told: Vec<u64> = (0..50).map(|_| looks.answers.blocking_recv().unwrap().0).collect();
+        told.sort_unstable();
+        assert_eq!(told, (0..50).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,183 @@
+//! Answers that come late: nothing is judged by what is not so any more.
+
+use std::time::Duration;
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
+use crate::engine::Settings;
+use crate::model::{Input, ProcessEvent, Signal};
+
+/// A server whose owner is gone; the look at it has been made, its answer has not been handed in.
+fn being_looked_at() -> Story {
+    let mut story =
+        Story::agent_with_server(Settings { grace: Duration::from_secs(2), ..Settings::default() });
+    story.fork(30, 31);
+    story.late = Some(Vec::new());
+    story.end(20);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected"]);
+    story.pass_secs(2);
+    assert_eq!(story.looks.len(), 1);
+    story
+}
+
+/// Something happened before the answer came: it is looked at anew, a moment later.
+fn is_looked_at_again(mut story: Story) {
+    assert!(story.told().iter().all(|told| told == "server_detached"));
+    story.answer_late();
+    assert_eq!((story.told(), story.sent()), (vec![], vec![]));
+    assert_eq!(story.looks.len(), 1);
+    story.pass(Duration::from_millis(100));
+    assert_eq!(story.looks.len(), 2);
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_detected"]);
+    assert_eq!(story.sent().len(), 1);
+}
+
+#[test]
+fn a_late_answer_about_what_is_still_so_is_judged_by() {
+    let mut story = being_looked_at();
+    assert_eq!((story.told(), story.sent()), (vec![], vec![]));
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn a_fork_meanwhile_makes_it_stale() {
+    let mut story = being_looked_at();
+    story.fork(31, 32);
+    is_looked_at_again(story);
+}
+
+#[test]
+fn an_exec_meanwhile_makes_it_stale() {
+    let mut story = being_looked_at();
+    story.exec(31, 30, &["/usr/bin/firefox"], TERMINAL);
+    is_looked_at_again(story);
+}
+
+#[test]
+fn a_session_meanwhile_makes_it_stale() {
+    let mut story = being_looked_at();
+    story.setsid(31);
+    is_looked_at_again(story);
+}
+
+#[test]
+fn an_exit_meanwhile_makes_it_stale() {
+    let mut story = being_looked_at();
+    story.end(31);
+    is_looked_at_again(story);
+}
+
+#[test]
+fn one_look_is_under_way_at_a_time() {
+    let mut story = being_looked_at();
+    story.pass_secs(30);
+    assert_eq!(story.looks.len(), 1);
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_detected"]);
+}
+
+/// An answer that is never given does not keep the server from being judged.
+#[test]
+fn a_lost_answer_is_asked_for_again() {
+    let mut story = being_looked_at();
+    story.pass_secs(90);
+    assert_eq!(story.looks.len(), 2);
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+/// Another look may show that it is in use: what was found before does not count.
+#[test]
+fn what_came_into_use_meanwhile_is_left_alone() {
+    let mut story = being_looked_at();
+    story.setsid(31);
+    story.sockets.clients = true;
+    story.answer_late();
+    story.pass_secs(1);
+    story.answer_late();
+    assert_eq!(story.sent(), []);
+    assert!(story.told().contains(&"orphan_unproven clients".to_owned()));
+}
+
+/// Before the rest is asked to end, and before it is killed, a look comes first: that one must be of now, too.
+#[test]
+fn every_step_rests_on_a_look_of_its_own_time() {
+    let mut story = being_looked_at();
+    story.answer_late();
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    story.pass_secs(1);
+    story.fork(31, 32);
+    story.answer_late();
+    assert_eq!(story.sent(), []);
+    story.pass_secs(1);
+    story.answer_late();
+    assert!(story.sent().contains(&(32, Signal::Term)));
+}
+
+/// It forks during every look. It is judged all the same, and what no look has seen gets no signal.
+#[test]
+fn one_that_never_holds_still_is_judged_in_the_end() {
+    let mut story = being_looked_at();
+    let mut child = 32;
+    for _ in 0..3 {
+        story.fork(31, child);
+        child += 1;
+        story.answer_late();
+        assert_eq!((story.told(), story.sent()), (vec![], vec![]));
+        story.pass_secs(1);
+    }
+    story.fork(31, child);
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    story.pass_secs(1);
+    story.fork(31, child + 1);
+    story.answer_late();
+    let asked: Vec<u32> = story.sent().into_iter().map(|(pid, _)| pid).collect();
+    assert!(asked.contains(&31) && asked.contains(&child) && !asked.contains(&(child + 1)), "{asked:?}");
+}
+
+/// The server proper itself must be what was looked at, however often it changes.
+#[test]
+fn one_that_runs_anew_without_a_pause_gets_no_signal() {
+    let mut story = being_looked_at();
+    for _ in 0..10 {
+        story.exec(30, 20, SERVER, WIRE);
+        story.answer_late();
+        assert_eq!((story.told(), story.sent()), (vec![], vec![]));
+        story.pass_secs(1);
+    }
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_detected"]);
+}
+
+/// Who held the wire when it was looked at has ended, and its number is an agent's by now: that one is alive.
+#[test]
+fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
+    use crate::model::{Holder, ProcessId, WireState};
+    let mut story = being_looked_at();
+    let older = Holder { process: ProcessId::new(40, 7), image: super::story::image(CLAUDE), ..holder() };
+    story.late.as_mut().unwrap().clear();
+    story.facts.stdin = WireState::Held { holders: vec![older], unseen: false };
+    story.pass_secs(61);
+    story.exec(40, 10, CLAUDE, TERMINAL);
+    story.told();
+    story.answer_late();
+    assert_eq!(story.told(), Vec::<String>::new());
+    story.hand_in(Input::Process { event: ProcessEvent::Setsid { at: story.now, process: id(40), sid: 40 } });
+    assert_eq!(story.engine.counts()[0], 1, "the agent is there");
+}
+
+fn holder() -> crate::model::Holder {
+    crate::model::Holder {
+        process: id(1),
+        uid: 0,
+        sid: 0,
+        image: crate::model::Image::default(),
+        unit: None,
+        clients: false,
+    }
+}
