@@ -345,6 +345,10 @@ def main():
     def stop(*_):
         raise SystemExit(1)
 
+    # What `nohup .. &` ignores would be ignored by all that is played: a terminal that hangs up would end nobody.
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, stop)
     stage = Stage()
     try:
