@@ -29,7 +29,7 @@ impl Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 16] = [
+pub const TESTS: [Program; 17] = [
     Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
     Program {
         name: "Python with venv",
@@ -55,6 +55,12 @@ pub const TESTS: [Program; 16] = [
         name: "a C++ compiler (of libFuzzer)",
         proof: &["c++", "--version"],
         packages: &["g++"],
+        first: &[],
+    },
+    Program {
+        name: "ext4 and fsfreeze (a disk that hangs)",
+        proof: &["test", "-x", "/usr/sbin/mkfs.ext4", "-a", "-x", "/usr/sbin/fsfreeze"],
+        packages: &["e2fsprogs", "util-linux"],
         first: &[],
     },
     Program { name: "make", proof: &["make", "--version"], packages: &["make"], first: &[] },
