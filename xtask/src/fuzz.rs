@@ -96,11 +96,19 @@ fn found() -> Result<PathBuf> {
 /// The targets with counters and engine.
 fn build() -> Result<PathBuf> {
     command::say("fuzz", "building the targets");
-    let own = env::current_exe().context("cannot tell where this program is")?;
+    let own = ourselves()?;
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--package", "fuzz", "--features", "engine"]);
     command::run(cargo.env("RUSTC_WORKSPACE_WRAPPER", own).env(COMPILER, "1"))?;
     Ok(workspace::target_dir()?.join("debug/fuzz"))
+}
+
+/// Where this program is. The tests may have built it anew meanwhile: then the kernel says that the one that runs was deleted,
+/// `proc_pid_exe(5)`.
+fn ourselves() -> Result<PathBuf> {
+    let own = env::current_exe().context("cannot tell where this program is")?;
+    let text = own.to_string_lossy();
+    Ok(text.strip_suffix(" (deleted)").map_or(own.clone(), PathBuf::from))
 }
 
 /// One target for so many seconds. What it finds worth keeping lies in the target directory; the corpus of the repository is only read.

@@ -75,7 +75,7 @@ pub enum HookError {
     /// We cannot become somebody else.
     #[error(
         "cannot run the hook as user {user}: orphand must be started as root, or with CAP_SETUID and CAP_SETGID, and with hook.user set \
-         already: restart it so, or leave hook.user out and the hook runs as orphand's own user"
+         already: restart it so (the service: systemctl restart orphand)"
     )]
     Rights {
         /// The name.
