@@ -29,6 +29,7 @@ mod number;
 mod part;
 pub mod root;
 mod scene;
+pub mod scrape;
 mod service;
 mod systemd;
 mod truth;

@@ -10,28 +10,15 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{Daemon, Launch, Part, Scene, orphand, output, scene, within};
+use tests::{
+    Daemon, Launch, Part, Scene, orphand, output, scene,
+    scrape::{page, sum},
+    within,
+};
 
 /// A daemon that is scraped, with more arguments.
 fn served(args: &[&'static str]) -> Launch {
     Launch { listen: "127.0.0.1:0", args: args.to_vec(), ..Launch::default() }
-}
-
-/// A page, without its head.
-fn get(daemon: &Daemon, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(daemon.address()?)?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
-    ensure!(head.starts_with("HTTP/1.1 200"), "{answer}");
-    Ok(body.to_owned())
-}
-
-/// The sum of the series of a family.
-fn sum(text: &str, family: &str) -> f64 {
-    let of_family = |line: &&str| line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' ']));
-    text.lines().filter(of_family).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// What a verb said, and its status.
@@ -58,18 +45,18 @@ fn a_leak_is_told_by_status_and_metrics() -> Result<()> {
         let server = agent.start(&Part::server("server"))?;
         let other = s.start(&Part::agent("other"))?;
         other.start(&Part::server("lives"))?;
-        let before = get(&daemon, "/metrics")?;
+        let before = page(&daemon, "/metrics")?;
         ensure!(before.contains("\norphand_watching 1"), "{before}");
         let (orphans, all) = (sum(&before, "orphand_orphans"), sum(&before, "orphand_servers"));
         agent.kill()?;
         daemon.wait_for("orphan_detected", server.id)?;
-        let after = get(&daemon, "/metrics")?;
+        let after = page(&daemon, "/metrics")?;
         // Whatever else lives on this host.
         ensure!(sum(&after, "orphand_orphans").total_cmp(&(orphans + 1.0)).is_eq(), "{after}");
         ensure!(sum(&after, "orphand_servers").total_cmp(&all).is_eq(), "{after}");
         ensure!(sum(&after, "orphand_orphan_resident_memory_bytes") > 1e6, "{after}");
         ensure!(sum(&after, "orphand_orphans_detected_total") >= 1.0, "{after}");
-        ensure!(get(&daemon, "/healthz")? == "ok\n", "not well");
+        ensure!(page(&daemon, "/healthz")? == "ok\n", "not well");
         let status = status(&daemon)?;
         let reports = status["report"]["agents"].as_array().into_iter().flatten();
         let servers = reports.flat_map(|agent| agent["servers"].as_array().into_iter().flatten());

@@ -10,10 +10,12 @@ use anyhow::{Result, ensure};
 use tests::{
     Launch,
     neighbours::{Honest, hostile},
-    scene, within,
+    scene,
+    scrape::page,
+    within,
 };
 
-use crate::{GRACE, page};
+use crate::GRACE;
 
 /// Half of a request each, more than there are places, again as soon as one is closed.
 const HALVES: &str = "

@@ -7,10 +7,12 @@ use rustix::process::Signal;
 use tests::{
     Daemon, Launch,
     neighbours::{HONEST, HOSTILE, Honest, hostile},
-    output, scene, within,
+    output, scene,
+    scrape::{page, sum},
+    within,
 };
 
-use crate::{GRACE, page};
+use crate::GRACE;
 
 /// Programs at a time.
 const PROGRAMS: usize = 300;
@@ -40,11 +42,6 @@ for one in all:
 /// How many series there are, and the value of the one with these labels.
 fn series(text: &str) -> usize {
     text.lines().filter(|line| !line.starts_with('#')).count()
-}
-
-fn sum(text: &str, family: &str) -> f64 {
-    let of_family = |line: &&str| line.strip_prefix(family).is_some_and(|rest| rest.starts_with('{'));
-    text.lines().filter(of_family).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 fn observed(state: &'static str) -> Launch {

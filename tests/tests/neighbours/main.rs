@@ -13,25 +13,7 @@ mod room;
 mod storm;
 mod stuck;
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    time::Duration,
-};
-
-use anyhow::{Context as _, Result, ensure};
-use tests::Daemon;
+use std::time::Duration;
 
 /// The grace of every daemon in these tests.
 const GRACE: Duration = Duration::from_millis(300);
-
-/// A page that the daemon serves, without its head.
-fn page(daemon: &Daemon, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(daemon.address()?)?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
-    ensure!(head.starts_with("HTTP/1.1 200"), "{answer}");
-    Ok(body.to_owned())
-}
