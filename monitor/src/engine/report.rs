@@ -81,6 +81,9 @@ impl Engine {
     fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.servers.get(key)?;
         let state = match &server.state {
+            // A person asked to end it, and the look that comes first has not been answered.
+            State::Live | State::Suspect { .. } | State::Unproven(_) if server.asked => "terminating",
+            State::Orphan(case) if server.asked && case.stage == Stage::Spared => "terminating",
             State::Live => "live",
             State::Suspect { .. } => "suspect",
             State::Unproven(_) => "unproven",

@@ -51,6 +51,22 @@ fn who_asks_overrules_observation() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
+/// Who asked waits until the state says that nothing more will happen: that is not before the look has been answered.
+#[test]
+fn what_was_asked_for_is_being_ended_before_the_look_is_answered() {
+    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    story.end(20);
+    story.pass_secs(100);
+    let state = |story: &Story| story.engine.plan(&ReapRequest::default())[0].state.clone();
+    assert_eq!(state(&story), "spared");
+    story.late = Some(Vec::new());
+    ask(&mut story, ReapRequest::default());
+    assert_eq!((state(&story), story.sent()), ("terminating".to_owned(), vec![]));
+    story.answer_late();
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    assert_eq!(state(&story), "terminating");
+}
+
 #[test]
 fn who_asks_overrules_doubts_but_no_guard() {
     let unproven = || {
