@@ -1,7 +1,8 @@
 //! What the journal knows each kind of event by. A contract with users: an id never changes, a new kind gets a fresh one
 //! (`systemd-id128 new`). The ids are in docs/operations.md and in packaging/catalog, too, which a test holds.
 
-use crate::{journal::Priority, model::Notice};
+use crate::os::journald::Priority;
+use orphand_core::model::Notice;
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
