@@ -4,6 +4,7 @@
 //! Dependencies go one way: `engine -> verdict -> recognise -> lineage -> model`.
 #![forbid(unsafe_code)]
 
+pub mod case;
 pub mod engine;
 pub mod lineage;
 pub mod model;

@@ -1,0 +1,267 @@
+//! How far a case has come, and what belongs to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal};
+
+/// How far the case of a server or an agent has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// There is no case: the owner is alive, or there never was one.
+    #[default]
+    Clear,
+    /// It may have been left behind. It has some time to end by itself; nothing is concluded before the deadline.
+    Grace {
+        /// Why there is a case.
+        cause: Cause,
+        /// When the first inspection is due.
+        deadline: BootTime,
+    },
+    /// Its owner is gone, and it is not proven that nobody can use it. Nothing is done.
+    Unproven {
+        /// What was found out.
+        verdict: Box<Verdict>,
+        /// Inspections in a row that found nothing new.
+        inspections: u32,
+    },
+    /// It is an orphan and is not being ended: a guard forbids it, or it is about to begin.
+    Spared {
+        /// What was found out.
+        verdict: Box<Verdict>,
+        /// Inspections in a row that found nothing new.
+        inspections: u32,
+    },
+    /// It is an orphan and is being ended.
+    Terminating {
+        /// What was found out.
+        verdict: Box<Verdict>,
+        /// How far that has come.
+        step: Step,
+    },
+    /// It is an orphan that could not be ended. Nothing more is tried.
+    Failed {
+        /// What was found out.
+        verdict: Box<Verdict>,
+    },
+}
+
+/// How far the end of an orphan has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Its main process was asked to end.
+    MainProcess,
+    /// All of it was asked to end.
+    Rest,
+    /// What is left is being killed.
+    Kill {
+        /// Rounds of SIGKILL so far.
+        rounds: u32,
+    },
+}
+
+/// Why there is a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// What opened it.
+    pub reason: Reason,
+    /// Since when that is so.
+    pub since: BootTime,
+    /// Whether a person asked to end it: then doubts do not count, guards still do.
+    pub asked: bool,
+}
+
+/// What opens a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The owner exited: the agent that started it.
+    OwnerExited,
+    /// It was found without an owner.
+    NoOwner,
+    /// The unit that it lives in was stopped, or started anew without it.
+    UnitRestarted,
+    /// A person asked to end it.
+    Asked,
+}
+
+/// What was found out about a case, and what was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Why there is a case.
+    pub cause: Cause,
+    /// What speaks for an orphan.
+    pub evidence: Vec<Evidence>,
+    /// What keeps that from being proven.
+    pub doubts: Vec<Doubt>,
+    /// What forbids to end it.
+    pub guards: Vec<Guard>,
+    /// Resident memory at the verdict, in bytes.
+    pub rss_bytes: u64,
+    /// Proportional memory at the verdict, in bytes, where it could be read.
+    pub pss_bytes: Option<u64>,
+    /// What was done to end it.
+    pub attempt: Attempt,
+}
+
+/// What was done to end an orphan. It is kept when a doubt or a guard stops that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attempt {
+    /// When the first signal was sent.
+    pub first_signal: Option<BootTime>,
+    /// The sessions of the main process and its launch chain when that began.
+    pub sessions: BTreeSet<u32>,
+    /// The processes that were tied to them then.
+    pub tied: BTreeSet<ProcessId>,
+    /// The strongest signal that was sent to each process.
+    pub signalled: BTreeMap<ProcessId, Signal>,
+    /// Processes that cannot be ended. They get no further signal, unless a person asks.
+    pub refused: BTreeSet<ProcessId>,
+    /// The first of those and what happened to it, until it is announced.
+    pub failure: Option<Failure>,
+}
+
+/// What happened to a process that could not be ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The process.
+    pub process: ProcessId,
+    /// What happened.
+    pub error: String,
+    /// errno(3), where a system call failed.
+    pub errno: Option<i32>,
+}
+
+/// A phase without its data: two equal ones, and no step was made in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// [`Phase::Clear`].
+    Clear,
+    /// [`Phase::Grace`].
+    Grace,
+    /// [`Phase::Unproven`].
+    Unproven,
+    /// [`Phase::Spared`].
+    Spared,
+    /// [`Step::MainProcess`].
+    MainProcess,
+    /// [`Step::Rest`].
+    Rest,
+    /// [`Step::Kill`].
+    Kill,
+    /// [`Phase::Failed`].
+    Failed,
+}
+
+impl Verdict {
+    /// Nothing was found out yet.
+    pub fn new(cause: Cause) -> Self {
+        Self {
+            cause,
+            evidence: Vec::new(),
+            doubts: Vec::new(),
+            guards: Vec::new(),
+            rss_bytes: 0,
+            pss_bytes: None,
+            attempt: Attempt::default(),
+        }
+    }
+}
+
+impl Attempt {
+    /// Whether this signal, or a stronger one, was sent to a process already, or cannot be sent.
+    pub fn was_sent(&self, process: ProcessId, signal: Signal) -> bool {
+        self.refused.contains(&process) || self.signalled.get(&process).is_some_and(|sent| *sent >= signal)
+    }
+}
+
+impl Phase {
+    /// The phase without its data.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Clear => Kind::Clear,
+            Self::Grace { .. } => Kind::Grace,
+            Self::Unproven { .. } => Kind::Unproven,
+            Self::Spared { .. } => Kind::Spared,
+            Self::Terminating { step: Step::MainProcess, .. } => Kind::MainProcess,
+            Self::Terminating { step: Step::Rest, .. } => Kind::Rest,
+            Self::Terminating { step: Step::Kill { .. }, .. } => Kind::Kill,
+            Self::Failed { .. } => Kind::Failed,
+        }
+    }
+
+    /// The word that reports use for it.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Clear => "live",
+            // A person asked to end it, and the inspection that comes first has not been answered.
+            Self::Grace { .. } | Self::Unproven { .. } | Self::Spared { .. } if self.asked() => "terminating",
+            Self::Grace { .. } => "suspect",
+            Self::Unproven { .. } => "unproven",
+            Self::Spared { .. } => "spared",
+            Self::Terminating { .. } => "terminating",
+            Self::Failed { .. } => "orphan",
+        }
+    }
+
+    /// Why there is a case, if there is one.
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Clear => None,
+            Self::Grace { cause, .. } => Some(cause),
+            _ => self.verdict().map(|verdict| &verdict.cause),
+        }
+    }
+
+    /// What was found out about it, if it was judged: an orphan, or unproven.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        match self {
+            Self::Clear | Self::Grace { .. } => None,
+            Self::Unproven { verdict, .. }
+            | Self::Spared { verdict, .. }
+            | Self::Terminating { verdict, .. }
+            | Self::Failed { verdict } => Some(verdict),
+        }
+    }
+
+    /// The same, if it is an orphan.
+    pub fn orphan(&self) -> Option<&Verdict> {
+        self.verdict().filter(|_| !self.is_unproven())
+    }
+
+    /// Whether it may have been left behind and nothing has been concluded yet; when the grace ends.
+    pub const fn grace(&self) -> Option<BootTime> {
+        match self {
+            Self::Grace { deadline, .. } => Some(*deadline),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no case.
+    pub const fn is_clear(&self) -> bool {
+        matches!(self, Self::Clear)
+    }
+
+    /// Whether it is unproven.
+    pub const fn is_unproven(&self) -> bool {
+        matches!(self, Self::Unproven { .. })
+    }
+
+    /// Whether it is being ended.
+    pub const fn is_terminating(&self) -> bool {
+        matches!(self, Self::Terminating { .. })
+    }
+
+    /// Since when there is a case.
+    pub fn since(&self) -> Option<BootTime> {
+        self.cause().map(|cause| cause.since)
+    }
+
+    /// Whether a person asked to end it.
+    pub fn asked(&self) -> bool {
+        self.cause().is_some_and(|cause| cause.asked)
+    }
+
+    /// The strongest signal that was sent, if any was.
+    pub fn strongest_signal(&self) -> Option<Signal> {
+        self.verdict().and_then(|verdict| verdict.attempt.signalled.values().max().copied())
+    }
+}

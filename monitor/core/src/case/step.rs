@@ -1,0 +1,289 @@
+//! The one function: a phase, an event and what the world says make the next phase and what is to be done.
+
+use super::{
+    Action, Announcement, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason, Record,
+    Refusal, Step, Verdict, ending,
+    pace::{CLOSING, WHILE_REPAIRED},
+};
+use crate::model::Guard;
+
+/// What follows from an event.
+pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    match event {
+        Event::Suspected { reason, since, deadline } => {
+            let cause = Cause { reason, since, asked: phase.asked() };
+            (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline))])
+        }
+        Event::OwnerFound => match phase.since() {
+            None => (phase, Vec::new()),
+            Some(since) => {
+                let cleared = Action::Announce(Announcement::Cleared { since });
+                (Phase::Clear, vec![Action::SetDeadline(None), cleared])
+            }
+        },
+        Event::Asked => asked(phase, facts),
+        Event::DeadlineReached => {
+            let actions = match &phase {
+                Phase::Failed { .. } if !facts.main_ended => Vec::new(),
+                Phase::Terminating { step: Step::Kill { .. }, .. } => vec![Action::Proceed],
+                _ if facts.doubtful => vec![Action::SetDeadline(Some(facts.now + WHILE_REPAIRED))],
+                _ => vec![Action::Inspect],
+            };
+            (phase, actions)
+        }
+        Event::Inspected(finding) => inspected(phase, *finding, facts),
+        Event::Inconclusive { again } => (phase, vec![Action::SetDeadline(Some(facts.now + again))]),
+        Event::Proceed => ending::proceed(phase, facts),
+        Event::SignalRefused { process, signal, refusal: Refusal::Retryable, .. } => {
+            ending::retry(phase, process, signal, facts)
+        }
+        Event::SignalRefused { process, refusal: Refusal::Final { error, errno }, last, .. } => {
+            ending::refused(phase, process, error, errno, last)
+        }
+        Event::NewChild { process } => ending::kill_new_child(phase, process, facts),
+        Event::RulesChanged => match phase {
+            // Between the rounds of SIGKILL nobody inspects: it goes back to the inspection before.
+            Phase::Terminating { verdict, step: Step::Kill { .. } } => {
+                (Phase::Terminating { verdict, step: Step::Rest }, vec![Action::SetDeadline(Some(facts.now))])
+            }
+            Phase::Spared { .. } => (phase, vec![Action::SetDeadline(Some(facts.now))]),
+            _ => (phase, Vec::new()),
+        },
+        Event::OtherEnded => {
+            let may_change = match &phase {
+                Phase::Unproven { .. } => true,
+                // Observation goes with nobody.
+                Phase::Spared { verdict, .. } => verdict.guards.iter().any(|guard| *guard != Guard::Observe),
+                _ => false,
+            };
+            (phase, may_change.then_some(Action::SetDeadline(Some(facts.now))).into_iter().collect())
+        }
+        Event::Ended => ended(phase, facts),
+    }
+}
+
+/// A person asked to end it: it is inspected first, like any other.
+fn asked(phase: Phase, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    let now = facts.now;
+    let again = |mut verdict: Box<Verdict>| {
+        verdict.cause.asked = true;
+        verdict.attempt.refused.clear();
+        verdict
+    };
+    let phase = match phase {
+        Phase::Clear => {
+            let cause = Cause { reason: Reason::Asked, since: now, asked: true };
+            Phase::Grace { cause, deadline: now }
+        }
+        Phase::Grace { cause, .. } => {
+            Phase::Grace { cause: Cause { asked: true, ..cause }, deadline: now }
+        }
+        Phase::Unproven { verdict, inspections } => Phase::Unproven { verdict: again(verdict), inspections },
+        Phase::Spared { verdict, inspections } => Phase::Spared { verdict: again(verdict), inspections },
+        Phase::Failed { verdict } => Phase::Spared { verdict: again(verdict), inspections: 0 },
+        phase @ Phase::Terminating { .. } => return (phase, Vec::new()),
+    };
+    (phase, vec![Action::Inspect])
+}
+
+/// The host was inspected.
+fn inspected(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    let asked = phase.asked();
+    if asked && !finding.guards.is_empty() {
+        return stop_asked(phase, finding.guards, facts);
+    }
+    let Some(cause) = phase.cause().copied() else { return (phase, Vec::new()) };
+    if !asked {
+        // It may be inspected in its grace because its main process ended: that was about what it left.
+        if let Some(deadline) = phase.grace().filter(|deadline| facts.now < *deadline) {
+            return (phase, vec![Action::SetDeadline(Some(deadline))]);
+        }
+        if finding.too_early {
+            // A moment, unless the owner hangs in closing its files.
+            let hangs = facts.now.since(cause.since) >= facts.pace.grace + INSPECT_AGAIN;
+            let delay = if hangs { INSPECT_AGAIN } else { CLOSING };
+            return (phase, vec![Action::SetDeadline(Some(facts.now + delay))]);
+        }
+        if finding.has_owner {
+            return (phase, vec![Action::AdoptOwner]);
+        }
+    }
+    let update = phase.verdict().map(|_| Action::UpdateMemory);
+    let (phase, actions) = if !finding.doubts.is_empty() && !asked {
+        unproven(phase, cause, finding, facts)
+    } else {
+        match phase {
+            Phase::Clear => (phase, Vec::new()),
+            Phase::Grace { deadline, .. } => {
+                mark_orphan(Box::new(Verdict::new(cause)), deadline, finding, facts)
+            }
+            // Until now it was known, and not proven: the last doubt has just gone.
+            Phase::Unproven { verdict, .. } => mark_orphan(verdict, facts.now, finding, facts),
+            phase => advance(phase, finding, facts),
+        }
+    };
+    (phase, update.into_iter().chain(actions).collect())
+}
+
+/// An inspection that a person asked for found a guard: it is again what it was before.
+fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    let spared = Action::Announce(Announcement::Spared { guards });
+    let not_asked = |mut verdict: Box<Verdict>| {
+        verdict.cause.asked = false;
+        verdict
+    };
+    // What is new about its guards is told after the next inspection.
+    let soon = Action::SetDeadline(Some(facts.now));
+    match phase {
+        Phase::Clear | Phase::Grace { .. } => {
+            let deadline = facts.now + facts.pace.grace;
+            let (phase, deadline) = match facts.owner {
+                Owner::Exited(since) => {
+                    let cause = Cause { reason: Reason::OwnerExited, since, asked: false };
+                    (Phase::Grace { cause, deadline }, Some(deadline))
+                }
+                Owner::Alive | Owner::Unknown => (Phase::Clear, facts.owner_wanted.then_some(deadline)),
+            };
+            (phase, vec![Action::SetDeadline(deadline), spared])
+        }
+        Phase::Unproven { verdict, inspections } => {
+            (Phase::Unproven { verdict: not_asked(verdict), inspections }, vec![soon, spared])
+        }
+        Phase::Spared { verdict, inspections } => {
+            (Phase::Spared { verdict: not_asked(verdict), inspections }, vec![soon])
+        }
+        Phase::Terminating { verdict, step } => {
+            (Phase::Terminating { verdict: not_asked(verdict), step }, vec![soon])
+        }
+        Phase::Failed { verdict } => (Phase::Failed { verdict: not_asked(verdict) }, vec![soon]),
+    }
+}
+
+/// Its owner is gone, and somebody may use it all the same.
+fn unproven(phase: Phase, cause: Cause, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    let (mut verdict, before) = match phase {
+        Phase::Clear | Phase::Grace { .. } => (Box::new(Verdict::new(cause)), None),
+        Phase::Unproven { verdict, inspections } => (verdict, Some(inspections)),
+        Phase::Spared { verdict, .. } | Phase::Terminating { verdict, .. } | Phase::Failed { verdict } => {
+            (verdict, None)
+        }
+    };
+    let inspections = before.filter(|_| verdict.doubts == finding.doubts).map(|before| before.saturating_add(1));
+    verdict.evidence = finding.evidence;
+    verdict.doubts = finding.doubts;
+    // A person who asks what may be ended is told of them.
+    verdict.guards = finding.guards;
+    verdict.rss_bytes = finding.rss_bytes;
+    let deadline = facts.now + facts.pace.unproven.after(inspections.unwrap_or_default());
+    let mut actions = vec![Action::KeepView, Action::SetDeadline(Some(deadline))];
+    if inspections.is_none() {
+        actions.extend([Action::Persist(Record::Subject), Action::Announce(Announcement::Unproven)]);
+    }
+    (Phase::Unproven { verdict, inspections: inspections.unwrap_or_default() }, actions)
+}
+
+/// It is an orphan. `due`: when that could be told at the earliest.
+fn mark_orphan(
+    mut verdict: Box<Verdict>,
+    due: crate::model::BootTime,
+    finding: Finding,
+    facts: &Facts<'_>,
+) -> (Phase, Vec<Action>) {
+    verdict.evidence.clone_from(&finding.evidence);
+    verdict.guards.clone_from(&finding.guards);
+    verdict.doubts.clear();
+    (verdict.rss_bytes, verdict.pss_bytes) = (finding.rss_bytes, finding.pss_bytes);
+    let mut actions = vec![Action::KeepView, Action::Persist(Record::Subject)];
+    // With a doubt or a living owner it is ended because a person wants it, not because it is an orphan.
+    let is_orphan = finding.doubts.is_empty() && matches!(facts.owner, Owner::Exited(_));
+    if is_orphan || !verdict.cause.asked {
+        actions.push(Action::Announce(Announcement::Orphan { due }));
+    }
+    let (phase, more) = if finding.guards.is_empty() {
+        let phase = Phase::Spared { verdict: ready(verdict, finding), inspections: 0 };
+        (phase, vec![Action::Release, Action::Proceed])
+    } else {
+        spare(verdict, finding.guards, None, facts)
+    };
+    actions.extend(more);
+    (phase, actions)
+}
+
+/// Another inspection of an orphan.
+fn advance(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    if !finding.guards.is_empty() {
+        let (verdict, before) = match phase {
+            Phase::Clear | Phase::Grace { .. } | Phase::Unproven { .. } => return (phase, Vec::new()),
+            Phase::Spared { verdict, inspections } => (verdict, inspections),
+            Phase::Terminating { verdict, .. } | Phase::Failed { verdict } => (verdict, 0),
+        };
+        let before = (verdict.guards == finding.guards).then_some(before);
+        return spare(verdict, finding.guards, before, facts);
+    }
+    match phase {
+        Phase::Spared { verdict, inspections } => {
+            let phase = Phase::Spared { verdict: ready(verdict, finding), inspections };
+            (phase, vec![Action::Release, Action::Proceed, Action::EndIfGone])
+        }
+        Phase::Terminating { step: Step::MainProcess | Step::Rest, .. } => {
+            (phase, vec![Action::Release, Action::Proceed, Action::EndIfGone])
+        }
+        Phase::Failed { .. } => (phase, vec![Action::SetDeadline(None), Action::EndIfGone]),
+        phase => (phase, vec![Action::EndIfGone]),
+    }
+}
+
+/// Nothing forbids to end it: what belongs to it is written down before that begins.
+fn ready(mut verdict: Box<Verdict>, finding: Finding) -> Box<Verdict> {
+    verdict.guards.clear();
+    (verdict.attempt.sessions, verdict.attempt.tied) = (finding.sessions, finding.tied);
+    verdict
+}
+
+/// A guard forbids to end it. `before`: inspections in a row that found the same guards, if these are not new.
+fn spare(
+    mut verdict: Box<Verdict>,
+    guards: Vec<Guard>,
+    before: Option<u32>,
+    facts: &Facts<'_>,
+) -> (Phase, Vec<Action>) {
+    verdict.guards.clone_from(&guards);
+    let inspections = before.map_or(0, |before| before.saturating_add(1));
+    let mut actions = vec![Action::SetDeadline(Some(facts.now + facts.pace.spared.after(inspections)))];
+    if before.is_none() {
+        actions.push(Action::Announce(Announcement::Spared { guards }));
+    }
+    (Phase::Spared { verdict, inspections }, actions)
+}
+
+/// All of its processes have ended.
+fn ended(mut phase: Phase, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    let mut actions = Vec::new();
+    if let Phase::Spared { verdict, .. } | Phase::Terminating { verdict, .. } | Phase::Failed { verdict } =
+        &mut phase
+    {
+        actions.extend(ending::announce_failure(verdict));
+    }
+    let outcome = match (&phase, phase.strongest_signal()) {
+        (Phase::Clear, _) => Outcome::Exited,
+        (Phase::Grace { .. }, _) if facts.owner == Owner::Unknown => Outcome::Exited,
+        (Phase::Grace { cause, .. }, _) => Outcome::Cleared { since: cause.since },
+        (Phase::Unproven { verdict, .. }, None) => Outcome::Cleared { since: verdict.cause.since },
+        (_, None) => Outcome::OrphanExited,
+        (
+            Phase::Unproven { verdict, .. }
+            | Phase::Spared { verdict, .. }
+            | Phase::Terminating { verdict, .. }
+            | Phase::Failed { verdict },
+            Some(signal),
+        ) => Outcome::Reaped {
+            signal,
+            first_signal: verdict.attempt.first_signal.unwrap_or(facts.now),
+            rss_bytes: verdict.rss_bytes,
+            pss_bytes: verdict.pss_bytes,
+            asked: verdict.cause.asked,
+        },
+    };
+    actions.push(Action::Close(outcome));
+    (Phase::Clear, actions)
+}
