@@ -80,7 +80,9 @@ fn kill(mut verdict: Box<Verdict>, rounds: u32, facts: &Facts<'_>) -> Next {
 /// What was forked while it is being killed is killed, too.
 pub(super) fn kill_new_child(phase: Phase, child: ProcessId, facts: &Facts<'_>) -> Next {
     match phase {
-        Phase::Terminating { mut verdict, step: step @ Step::Kill { .. } } if facts.targets.contains(&child) => {
+        Phase::Terminating { mut verdict, step: step @ Step::Kill { .. } }
+            if facts.targets.contains(&child) =>
+        {
             let signal = send(&mut verdict, child, Signal::Kill, facts);
             (Phase::Terminating { verdict, step }, signal.into_iter().collect())
         }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{Failure, Pace, Reason};
-use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal};
+use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
 /// What happens to a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,18 @@ pub enum Refusal {
         /// errno(3).
         errno: i32,
     },
+}
+
+impl Refusal {
+    /// What became of a signal, if it was not sent. Nothing, if the process is gone: its exit record, and those of what it forked
+    /// before, are still to be read.
+    pub fn of(error: SignalError) -> Option<Self> {
+        match error {
+            SignalError::Gone => None,
+            SignalError::Unsure { .. } | SignalError::NoRoom { .. } => Some(Self::Retryable),
+            SignalError::System { errno, message } => Some(Self::Final { error: message, errno }),
+        }
+    }
 }
 
 /// What an inspection found.
@@ -215,7 +227,10 @@ pub enum Outcome {
         since: BootTime,
     },
     /// It ended by itself, as an orphan.
-    OrphanExited,
+    OrphanExited {
+        /// Resident memory at the verdict, in bytes.
+        rss_bytes: u64,
+    },
     /// orphand ended it.
     Reaped {
         /// The strongest signal that was needed.

@@ -75,9 +75,7 @@ fn asked(phase: Phase, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
             let cause = Cause { reason: Reason::Asked, since: now, asked: true };
             Phase::Grace { cause, deadline: now }
         }
-        Phase::Grace { cause, .. } => {
-            Phase::Grace { cause: Cause { asked: true, ..cause }, deadline: now }
-        }
+        Phase::Grace { cause, .. } => Phase::Grace { cause: Cause { asked: true, ..cause }, deadline: now },
         Phase::Unproven { verdict, inspections } => Phase::Unproven { verdict: again(verdict), inspections },
         Phase::Spared { verdict, inspections } => Phase::Spared { verdict: again(verdict), inspections },
         Phase::Failed { verdict } => Phase::Spared { verdict: again(verdict), inspections: 0 },
@@ -168,7 +166,8 @@ fn unproven(phase: Phase, cause: Cause, finding: Finding, facts: &Facts<'_>) -> 
             (verdict, None)
         }
     };
-    let inspections = before.filter(|_| verdict.doubts == finding.doubts).map(|before| before.saturating_add(1));
+    let inspections =
+        before.filter(|_| verdict.doubts == finding.doubts).map(|before| before.saturating_add(1));
     verdict.evidence = finding.evidence;
     verdict.doubts = finding.doubts;
     // A person who asks what may be ended is told of them.
@@ -269,7 +268,10 @@ fn ended(mut phase: Phase, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
         (Phase::Grace { .. }, _) if facts.owner == Owner::Unknown => Outcome::Exited,
         (Phase::Grace { cause, .. }, _) => Outcome::Cleared { since: cause.since },
         (Phase::Unproven { verdict, .. }, None) => Outcome::Cleared { since: verdict.cause.since },
-        (_, None) => Outcome::OrphanExited,
+        (
+            Phase::Spared { verdict, .. } | Phase::Terminating { verdict, .. } | Phase::Failed { verdict },
+            None,
+        ) => Outcome::OrphanExited { rss_bytes: verdict.rss_bytes },
         (
             Phase::Unproven { verdict, .. }
             | Phase::Spared { verdict, .. }

@@ -1,12 +1,13 @@
 //! Agents: recognised, implied, taken over, ended.
 
-use super::{Engine, Purpose, ends::millis};
+use super::{Engine, Purpose};
 use crate::{
+    case::{Event, Reason},
     lineage::{AgentKey, Node, ServerKey, UnitSight},
     model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking},
     recognise::Role,
     verdict::Makers as _,
-    world::{Account, Newcomer, Server, State, TopMost, agent_view, program_name},
+    world::{Account, Newcomer, TopMost, agent_view, program_name},
 };
 
 impl Engine {
@@ -199,11 +200,11 @@ impl Engine {
         let deadline = at + self.settings.grace;
         let mut processes = Vec::new();
         for server in &servers {
-            if let Some(s) = self.world.server_mut(*server) {
-                s.state = State::Suspect { since: at, deadline };
+            if let Some(s) = self.world.server(*server) {
                 processes.extend(s.processes.iter().copied());
             }
-            self.world.set_timer(*server, Some(deadline));
+            let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at, deadline };
+            self.server_event(now, *server, suspected);
         }
         if untold {
             self.forget_dead_agents();
@@ -213,7 +214,7 @@ impl Engine {
             let purpose = Purpose::AgentExit { agent: key, at, status, servers };
             self.ask(About::Memory(processes), purpose);
         }
-        self.look_again_at_what_stays(now);
+        self.other_ended(now);
     }
 
     /// What a process started that turns out to be an agent is its own, and no longer that of the agent whose
@@ -225,9 +226,7 @@ impl Engine {
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
                 self.world.set_owner(server, Some(key));
                 self.remember_server(at, server);
-                if let Some(since) = self.world.server(server).and_then(Server::suspected_since) {
-                    self.owner_lives(at, server, since);
-                }
+                self.server_event(at, server, Event::OwnerFound);
             }
         }
     }
@@ -235,29 +234,7 @@ impl Engine {
     /// A living host was found for a suspect, a judged server or one that was there before us.
     pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         self.adopt_host(now, key, host);
-        // Unless that told already that it is its owner.
-        if let Some(since) = self.world.server(key).and_then(Server::suspected_since) {
-            self.owner_lives(now, key, since);
-        }
-    }
-
-    /// What was a suspect since then, or judged, has an owner that lives.
-    fn owner_lives(&mut self, now: BootTime, key: ServerKey, since: BootTime) {
-        let Some(server) = self.world.server_mut(key) else { return };
-        server.state = State::Live;
-        let (id, owner) = (server.id, server.owner);
-        let owner = owner.and_then(|a| self.world.agent(a)).map(agent_view);
-        let Some(view) = self.world.view(key) else { return };
-        self.world.set_timer(key, None);
-        self.persist(now, Fact::Cleared { server: id });
-        let notice = Notice::OrphanCleared {
-            server: view,
-            after_ms: millis(now, since),
-            reason: "owner_found".to_owned(),
-            owner,
-            let_go: Vec::new(),
-        };
-        self.emit(now, notice);
+        self.server_event(now, key, Event::OwnerFound);
     }
 
     /// Forked copies of the agent, which never ran another program, oldest first; its main process not included, nor one that is an
@@ -349,8 +326,9 @@ impl Engine {
         };
         self.emit(at, notice);
         for key in servers {
-            let Some(server) = self.world.server(*key) else { continue };
-            let State::Suspect { deadline, .. } = server.state else { continue };
+            let Some(deadline) = self.world.server(*key).and_then(|server| server.phase.grace()) else {
+                continue;
+            };
             let Some(shown) = self.world.show(*key) else { continue };
             self.emit(
                 at,

@@ -204,12 +204,12 @@ impl Engine {
             names(rule, agent.as_deref(), unit.flatten().as_deref())
         };
         let servers = self.world.servers().keys().into_iter().filter_map(move |key: ServerKey| {
-            let server = self.world.server(key).filter(|s| s.case().is_some())?;
+            let server = self.world.server(key).filter(|s| s.phase.orphan().is_some())?;
             meant(server.account.as_ref()).then(|| server.rss_bytes.unwrap_or_default())
         });
         let left = self.world.agents().all().into_iter().filter_map(move |(_, agent)| {
-            let is_one = agent.is_alive() && agent.left.is_orphan();
-            (is_one && meant(Some(&agent.account))).then_some(agent.left.rss_bytes)
+            let verdict = agent.phase.orphan().filter(|_| agent.is_alive())?;
+            meant(Some(&agent.account)).then_some(verdict.rss_bytes)
         });
         servers.chain(left)
     }

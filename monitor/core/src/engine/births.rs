@@ -26,7 +26,7 @@ impl Engine {
         if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
             server.processes.insert(child);
         }
-        self.pursue(at, child);
+        self.kill_new_child(at, child);
     }
 
     /// The older holder of a number has ended, even if its exit was not told.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::{
+    case::{Event, Outcome},
     lineage::ServerKey,
     model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId, Stdio},
-    world::{Stage, State, agent_view},
+    world::agent_view,
 };
 
 /// After the end of a server proper, until what it left is looked at: most of that ends with it.
@@ -33,7 +34,7 @@ impl Engine {
             self.dismiss_if_idle(up);
         }
         if protected {
-            self.look_again_at_what_stays(now);
+            self.other_ended(now);
         }
     }
 
@@ -63,7 +64,7 @@ impl Engine {
         match next {
             Some(next) if server.proper == id => server.proper = next,
             Some(_) => {}
-            None => server.proper_ended |= server.strongest_signal().is_none(),
+            None => server.proper_ended |= server.phase.strongest_signal().is_none(),
         }
         let left = was_core && server.proper_ended && !server.processes.is_empty();
         if left {
@@ -86,12 +87,14 @@ impl Engine {
         if !server.processes.is_empty() {
             return;
         }
-        let ending =
-            server.case().is_some_and(|c| matches!(c.stage, Stage::Leaf | Stage::Rest | Stage::Kill));
-        if ending && server.wrappers.iter().any(|w| self.may_signal(key, *w)) {
+        if server.phase.is_terminating() && server.wrappers.iter().any(|w| self.is_target(key, *w)) {
             return;
         }
-        self.tell_failure(at, key);
+        self.server_event(at, key, Event::Ended);
+    }
+
+    /// A server has ended.
+    pub(super) fn close_server(&mut self, at: BootTime, key: ServerKey, outcome: Outcome) {
         let Some(server) = self.world.remove_server(key) else { return };
         for wrapper in &server.wrappers {
             if let Some(node) = self.world.node_mut(*wrapper) {
@@ -99,58 +102,42 @@ impl Engine {
             }
         }
         let owner = server.owner.and_then(|a| self.world.agent(a)).map(agent_view);
-        let strongest = server.strongest_signal();
         if let Some(agent) = server.owner.and_then(|a| self.world.agent_mut(a)) {
             agent.servers.remove(&key);
         }
-        let let_go = server.let_go.clone();
+        let (id, let_go) = (server.id, server.let_go);
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
-        let end = match &server.state {
-            State::Live | State::Suspect { .. } => End::Exited,
-            State::Unproven(case) if case.signalled.is_empty() => End::Exited,
-            State::Unproven(case) | State::Orphan(case) => {
-                strongest.map_or(End::OrphanExited, |signal| End::Reaped {
-                    signal: Some(signal),
-                    took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
-                    freed_bytes: case.rss_bytes,
-                    freed_pss_bytes: case.pss_bytes,
-                })
+        let class = Class::Server;
+        let (end, notice) = match outcome {
+            Outcome::Exited => (End::Exited, Notice::ServerExited { server: view, owner, let_go }),
+            Outcome::Cleared { since } => {
+                let (after_ms, reason) = (millis(at, since), "exited".to_owned());
+                (End::Exited, Notice::OrphanCleared { server: view, after_ms, reason, owner: None, let_go })
             }
-        };
-        self.persist(at, Fact::Ended { server: server.id, end });
-        let notice = match server.state {
-            State::Suspect { since, .. } if server.owner.is_some() => Notice::OrphanCleared {
-                server: view,
-                after_ms: millis(at, since),
-                reason: "exited".to_owned(),
-                owner: None,
-                let_go,
-            },
-            State::Live | State::Suspect { .. } => Notice::ServerExited { server: view, owner, let_go },
-            State::Unproven(case) if case.signalled.is_empty() => Notice::OrphanCleared {
-                server: view,
-                after_ms: millis(at, case.since),
-                reason: "exited".to_owned(),
-                owner: None,
-                let_go,
-            },
-            State::Unproven(case) | State::Orphan(case) => match strongest {
-                Some(signal) => Notice::OrphanReaped {
-                    class: Class::Server,
+            Outcome::OrphanExited { .. } => {
+                (End::OrphanExited, Notice::OrphanExited { class, server: view, owner, let_go })
+            }
+            Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
+                let (signal, took_ms) = (Some(signal), Some(millis(at, first_signal)));
+                let (freed_bytes, freed_pss_bytes) = (rss_bytes, pss_bytes);
+                let end = End::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes };
+                let notice = Notice::OrphanReaped {
+                    class,
                     recovered: false,
-                    asked: server.asked,
+                    asked,
                     server: view,
                     owner,
-                    signal: Some(signal),
-                    took_ms: Some(millis(at, case.first_signal.unwrap_or(at))),
-                    freed_bytes: case.rss_bytes,
-                    freed_pss_bytes: case.pss_bytes,
+                    signal,
+                    took_ms,
+                    freed_bytes,
+                    freed_pss_bytes,
                     let_go,
-                },
-                None => Notice::OrphanExited { class: Class::Server, server: view, owner, let_go },
-            },
+                };
+                (end, notice)
+            }
         };
+        self.persist(at, Fact::Ended { server: id, end });
         self.emit(at, notice);
         self.forget_dead_agents();
     }

@@ -8,22 +8,21 @@
 mod agents;
 mod alerts;
 mod births;
+mod cases;
 mod ends;
-mod explicit;
+mod findings;
 mod folds;
-mod judge;
-mod left;
-mod looks;
+mod inspections;
+mod left_agents;
 mod makers;
-mod reap;
 mod recall;
 mod reconfigure;
 mod repair;
 mod report;
+mod requests;
 mod servers;
 mod settings;
 mod signals;
-mod stays;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -35,6 +34,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::settings::Settings;
 use crate::{
+    case::Event,
     lineage::{AgentKey, ServerKey},
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Memory, Notice, ProcessEvent, ProcessId,
@@ -108,10 +108,10 @@ enum Purpose {
     UnitRule { process: ProcessId, at: BootTime },
     /// What unit did the agent live in that this server was left by?
     Settle { server: ProcessId, at: BootTime },
-    /// Time to look at an agent that nobody above is left of.
-    Left { agent: AgentKey, sight: Option<looks::LeftSight> },
-    /// Time to look at a server whose owner is gone or not known. What it was then, unless the answer comes at once.
-    Look { server: ServerKey, sight: Option<Box<looks::Sight>> },
+    /// The inspection of an agent that may have been left behind, and its state then.
+    InspectAgent { agent: AgentKey, observed: Option<inspections::ObservedAgent> },
+    /// The inspection of a server, and its state then unless the answer comes at once.
+    Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },
 }
 
 impl Engine {
@@ -164,16 +164,16 @@ impl Engine {
             self.tell_folded(now, user);
         }
         if self.look_again_at.is_some_and(|at| at <= now) {
-            self.look_again_at_what_stays(now);
+            self.other_ended(now);
         }
         // Hundreds may be due at once; a look takes up to milliseconds. The ring is drained in between.
         for _ in 0..LOOKS_AT_ONCE {
             let Some(server) = self.world.due(now) else { break };
-            self.due(now, server);
+            self.server_event(now, server, Event::DeadlineReached);
         }
         for _ in 0..LOOKS_AT_ONCE {
             let Some(agent) = self.world.left_due(now) else { break };
-            self.look_at_left(agent);
+            self.agent_event(now, agent, Event::DeadlineReached);
         }
     }
 
@@ -233,13 +233,13 @@ impl Engine {
                 self.unit_known(process, answer);
                 self.become_what_it_is(now, at, process);
             }
-            (Purpose::Left { agent, sight }, Answer::Server { facts }) => {
-                self.left_answered(now, agent, sight.as_ref(), &facts);
+            (Purpose::InspectAgent { agent, observed }, Answer::Server { facts }) => {
+                self.agent_inspection_answered(now, agent, observed.as_ref(), &facts);
             }
-            (Purpose::Look { server, sight }, Answer::Server { facts }) => {
-                self.look_answered(now, server, sight.as_deref(), &facts);
+            (Purpose::Inspect { server, observed }, Answer::Server { facts }) => {
+                self.inspection_answered(now, server, observed.as_deref(), &facts);
             }
-            (Purpose::Look { server, .. }, _) => self.look_is_over(server),
+            (Purpose::Inspect { server, .. }, _) => self.world.end_look(server),
             // An answer to another question than was asked tells nothing.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
                 self.tell_agent_exit(agent, at, status, &servers);
@@ -322,7 +322,7 @@ impl Engine {
 
     /// How many agents, servers (orphans included) and orphans there are now.
     pub fn counts(&self) -> [u64; 3] {
-        let orphans = self.world.servers().all().filter(|server| server.case().is_some()).count();
+        let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
         [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
     }
 

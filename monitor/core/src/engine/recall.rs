@@ -4,12 +4,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Engine;
 use crate::{
+    case::{Event, Reason},
     lineage::Origin,
     model::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
         Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, Newcomer, State, agent_view, trace},
+    world::{Account, Newcomer, agent_view, trace},
 };
 
 /// Servers of earlier daemons that are to be found again.
@@ -86,9 +87,8 @@ impl Engine {
         let deadline = now + self.settings.grace;
         let Some(server) = self.world.server_mut(key) else { return true };
         server.recovered = true;
-        server.state = State::Suspect { since: now, deadline };
+        self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since: now, deadline });
         let Some(view) = self.world.view(key) else { return true };
-        self.world.set_timer(key, Some(deadline));
         let owner = self.world.agent(agent).map(agent_view);
         self.emit(now, Notice::OrphanSuspected { recovered: true, server: view, owner, deadline });
         true

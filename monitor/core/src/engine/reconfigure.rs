@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::{Engine, Found, Settings};
 use crate::{
+    case::Event,
     lineage::{AgentKey, Node},
     model::{BootTime, Image, Notice, Policy, ProcessId},
     recognise::{Role, Rules},
-    world::Stage,
 };
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
             self.disown(&before);
             self.recognise_anew(now, &before);
         }
-        self.look_again_at_all(now);
+        self.inspect_all_again(now);
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
     }
 
@@ -93,22 +93,13 @@ impl Engine {
     }
 
     /// Guards may hold now that did not, or the other way round.
-    fn look_again_at_all(&mut self, now: BootTime) {
+    fn inspect_all_again(&mut self, now: BootTime) {
         for key in self.world.servers().keys() {
-            let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { continue };
-            match case.stage {
-                // Between the rounds of SIGKILL nobody looks: it goes back to the look before.
-                Stage::Kill => case.stage = Stage::Rest,
-                Stage::Spared => {}
-                Stage::Leaf | Stage::Rest | Stage::Failed => continue,
-            }
-            self.world.set_timer(key, Some(now));
+            self.server_event(now, key, Event::RulesChanged);
         }
-        let left: Vec<AgentKey> = self.world.agents().all().into_iter().map(|(key, _)| key).collect();
-        for key in left {
-            if let Some(agent) = self.world.agent_mut(key).filter(|a| a.left.is_orphan()) {
-                agent.left.timer = Some(now);
-            }
+        let agents: Vec<AgentKey> = self.world.agents().all().into_iter().map(|(key, _)| key).collect();
+        for key in agents {
+            self.agent_event(now, key, Event::RulesChanged);
         }
     }
 }

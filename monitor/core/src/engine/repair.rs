@@ -6,13 +6,14 @@ use rustc_hash::FxHashMap;
 
 use super::{Engine, Found};
 use crate::{
+    case::{Event, Reason},
     lineage::{Difference, Node, Origin, ServerKey, UnitSight, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
         UnitFacts, WireState,
     },
     recognise::Role,
-    world::{State, program_name},
+    world::program_name,
 };
 
 /// Repairs are this far apart: under a lasting overload the daemon must not do nothing but read /proc.
@@ -284,10 +285,7 @@ impl Engine {
             self.world.set_timer(key, None);
         } else if proven {
             let deadline = now + self.settings.grace;
-            if let Some(server) = self.world.server_mut(key) {
-                server.state = State::Suspect { since: now, deadline };
-            }
-            self.world.set_timer(key, Some(deadline));
+            self.server_event(now, key, Event::Suspected { reason: Reason::NoOwner, since: now, deadline });
         } else {
             self.world.set_timer(key, Some(now + LOOK_FOR_OWNER));
         }

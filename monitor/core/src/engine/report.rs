@@ -4,7 +4,7 @@ use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
     model::{About, AgentReport, Report, SHOWN, ServerReport},
-    world::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, short_view},
+    world::{Account, Agent, Held, agent_as_server, agent_view, short_view},
 };
 
 /// Processes that are shown of all servers together; beyond that each server is shown with its first one.
@@ -62,19 +62,14 @@ impl Engine {
 
     /// An agent that was left behind.
     fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
-        let left = Some(&agent.left).filter(|left| left.is_orphan())?;
-        let state = match left.stage {
-            LeftStage::Signalled { .. } => "terminating",
-            LeftStage::Failed => "orphan",
-            LeftStage::None | LeftStage::Told => "spared",
-        };
+        let verdict = agent.phase.orphan()?;
         Some(ServerReport {
             server: agent_as_server(agent, self.world.graph()),
-            evidence: left.evidence.clone(),
+            evidence: verdict.evidence.clone(),
             doubts: Vec::new(),
-            guards: left.guards.clone(),
-            pss_bytes: left.pss_bytes,
-            state: state.to_owned(),
+            guards: verdict.guards.clone(),
+            pss_bytes: verdict.pss_bytes,
+            state: agent.phase.state().to_owned(),
             members: vec![agent.main],
         })
     }
@@ -82,27 +77,14 @@ impl Engine {
     /// A server with so many of its processes at most.
     fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.world.server(key)?;
-        let state = match &server.state {
-            // A person asked to end it, and the look that comes first has not been answered.
-            State::Live | State::Suspect { .. } | State::Unproven(_) if server.asked => "terminating",
-            State::Orphan(case) if server.asked && case.stage == Stage::Spared => "terminating",
-            State::Live => "live",
-            State::Suspect { .. } => "suspect",
-            State::Unproven(_) => "unproven",
-            State::Orphan(case) => match case.stage {
-                Stage::Spared => "spared",
-                Stage::Leaf | Stage::Rest | Stage::Kill => "terminating",
-                Stage::Failed => "orphan",
-            },
-        };
-        let case = server.judged();
+        let verdict = server.phase.verdict();
         Some(ServerReport {
             server: short_view(server, self.world.graph(), shown),
-            evidence: case.map(|c| c.evidence.clone()).unwrap_or_default(),
-            doubts: case.map(|c| c.doubts.clone()).unwrap_or_default(),
-            guards: case.map(|c| c.guards.clone()).unwrap_or_default(),
-            pss_bytes: case.and_then(|c| c.pss_bytes),
-            state: state.to_owned(),
+            evidence: verdict.map(|v| v.evidence.clone()).unwrap_or_default(),
+            doubts: verdict.map(|v| v.doubts.clone()).unwrap_or_default(),
+            guards: verdict.map(|v| v.guards.clone()).unwrap_or_default(),
+            pss_bytes: verdict.and_then(|v| v.pss_bytes),
+            state: server.phase.state().to_owned(),
             members: server.wrappers.iter().chain(&server.processes).copied().collect(),
         })
     }

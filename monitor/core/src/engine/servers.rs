@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Engine, Purpose};
 use crate::{
+    case::{Event, Phase, Reason},
     lineage::{AgentKey, Maker, Node, ServerKey, UnitSight},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
     world::{
-        Account, Agent, Claim, Newcomer, Ownership, Server, State, agent_view, program_name, server_view,
-        trace,
+        Account, Agent, Claim, Newcomer, Ownership, Server, agent_view, program_name, server_view, trace,
     },
 };
 
@@ -164,7 +164,7 @@ impl Engine {
             (server.found, server.adopted, server.sought) = (true, adopted, sought);
         }
         self.confirm_server(key);
-        self.first_look(now, key);
+        self.first_inspection(now, key);
     }
 
     /// A server whose creator had ended before anybody could ask what it was. Who holds the other end of its wire is its owner;
@@ -175,7 +175,7 @@ impl Engine {
             (server.found, server.adopted) = (true, true);
         }
         self.confirm_server(key);
-        self.first_look(now, key);
+        self.first_inspection(now, key);
     }
 
     pub(super) fn confirm_server(&mut self, key: ServerKey) {
@@ -266,13 +266,12 @@ impl Engine {
             adopted: false,
             sought: false,
             recovered: false,
-            asked: false,
             disowned: false,
             proper_ended: false,
             blind_looks: 0,
             looking: None,
             stale_looks: 0,
-            state: State::Live,
+            phase: Phase::default(),
             timer: None,
         });
         for wrapper in wrappers {
@@ -311,10 +310,7 @@ impl Engine {
         let deadline = now + self.settings.grace;
         let owner = server.owner.and_then(|a| self.world.agent(a)).map(agent_view);
         let view = server_view(server, self.world.graph());
-        if let Some(server) = self.world.server_mut(key) {
-            server.state = State::Suspect { since, deadline };
-        }
-        self.world.set_timer(key, Some(deadline));
+        self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since, deadline });
         self.emit(now, Notice::OrphanSuspected { recovered: false, server: view, owner, deadline });
     }
 }

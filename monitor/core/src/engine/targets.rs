@@ -10,19 +10,24 @@ use crate::{
 };
 
 impl Engine {
-    /// The last word before every signal. Whatever the case says, these are never signalled: what is not
-    /// part of this orphan, what a guard holds, what is protected, an agent or somebody above one,
-    /// ourselves, pid 1, and a wrapper that has other children.
+    /// The last word before every signal: whether it is an orphan that no guard holds, and the process a target.
     pub(super) fn may_signal(&self, key: ServerKey, process: ProcessId) -> bool {
+        let orphan = self.world.server(key).and_then(|server| server.phase.orphan());
+        orphan.is_some_and(|verdict| verdict.guards.is_empty()) && self.is_target(key, process)
+    }
+
+    /// Whether a process of a server may be signalled. Whatever the case says, these never are: what is not part of the server, what is
+    /// protected, an agent or what is above one, orphand itself, pid 1, and a wrapper that has other children.
+    pub(super) fn is_target(&self, key: ServerKey, process: ProcessId) -> bool {
         let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
-        self.may_signal_but_for_agents(key, process)
+        self.is_target_but_for_agents(key, process)
             && self.world.agent_of(process).is_none()
             && !self.world.graph().any_below(process, is_agent)
     }
 
-    fn may_signal_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
+    fn is_target_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
         let Some(server) = self.world.server(key) else { return false };
-        let (Some(case), Some(node)) = (server.case(), self.world.node(process)) else { return false };
+        let Some(node) = self.world.node(process) else { return false };
         let is_wrapper = !server.processes.contains(&process);
         let launches = || {
             node.image.as_ref().is_some_and(|i| {
@@ -31,15 +36,14 @@ impl Engine {
             }) && !self.world.graph().any_below(process, |below| !server.contains(below.id))
         };
         process.pid > 1
-            && case.guards.is_empty()
             && server.contains(process)
             && !node.protected
             && !self.settings.ourselves.contains(&process)
             && (!is_wrapper || launches())
     }
 
-    /// The server proper: down the launch chain from the process that was recognised last.
-    pub(super) fn leaf(&self, key: ServerKey) -> Option<ProcessId> {
+    /// The main process: down the launch chain from the process that was recognised last.
+    pub(super) fn main_process(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
         let mut at = self.world.node(server.proper).filter(|n| n.server == Some(key))?;
         loop {
@@ -73,14 +77,14 @@ impl Engine {
         found
     }
 
-    /// What lives of the server and may be signalled, leaves first.
-    pub(super) fn living(&self, key: ServerKey) -> Vec<ProcessId> {
+    /// What lives of the server and may be signalled, children before their parents.
+    pub(super) fn targets(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
         let all = || server.processes.iter().chain(&server.wrappers).copied();
         // Once for all of them: there may be thousands, one below the other.
         let above_agents = self.at_and_above_agents(all());
         let mut living: Vec<_> = all()
-            .filter(|p| !above_agents.contains(p) && self.may_signal_but_for_agents(key, *p))
+            .filter(|p| !above_agents.contains(p) && self.is_target_but_for_agents(key, *p))
             .filter_map(|p| self.world.node(p).map(|n| (n.order, p)))
             .collect();
         living.sort_unstable_by(|a, b| b.cmp(a));

@@ -155,7 +155,7 @@ impl Engine {
 
     /// What the next daemon must know of a server that is somebody's, or an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
-        let matters = |s: &&Server| s.owner.is_some() || s.account.is_some() || s.case().is_some();
+        let matters = |s: &&Server| s.owner.is_some() || s.account.is_some() || s.phase.orphan().is_some();
         let Some(server) = self.world.server(key).filter(matters) else { return };
         let owner = server.owner.and_then(|a| self.world.agent(a));
         let processes: BTreeSet<ProcessId> = self.first_of(server).into_iter().collect();

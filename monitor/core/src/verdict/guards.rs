@@ -13,7 +13,7 @@ use crate::{
 pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
     let mut guards = BTreeSet::new();
     let Look { server, facts, .. } = look;
-    if look.observe && !server.asked {
+    if look.observe && !server.phase.asked() {
         guards.insert(Guard::Observe);
     }
     // The manager started it, or adopted it from what runs now: which of the two cannot be told from outside.

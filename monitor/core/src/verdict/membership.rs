@@ -52,9 +52,9 @@ pub fn members(look: &Look<'_>) -> Members {
         }
     }
     // Once its end has begun the server proper may be gone: what shared its session then belongs to it still.
-    let under_way = server.case().filter(|case| case.first_signal.is_some());
-    if let Some(case) = under_way {
-        members.sessions.extend(&case.sessions);
+    let attempt = server.phase.orphan().map(|verdict| &verdict.attempt);
+    if let Some(attempt) = attempt.filter(|attempt| attempt.first_signal.is_some()) {
+        members.sessions.extend(&attempt.sessions);
     }
     loop {
         let (tied, rest): (Vec<_>, Vec<_>) =
@@ -96,7 +96,8 @@ fn is_tied(look: &Look<'_>, members: &Members, facts: &ProcessFacts) -> bool {
 fn was_joined(look: &Look<'_>, members: &Members, facts: &ProcessFacts) -> bool {
     let Some(node) = look.node(facts.process) else { return false };
     // Of one that was found in /proc nobody knows who made its streams; it was seen to be joined with the server that is being ended.
-    let was_tied = look.server.case().is_some_and(|case| case.tied.contains(&facts.process));
+    let orphan = look.server.phase.orphan();
+    let was_tied = orphan.is_some_and(|verdict| verdict.attempt.tied.contains(&facts.process));
     let made_here = |process: ProcessId| members.contains(process) || look.server.ended.contains(&process);
     node.streams().iter().zip(&facts.stdio).zip(&node.makers).any(|((then, now), maker)| {
         let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));

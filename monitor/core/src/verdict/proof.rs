@@ -63,7 +63,7 @@ pub fn examine(look: &Look<'_>) -> Finding {
 fn owner_is_unknown(look: &Look<'_>, members: &Members) -> Option<Doubt> {
     let left_behind = look.facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
     // Where the server proper ended by itself there is no wire left that could tell.
-    let has_wires = !members.core.is_empty() || look.server.strongest_signal().is_some();
+    let has_wires = !members.core.is_empty() || look.server.phase.strongest_signal().is_some();
     let nobody_can_use_it = has_wires && hung_up(look, members);
     let known = match look.owner() {
         // Ended before anybody could ask what it was: neither program nor user is known.

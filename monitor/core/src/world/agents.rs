@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::{Account, left::Left};
+use super::Account;
 use crate::{
+    case::Phase,
     lineage::{AgentKey, Origin, ServerKey},
     model::{BootTime, CopyFacts, ProcessId, RunKey, UnitFacts},
 };
@@ -44,8 +45,10 @@ pub struct Agent {
     pub unsettled: bool,
     /// When it began, if it is one of a burst that nobody has been told of; nothing of it has been shown or counted yet.
     pub untold: Option<BootTime>,
-    /// How far it has come if it was left behind itself.
-    pub left: Left,
+    /// How far its own case has come: it may have been left behind itself.
+    pub phase: Phase,
+    /// When the engine will look at that again.
+    pub timer: Option<BootTime>,
     /// When it exited.
     pub exited: Option<BootTime>,
     /// Whether a signal ended it: then copies of it that are left are workers, not heirs.
@@ -122,7 +125,8 @@ impl Agents {
             account,
             unsettled: false,
             untold: None,
-            left: Left::default(),
+            phase: Phase::default(),
+            timer: None,
             exited: None,
             killed: false,
             copies: Vec::new(),
@@ -163,19 +167,19 @@ impl Agents {
 
     /// When to look at an agent that may have been left behind.
     pub fn next_left(&self) -> Option<BootTime> {
-        self.by_main.values().filter_map(|key| self.by_key.get(key)?.left.timer).min()
+        self.by_main.values().filter_map(|key| self.by_key.get(key)?.timer).min()
     }
 
     /// The agent whose time for such a look has come, the timer removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
         let due = self.by_main.values().filter_map(|key| {
-            let agent = self.by_key.get(key).filter(|a| a.left.timer.is_some_and(|at| at <= now))?;
+            let agent = self.by_key.get(key).filter(|a| a.timer.is_some_and(|at| at <= now))?;
             // Users in turn.
             Some((agent.uid <= self.served, agent.uid, *key))
         });
         let (_, user, due) = due.min()?;
         self.served = user;
-        self.by_key.get_mut(&due)?.left.timer = None;
+        self.by_key.get_mut(&due)?.timer = None;
         Some(due)
     }
 

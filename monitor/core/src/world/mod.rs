@@ -3,17 +3,15 @@
 //! [`World`] owns all of it and is the only one that changes it. Used by `verdict` and `engine` only.
 
 mod agents;
-mod left;
 mod owner;
 mod runs;
 mod servers;
 mod view;
 
 pub use agents::{Agent, Agents, Newcomer};
-pub use left::{Left, LeftStage};
 pub use owner::{Claim, Ownership, program_name, trace};
 pub use runs::{Account, Held, Runs, TopMost};
-pub use servers::{Asked, Case, Failure, Server, Servers, Stage, State};
+pub use servers::{Asked, Server, Servers};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{

@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::Account;
 use crate::{
+    case::Phase,
     lineage::{AgentKey, ServerKey},
-    model::{BootTime, Doubt, Evidence, Guard, ProcessId, ProcessView, ServerView, Signal, Stdio},
+    model::{BootTime, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server proper and its descendants.
@@ -63,8 +64,6 @@ pub struct Server {
     pub adopted: bool,
     /// Whether what is known of it was witnessed by an earlier daemon only.
     pub recovered: bool,
-    /// Whether a person asked to end it.
-    pub asked: bool,
     /// Whether a configuration that was read later does not take it for a server any more: it is not ended.
     pub disowned: bool,
     /// Whether the server proper and its launch chain have ended by themselves: what is left of it was only started by it.
@@ -76,7 +75,7 @@ pub struct Server {
     /// Looks in a row during which it changed.
     pub stale_looks: u32,
     /// How far its case has come.
-    pub state: State,
+    pub phase: Phase,
     /// When the engine will look at it again.
     pub timer: Option<BootTime>,
 }
@@ -92,149 +91,7 @@ pub struct Asked {
     pub user: u32,
 }
 
-/// How far the case of a server has come.
-#[derive(Clone, Debug)]
-pub enum State {
-    /// Its owner is alive, or it never had one.
-    Live,
-    /// Its owner has exited.
-    Suspect {
-        /// When the owner exited.
-        since: BootTime,
-        /// When the grace ends.
-        deadline: BootTime,
-    },
-    /// Its owner is gone, and it is not proven that nobody can use it. The case of an orphan in the making: nothing is done.
-    Unproven(Box<Case>),
-    /// It is an orphan.
-    Orphan(Box<Case>),
-}
-
-/// The case of an orphan.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// When its owner exited.
-    pub since: BootTime,
-    /// What speaks for it.
-    pub evidence: Vec<Evidence>,
-    /// What keeps it from being proven.
-    pub doubts: Vec<Doubt>,
-    /// What forbids to end it.
-    pub guards: Vec<Guard>,
-    /// The sessions of the server proper and its launch chain when its end began.
-    pub sessions: BTreeSet<u32>,
-    /// What was tied to them then.
-    pub tied: BTreeSet<ProcessId>,
-    /// How far ending it has come.
-    pub stage: Stage,
-    /// How often it was looked at in vain, for the next look's delay.
-    pub looks: u32,
-    /// Resident memory at the verdict, in bytes.
-    pub rss_bytes: u64,
-    /// Proportional memory at the verdict, in bytes, where it could be read.
-    pub pss_bytes: Option<u64>,
-    /// When the first signal was sent.
-    pub first_signal: Option<BootTime>,
-    /// What was sent to whom.
-    pub signalled: BTreeMap<ProcessId, Signal>,
-    /// What could not be signalled, or did not end.
-    pub refused: BTreeSet<ProcessId>,
-    /// The first of those and what happened to it, until it is told.
-    pub failure: Option<Failure>,
-}
-
-/// What happened to a process that could not be ended.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The process.
-    pub process: ProcessId,
-    /// What happened.
-    pub error: String,
-    /// errno(3), where a system call failed.
-    pub errno: Option<i32>,
-}
-
-/// How far ending an orphan has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// A guard holds.
-    Spared,
-    /// The server proper was asked to end.
-    Leaf,
-    /// All of it was asked to end.
-    Rest,
-    /// What is left is being killed.
-    Kill,
-    /// Something could not be ended; nobody tries any more.
-    Failed,
-}
-
-impl Case {
-    /// Of a server whose owner is gone since then.
-    pub const fn since(since: BootTime) -> Self {
-        Self {
-            since,
-            evidence: Vec::new(),
-            doubts: Vec::new(),
-            guards: Vec::new(),
-            sessions: BTreeSet::new(),
-            tied: BTreeSet::new(),
-            stage: Stage::Spared,
-            looks: 0,
-            rss_bytes: 0,
-            pss_bytes: None,
-            first_signal: None,
-            signalled: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            failure: None,
-        }
-    }
-}
-
 impl Server {
-    /// Its case, if it is an orphan.
-    pub fn case(&self) -> Option<&Case> {
-        match &self.state {
-            State::Orphan(case) => Some(case),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn case_mut(&mut self) -> Option<&mut Case> {
-        match &mut self.state {
-            State::Orphan(case) => Some(case),
-            _ => None,
-        }
-    }
-
-    /// What was found out about it, if it was judged: an orphan, or unproven.
-    pub fn judged(&self) -> Option<&Case> {
-        match &self.state {
-            State::Orphan(case) | State::Unproven(case) => Some(case),
-            State::Live | State::Suspect { .. } => None,
-        }
-    }
-
-    /// Whether it is unproven.
-    pub const fn is_unproven(&self) -> bool {
-        matches!(self.state, State::Unproven(_))
-    }
-
-    /// Since when its owner is gone.
-    pub fn suspected_since(&self) -> Option<BootTime> {
-        match &self.state {
-            State::Live => None,
-            State::Suspect { since, .. } => Some(*since),
-            State::Orphan(case) | State::Unproven(case) => Some(case.since),
-        }
-    }
-
-    /// The signal that was needed, if any was sent.
-    pub fn strongest_signal(&self) -> Option<Signal> {
-        self.judged().and_then(|c| c.signalled.values().max().copied())
-    }
-
     /// Whether the process is the server's or one of its wrappers.
     pub fn contains(&self, process: ProcessId) -> bool {
         self.processes.contains(&process) || self.wrappers.contains(&process)

@@ -57,7 +57,7 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         rule: "agent".to_owned(),
         processes: graph.get(agent.main).map(process_view).into_iter().collect(),
         processes_total: u64::from(graph.get(agent.main).is_some()),
-        rss_bytes: Some(agent.left.rss_bytes).filter(|bytes| *bytes > 0),
+        rss_bytes: agent.phase.verdict().map(|verdict| verdict.rss_bytes).filter(|bytes| *bytes > 0),
         run: Some(agent.account.view()),
         session_leader: leads_session(agent.main, graph),
     }

@@ -1,92 +1,91 @@
-//! Looks at servers: asked for here, and answered later, when other things have happened.
+//! Inspections of servers and agents: asked for here, and answered later, when other things have happened.
 //!
-//! Invariant: nothing is judged by an answer about what is not so any more. What a server was when the look was asked for is
-//! compared with what it is when the answer comes; if it changed, the answer is thrown away and the server is looked at again,
-//! soon at first, then once a second. One that never holds still (it forks without a pause) is judged after [`RESTLESS`] such looks all the
-//! same, as long as its owner, its wires, its launch chain and the server proper are what they were; whatever of it has
-//! changed since gets no signal for that look.
+//! Invariant: nothing is concluded from an answer about a state that has changed since. The state that was observed when the question
+//! was asked is compared with the state when the answer comes. If it changed, the answer is thrown away and the server is inspected
+//! again, soon at first, then once a second. A server that never holds still (it forks without a pause) is judged after [`RESTLESS`]
+//! such inspections all the same, as long as its owner, its wires, its launch chain and its main process are unchanged; whatever of
+//! it has changed since gets no signal for that inspection.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    mem::{Discriminant, discriminant},
     time::Duration,
 };
 
-use super::{Engine, Purpose, judge::LOOK_AGAIN};
+use super::{Engine, Purpose};
 use crate::{
+    case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
     model::{About, BootTime, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState},
-    world::{Asked, LeftStage, Server, Stage, State},
+    world::{Asked, Server},
 };
 
-/// After a look during which the server changed.
-const LOOK_SOON: Duration = Duration::from_millis(100);
-/// Looks in a row during which a server changed, until it counts as one that never holds still.
+/// After an inspection during which the server changed.
+const INSPECT_SOON: Duration = Duration::from_millis(100);
+/// Inspections in a row during which a server changed, until it counts as one that never holds still.
 const RESTLESS: u32 = 3;
 /// A question that has not been answered for so long is asked again.
 const LOST: Duration = Duration::from_secs(60);
-/// A new server of so many processes is looked at before anything else happens.
+/// A new server of so many processes is inspected before anything else happens.
 const SMALL: usize = 4;
 
 /// What a process is, as far as records tell.
 type Seen = (Origin, u32);
 
-/// What a server was when a look at it was asked for.
+/// The state of a server when its inspection was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(super) struct Observed {
     frame: Frame,
     members: BTreeMap<ProcessId, Option<Seen>>,
 }
 
-/// What of a server may not change during a look, however restless it is.
+/// What of a server may not change during an inspection, however restless it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Frame {
     owner: Option<(AgentKey, Option<BootTime>)>,
     copies: Vec<(ProcessId, Option<Seen>)>,
     wires: [Stdio; 2],
     chain: Vec<(ProcessId, Option<Seen>)>,
-    state: Discriminant<State>,
-    stage: Option<Stage>,
+    phase: Kind,
     flags: [bool; 4],
     repaired: Option<BootTime>,
     policies: u64,
 }
 
-/// The same of an agent that was left behind.
+/// The state of an agent that may have been left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LeftSight {
+pub(super) struct ObservedAgent {
     main: (ProcessId, Option<Seen>),
-    stage: LeftStage,
+    phase: Kind,
     repaired: Option<BootTime>,
     policies: u64,
 }
 
 impl Engine {
     /// Asks what the host says about a server, unless that is being asked already.
-    pub(super) fn look(&mut self, now: BootTime, key: ServerKey) {
-        self.ask_for_look(now, key, false);
+    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey) {
+        self.ask_for_inspection(now, key, false);
     }
 
-    /// The same for one that has just been recognised: it is told of when its owner is known.
-    pub(super) fn first_look(&mut self, now: BootTime, key: ServerKey) {
+    /// The same for one that has just been recognised: it is announced when its owner is known.
+    pub(super) fn first_inspection(&mut self, now: BootTime, key: ServerKey) {
         let size = self.world.server(key).map_or(0, |server| server.processes.len() + server.wrappers.len());
-        self.ask_for_look(now, key, !self.ready || size <= SMALL);
+        self.ask_for_inspection(now, key, !self.ready || size <= SMALL);
     }
 
-    fn ask_for_look(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
+    fn ask_for_inspection(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
         let Some(server) = self.world.server(key) else { return };
         if let Some(Asked { token, since, .. }) = server.looking {
             if now.since(since) < LOST {
-                self.world.set_timer(key, Some(now + LOOK_AGAIN));
+                self.world.set_timer(key, Some(now + INSPECT_AGAIN));
                 return;
             }
             self.questions.remove(&token);
         }
         let turn = (!at_once).then_some(server.user);
         let subject = Subject { turn, ..self.subject(key, server) };
-        let sight = if at_once { None } else { self.sight(key).map(Box::new) };
-        self.world.set_timer(key, Some(now + LOOK_AGAIN));
-        let token = self.ask(About::Server(subject), Purpose::Look { server: key, sight });
+        let observed = if at_once { None } else { self.observe(key).map(Box::new) };
+        self.world.set_timer(key, Some(now + INSPECT_AGAIN));
+        let token = self.ask(About::Server(subject), Purpose::Inspect { server: key, observed });
         self.world.begin_look(key, token, now);
     }
 
@@ -114,40 +113,36 @@ impl Engine {
     }
 
     /// The host answered.
-    pub(super) fn look_answered(
+    pub(super) fn inspection_answered(
         &mut self,
         now: BootTime,
         key: ServerKey,
-        asked: Option<&Sight>,
+        asked: Option<&Observed>,
         facts: &ServerFacts,
     ) {
-        self.look_is_over(key);
+        self.world.end_look(key);
         let Some(asked) = asked else {
-            self.looked(now, key, facts);
+            self.inspected(now, key, facts);
             return;
         };
-        let Some(sight) = self.sight(key) else { return };
+        let Some(observed) = self.observe(key) else { return };
         let Some(server) = self.world.server_mut(key) else { return };
-        if sight == *asked {
+        if observed == *asked {
             server.stale_looks = 0;
         } else {
             server.stale_looks = server.stale_looks.saturating_add(1);
         }
         let restless = server.stale_looks > RESTLESS;
-        let fits = sight == *asked || (restless && sight.frame == asked.frame);
+        let fits = observed == *asked || (restless && observed.frame == asked.frame);
         if !fits || self.is_outlived(facts) {
-            let delay = if restless { LOOK_AGAIN } else { LOOK_SOON };
-            self.world.set_timer(key, Some(now + delay));
+            let delay = if restless { INSPECT_AGAIN } else { INSPECT_SOON };
+            self.server_event(now, key, Event::Inconclusive { again: delay });
             return;
         }
         let is_new = |(id, seen): &(&ProcessId, &Option<Seen>)| asked.members.get(id) != Some(*seen);
-        self.unseen = sight.members.iter().filter(is_new).map(|(id, _)| *id).collect();
-        self.looked(now, key, facts);
+        self.unseen = observed.members.iter().filter(is_new).map(|(id, _)| *id).collect();
+        self.inspected(now, key, facts);
         self.unseen = BTreeSet::new();
-    }
-
-    pub(super) fn look_is_over(&mut self, key: ServerKey) {
-        self.world.end_look(key);
     }
 
     /// Whether somebody who held a wire then has ended since, and his number is another one's.
@@ -165,7 +160,7 @@ impl Engine {
         (process, self.world.node(process).map(|node| (node.origin, node.sid)))
     }
 
-    fn sight(&self, key: ServerKey) -> Option<Sight> {
+    fn observe(&self, key: ServerKey) -> Option<Observed> {
         let server = self.world.server(key)?;
         let owner = server.owner.and_then(|owner| Some((owner, self.world.agent(owner)?)));
         let copies = owner.iter().flat_map(|(_, agent)| &agent.copies).map(|copy| self.seen(copy.process));
@@ -174,22 +169,35 @@ impl Engine {
             owner: owner.map(|(owner, agent)| (owner, agent.exited)),
             wires: [server.stdin, server.stdout],
             chain: [server.proper].iter().chain(&server.wrappers).map(|id| self.seen(*id)).collect(),
-            state: discriminant(&server.state),
-            stage: server.judged().map(|case| case.stage),
-            flags: [server.found, server.asked, server.disowned, server.proper_ended],
+            phase: server.phase.kind(),
+            flags: [server.found, server.phase.asked(), server.disowned, server.proper_ended],
             repaired: self.last_repair,
             policies: self.policies,
         };
         let members = server.processes.iter().map(|id| self.seen(*id)).collect();
-        Some(Sight { frame, members })
+        Some(Observed { frame, members })
     }
 
-    /// What an agent that was left behind is now.
-    pub(super) fn left_sight(&self, key: AgentKey) -> Option<LeftSight> {
+    /// A guard or a doubt may have gone with a process that ended: what stays because of one is inspected again at once.
+    ///
+    /// At most once every [`INSPECT_AGAIN`], however many end: nobody can keep the host busy with inspections by ending thousands.
+    pub(super) fn other_ended(&mut self, now: BootTime) {
+        if let Some(earliest) = self.looked_again.map(|at| at + INSPECT_AGAIN).filter(|at| *at > now) {
+            self.look_again_at = Some(earliest);
+            return;
+        }
+        (self.looked_again, self.look_again_at) = (Some(now), None);
+        for key in self.world.servers().keys() {
+            self.server_event(now, key, Event::OtherEnded);
+        }
+    }
+
+    /// The state of an agent that may have been left behind.
+    pub(super) fn observe_agent(&self, key: AgentKey) -> Option<ObservedAgent> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
-        Some(LeftSight {
+        Some(ObservedAgent {
             main: self.seen(agent.main),
-            stage: agent.left.stage,
+            phase: agent.phase.kind(),
             repaired: self.last_repair,
             policies: self.policies,
         })

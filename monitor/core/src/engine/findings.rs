@@ -1,0 +1,138 @@
+//! What an inspection of the host means for a server: the finding that its case goes on by.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{Engine, cases::Inspected};
+use crate::{
+    case::{self, Event, INSPECT_AGAIN},
+    lineage::ServerKey,
+    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Stdio},
+    verdict::{Finding, Look, Members, examine},
+    world::{Server, process_view},
+};
+
+/// After so many inspections that could not see everything, the next ones are further apart.
+const BLIND_INSPECTIONS: u32 = 5;
+/// How far.
+const WHILE_BLIND: Duration = Duration::from_secs(30);
+/// Processes that a server let go of which it keeps a view.
+const LET_GO_MAX: usize = 16;
+
+impl Engine {
+    /// The wires of all servers that may have been left behind: one pass over the descriptors of the host serves them all.
+    pub fn judged_wires(&self) -> Vec<Stdio> {
+        let judged = |server: &&Server| !server.phase.is_clear() || server.found;
+        let keys = self.world.servers().keys();
+        let servers = keys.iter().filter_map(|key| self.world.server(*key)).filter(judged);
+        servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
+    }
+
+    /// The host was inspected.
+    pub(super) fn inspected(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
+        let Some(server) = self.world.server(key) else { return };
+        let blind = facts.blind.is_some();
+        if self.is_doubtful(key) || (blind && !says_blind(server, now)) {
+            let again = self.next_after_failure(key, blind);
+            self.server_event(now, key, Event::Inconclusive { again });
+            return;
+        }
+        let asked = server.phase.asked();
+        self.take_users(facts);
+        let Some(mut finding) = self.examine(key, facts) else { return };
+        if blind {
+            finding.doubts.push(Doubt::WireUnknown);
+            finding.doubts.sort_unstable();
+            finding.doubts.dedup();
+            (finding.host, finding.too_early) = (None, false);
+            self.next_after_failure(key, true);
+        } else if !asked || finding.guards.is_empty() {
+            if let Some(server) = self.world.server_mut(key) {
+                server.blind_looks = 0;
+            }
+            if self.let_go_of(now, key, &finding.members) {
+                return;
+            }
+            if self.world.server(key).is_some_and(|server| server.phase.is_clear() && server.found) {
+                self.found_looked(now, key, facts);
+                return;
+            }
+        }
+        let found = judgement(&finding, facts);
+        let seen = Inspected { finding: &finding, rss_bytes: found.rss_bytes };
+        self.advance(now, key, Event::Inspected(Box::new(found)), Some(seen));
+    }
+
+    /// An inspection could not see everything, or says nothing because records are missing: the time until the next one.
+    fn next_after_failure(&mut self, key: ServerKey, blind: bool) -> Duration {
+        let Some(server) = self.world.server_mut(key) else { return INSPECT_AGAIN };
+        let delay = if server.blind_looks < BLIND_INSPECTIONS { INSPECT_AGAIN } else { WHILE_BLIND };
+        server.blind_looks += u32::from(blind);
+        delay
+    }
+
+    /// What the facts mean for a server.
+    fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
+        Some(examine(&Look {
+            graph: self.world.graph(),
+            rules: &self.settings.rules,
+            agents: self.world.agents(),
+            makers: self,
+            server: self.world.server(key)?,
+            facts,
+            other_uids: self.settings.other_uids,
+            observe: self.settings.mode == Mode::Observe,
+        }))
+    }
+
+    /// What a server had only started is no part of it any more once its main process has ended by itself. Whether nothing is left.
+    fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
+        // What seemed to be the main process may have left its session unseen.
+        let ended = |server: &mut Server| {
+            server.proper_ended |= members.core.is_empty() && server.phase.strongest_signal().is_none();
+            server.proper_ended
+        };
+        if self.world.server_mut(key).is_some_and(ended) {
+            self.release(key, &members.let_go);
+            self.end_if_done(now, key);
+        }
+        self.world.server(key).is_none()
+    }
+
+    /// These processes are no part of the server any more; what they create from now on is not either.
+    pub(super) fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
+        for process in let_go {
+            let Some(node) = self.world.node_mut(*process).filter(|node| node.server == Some(key)) else {
+                continue;
+            };
+            node.server = None;
+            let view = process_view(node);
+            let Some(server) = self.world.server_mut(key) else { return };
+            server.processes.remove(process);
+            server.recognised.remove(process);
+            if server.let_go.len() < LET_GO_MAX {
+                server.let_go.push(view);
+            }
+        }
+    }
+}
+
+/// Whether inspections have failed so often that this is told: what cannot be seen is a doubt.
+fn says_blind(server: &Server, now: BootTime) -> bool {
+    let is_due = !server.phase.is_clear() && server.phase.grace().is_none_or(|deadline| deadline <= now);
+    is_due && !server.phase.asked() && server.blind_looks >= BLIND_INSPECTIONS
+}
+
+/// The finding as the case sees it.
+fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
+    case::Finding {
+        has_owner: finding.host.is_some(),
+        too_early: finding.too_early,
+        evidence: finding.evidence.clone(),
+        doubts: finding.doubts.clone(),
+        guards: finding.guards.clone(),
+        rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum(),
+        pss_bytes: facts.processes.iter().filter_map(|p| p.pss_bytes).reduce(|a, b| a + b),
+        sessions: finding.members.sessions.clone(),
+        tied: finding.members.tied.clone(),
+    }
+}

@@ -1,0 +1,298 @@
+//! Cases of agents that may have been left behind: alive, although the agent above them has exited or their unit was stopped or
+//! started anew.
+//!
+//! They are always announced. They are ended only where the unit itself proves it (`stale_invocation`, `unit_stopped`) and a rule
+//! says so. While such an agent lives, its servers are nobody's orphans.
+
+use std::{collections::BTreeSet, mem, time::Duration};
+
+use super::{Engine, Purpose, ends::millis, inspections::ObservedAgent, units::tracked_owner};
+use crate::{
+    case::{
+        self, Action, Announcement, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Pace, Reason,
+        Record,
+    },
+    lineage::AgentKey,
+    model::{
+        About, AgentView, BootTime, Class, Effect, End, Evidence, Fact, Guard, Mode, Notice, ProcessId,
+        ServerFacts, Subject, Tracked,
+    },
+    world::{Account, Agent, agent_as_server, agent_view},
+};
+
+/// Between two inspections while its unit goes on: it may be stopped later.
+const UNIT_GOES_ON: Duration = Duration::from_secs(60);
+
+impl Engine {
+    /// An agent lives in a unit: those of earlier invocations of that unit were left behind by now, and so may itself be.
+    pub(super) fn unit_started_anew(&mut self, at: BootTime, key: AgentKey) {
+        let Some(facts) = self.world.agent(key).and_then(|a| a.unit.clone()) else { return };
+        let earlier: Vec<AgentKey> = self
+            .world
+            .agents()
+            .all()
+            .into_iter()
+            .filter(|(other, a)| {
+                let unit = a.unit.as_ref().filter(|u| u.unit == facts.unit);
+                let left = *other == key && facts.left_behind();
+                a.is_alive() && unit.is_some_and(|u| left || u.invocation_id != facts.invocation_id)
+            })
+            .map(|(other, _)| other)
+            .collect();
+        self.suspect(at, Reason::UnitRestarted, &earlier);
+    }
+
+    /// An agent is about to end: what it leaves behind, and what becomes of its own case.
+    pub(super) fn left_ended(&mut self, at: BootTime, key: AgentKey) {
+        let Some(agent) = self.world.agent(key) else { return };
+        let below = |a: &Agent| a.is_alive() && a.above.is_some() && a.account.run() == agent.account.run();
+        let left: Vec<AgentKey> = match agent.above {
+            None => self
+                .world
+                .agents()
+                .all()
+                .iter()
+                .filter(|(k, a)| *k != key && below(a))
+                .map(|(k, _)| *k)
+                .collect(),
+            Some(_) => Vec::new(),
+        };
+        self.suspect(at, Reason::OwnerExited, &left);
+        self.agent_event(at, key, Event::Ended);
+    }
+
+    fn suspect(&mut self, since: BootTime, reason: Reason, agents: &[AgentKey]) {
+        let deadline = since + self.settings.grace;
+        for key in agents {
+            if self.world.agent(*key).is_some_and(|agent| agent.phase.is_clear()) {
+                self.agent_event(since, *key, Event::Suspected { reason, since, deadline });
+            }
+        }
+    }
+
+    /// Something happened to the case of an agent.
+    pub(super) fn agent_event(&mut self, now: BootTime, key: AgentKey, event: Event) {
+        let Some(agent) = self.world.agent_mut(key) else { return };
+        let (main, phase) = (agent.main, mem::take(&mut agent.phase));
+        let may_end = matches!(event, Event::Proceed) && self.may_end(key);
+        let targets = may_end.then_some(main).into_iter().collect();
+        let facts = Facts {
+            now,
+            pace: Pace::agent(self.settings.grace, self.settings.term_timeout),
+            owner: Owner::Unknown,
+            owner_wanted: false,
+            doubtful: false,
+            main_ended: false,
+            known_by: main,
+            main_process: Some(main),
+            targets,
+            unseen: &BTreeSet::new(),
+        };
+        let (phase, actions) = case::step(phase, event, &facts);
+        if let Some(agent) = self.world.agent_mut(key) {
+            agent.phase = phase;
+        }
+        for action in actions {
+            self.carry_out_for_agent(now, key, action);
+        }
+    }
+
+    fn carry_out_for_agent(&mut self, now: BootTime, key: AgentKey, action: Action) {
+        let Some(agent) = self.world.agent_mut(key) else { return };
+        let main = agent.main;
+        match action {
+            Action::Inspect => self.inspect_agent(key),
+            Action::SetDeadline(at) => agent.timer = at,
+            Action::Proceed => self.agent_event(now, key, Event::Proceed),
+            Action::Signal { process, signal } => {
+                if self.may_end(key) {
+                    let uid = self.user(process);
+                    self.effects.push_back(Effect::Signal { process, signal, uid });
+                }
+            }
+            Action::Persist(Record::Subject) => self.remember_agent(now, key),
+            Action::Persist(Record::Terminating) => self.persist(now, Fact::Reaping { server: main }),
+            Action::Announce(announcement) => self.announce_agent(now, key, announcement),
+            Action::Close(outcome) => self.close_agent(now, key, outcome),
+            // An agent is one process, and nobody adopts it.
+            Action::AdoptOwner
+            | Action::UpdateMemory
+            | Action::KeepView
+            | Action::Release
+            | Action::EndIfGone => {}
+        }
+    }
+
+    fn close_agent(&mut self, at: BootTime, key: AgentKey, outcome: Outcome) {
+        let Some(agent) = self.world.agent_mut(key) else { return };
+        agent.timer = None;
+        let Some(agent) = self.world.agent(key) else { return };
+        let mut server = agent_as_server(agent, self.world.graph());
+        let (id, owner, class) = (agent.main, self.above(key), Class::Agent);
+        match outcome {
+            Outcome::Exited | Outcome::Cleared { .. } => {}
+            Outcome::OrphanExited { rss_bytes } => {
+                server.rss_bytes = Some(rss_bytes);
+                self.persist(at, Fact::Ended { server: id, end: End::OrphanExited });
+                self.emit(at, Notice::OrphanExited { class, server, owner, let_go: Vec::new() });
+            }
+            Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
+                server.rss_bytes = Some(rss_bytes);
+                let took_ms = Some(millis(at, first_signal));
+                let (freed_bytes, freed_pss_bytes) = (rss_bytes, pss_bytes);
+                let end = End::Reaped { signal: Some(signal), took_ms, freed_bytes, freed_pss_bytes };
+                self.persist(at, Fact::Ended { server: id, end });
+                let notice = Notice::OrphanReaped {
+                    class,
+                    recovered: false,
+                    asked,
+                    server,
+                    owner,
+                    signal: Some(signal),
+                    took_ms,
+                    freed_bytes,
+                    freed_pss_bytes,
+                    let_go: Vec::new(),
+                };
+                self.emit(at, notice);
+            }
+        }
+    }
+
+    fn inspect_agent(&mut self, key: AgentKey) {
+        let Some(agent) = self.world.agent(key) else { return };
+        let (processes, turn) = (vec![agent.main], Some(agent.uid));
+        let about = About::Server(Subject { processes, turn, ..Subject::default() });
+        let observed = self.observe_agent(key);
+        self.ask(about, Purpose::InspectAgent { agent: key, observed });
+    }
+
+    /// The host answered. The agent may have changed since it was asked about.
+    pub(super) fn agent_inspection_answered(
+        &mut self,
+        now: BootTime,
+        key: AgentKey,
+        asked: Option<&ObservedAgent>,
+        facts: &ServerFacts,
+    ) {
+        let Some(agent) = self.world.agent(key).filter(|agent| agent.is_alive()) else { return };
+        let missing = self.doubtful || self.crowded.contains(&agent.uid);
+        let unseen = missing || facts.blind.is_some() || facts.processes.is_empty();
+        let unchanged = asked == self.observe_agent(key).as_ref();
+        if unchanged {
+            self.take_users(facts);
+        }
+        let event = match facts.unit.as_ref().filter(|unit| unit.left_behind()) {
+            _ if !unchanged || unseen => Event::Inconclusive { again: INSPECT_AGAIN },
+            None => Event::Inconclusive { again: UNIT_GOES_ON },
+            Some(unit) => {
+                let stopped = unit.is_stopped();
+                let evidence = if stopped { Evidence::UnitStopped } else { Evidence::StaleInvocation };
+                Event::Inspected(Box::new(Finding {
+                    evidence: vec![evidence],
+                    guards: self.agent_guards(key, facts),
+                    rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum(),
+                    pss_bytes: facts.processes.iter().filter_map(|p| p.pss_bytes).reduce(|a, b| a + b),
+                    ..Finding::default()
+                }))
+            }
+        };
+        self.agent_event(now, key, event);
+    }
+
+    /// What the next daemon must know of it.
+    fn remember_agent(&mut self, now: BootTime, key: AgentKey) {
+        self.tell_untold(key);
+        let Some(agent) = self.world.agent(key) else { return };
+        let tracked = Tracked {
+            id: agent.main,
+            name: agent.name.clone(),
+            rule: agent_as_server(agent, self.world.graph()).rule,
+            uid: Some(agent.uid),
+            processes: vec![agent.main],
+            owner: agent.above.and_then(|a| self.world.agent(a)).map(tracked_owner),
+            run: Account::run(&agent.account),
+        };
+        self.persist(now, Fact::Server { server: tracked });
+    }
+
+    fn announce_agent(&mut self, now: BootTime, key: AgentKey, announcement: Announcement) {
+        let owner = self.above(key);
+        let Some(agent) = self.world.agent(key) else { return };
+        let (id, class) = (agent.main, Class::Agent);
+        let server = agent_as_server(agent, self.world.graph());
+        match announcement {
+            Announcement::Orphan { due } => {
+                let Some(verdict) = agent.phase.verdict().cloned() else { return };
+                let notice = Notice::OrphanDetected {
+                    class,
+                    recovered: false,
+                    server,
+                    owner,
+                    evidence: verdict.evidence.clone(),
+                    guards: verdict.guards.clone(),
+                    rss_bytes: verdict.rss_bytes,
+                    pss_bytes: verdict.pss_bytes,
+                    after_ms: millis(now, verdict.cause.since),
+                    latency_ms: now.since(due).as_secs_f64() * 1e3,
+                };
+                let case::Verdict { evidence, guards, rss_bytes, pss_bytes, .. } = verdict;
+                self.persist(now, Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes });
+                self.emit(now, notice);
+            }
+            Announcement::Spared { guards } => {
+                self.emit(now, Notice::OrphanSpared { class, server, owner, guards });
+            }
+            Announcement::Failed { failure, failed } => {
+                let case::Failure { process, error, errno } = failure;
+                let pid = process.pid;
+                self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
+                self.emit(now, Notice::ReapFailed { server, pid, error, errno, failed });
+            }
+            // Nobody adopts an agent, and an inspection of one finds no doubts: it finds nothing.
+            Announcement::Cleared { .. } | Announcement::Unproven => {}
+        }
+    }
+
+    fn above(&self, key: AgentKey) -> Option<AgentView> {
+        self.world.agent(key)?.above.and_then(|a| self.world.agent(a)).map(agent_view)
+    }
+
+    /// What forbids to end an agent.
+    fn agent_guards(&self, key: AgentKey, facts: &ServerFacts) -> Vec<Guard> {
+        let Some(agent) = self.world.agent(key) else { return Vec::new() };
+        let mut guards = Vec::new();
+        let mut add = |holds: bool, guard| {
+            if holds {
+                guards.push(guard);
+            }
+        };
+        let below = self.world.graph().descendants(agent.main);
+        let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
+        add(below.iter().chain([&agent.main]).any(protected), Guard::ExemptRule);
+        add(facts.opted_out, Guard::OptedOut);
+        let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
+        add(foreign && !self.settings.other_uids, Guard::OtherUid);
+        // Without a rule that says so the agent itself is the live agent that nobody ends.
+        // One with clients is in use: alive, as far as anybody can tell.
+        let used = facts.processes.iter().any(|p| p.sockets.clients || p.traced);
+        let lives = used || below.iter().any(|p| self.world.agent_of(*p).is_some());
+        add(lives || !self.settings.rules.reap_agent(&agent.name), Guard::LiveAgentBelow);
+        add(self.settings.mode == Mode::Observe, Guard::Observe);
+        guards
+    }
+
+    /// Who may be signalled: the gate that every signal to an agent goes through.
+    fn may_end(&self, key: AgentKey) -> bool {
+        self.world.agent(key).is_some_and(|agent| {
+            let main = agent.main;
+            agent.is_alive()
+                && main.pid > 1
+                && self.settings.mode == Mode::Reap
+                && self.settings.rules.reap_agent(&agent.name)
+                && !self.settings.ourselves.contains(&main)
+                && self.world.node(main).is_some_and(|n| !n.protected)
+                && self.world.graph().descendants(main).iter().all(|p| self.world.agent_of(*p).is_none())
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! Reaping because a person asked: which servers that means, and what forbids it whoever asks.
+
+use super::Engine;
+use crate::{
+    case::Event,
+    model::{BootTime, Guard, Planned, ReapRequest},
+};
+
+impl Engine {
+    /// The servers that a request means, with what forbids to end them.
+    pub fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
+        let report = self.report();
+        let means = |(owner, server): &(Option<&crate::model::AgentView>, &crate::model::ServerReport)| {
+            let run = server.server.run.as_ref();
+            let named = |name: &String| {
+                owner.is_some_and(|o| o.name == *name || o.unit.as_ref() == Some(name))
+                    || run.is_some_and(|r| r.agent == *name || r.unit.as_ref() == Some(name))
+            };
+            let asked_by_name = request.pid.is_some() && server.is_unproven();
+            let unproven = server.is_unproven() && (request.include_unproven || asked_by_name);
+            ((request.include_active && !server.is_unproven()) || server.is_orphan() || unproven)
+                && request.agent.as_ref().is_none_or(named)
+                && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
+                && request.pid.is_none_or(|pid| server.members.iter().any(|p| p.pid == pid))
+                && request.servers.as_ref().is_none_or(|ids| ids.contains(&server.server.id))
+        };
+        let planned = report.servers().filter(means).map(|(_, server)| Planned {
+            server: server.server.clone(),
+            state: server.state.clone(),
+            guards: server.guards.iter().copied().filter(|g| forbids_anybody(*g)).collect(),
+        });
+        planned.collect()
+    }
+}
+
+/// A person who asks may overrule what orphand does not know or was told not to do by itself, and nothing else.
+fn forbids_anybody(guard: Guard) -> bool {
+    guard != Guard::Observe
+}
+
+impl Engine {
+    /// Begins to end what a request means and nothing forbids. Each server is inspected first, as any orphan is.
+    pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
+        let planned = self.plan(request);
+        for key in self.world.servers().keys() {
+            let Some(id) = self.world.server(key).map(|server| server.id.to_string()) else { continue };
+            if planned.iter().any(|p| p.guards.is_empty() && p.server.id == id) {
+                self.server_event(now, key, Event::Asked);
+            }
+        }
+    }
+}
