@@ -10,7 +10,7 @@ type Next = (Phase, Vec<Action>);
 /// What the last inspection allowed is done.
 pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
     match phase {
-        Phase::Spared { verdict, .. } => begin(verdict, facts),
+        Phase::Spared { verdict, .. } if verdict.guards.is_empty() => begin(verdict, facts),
         Phase::Terminating { verdict, step: Step::MainProcess } => match facts.pace.rest {
             Some(_) => terminate_rest(verdict, facts),
             // Its signal was not sent.
@@ -19,9 +19,11 @@ pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
         },
         Phase::Terminating { verdict, step: Step::Rest } => kill(verdict, 0, facts),
         Phase::Terminating { verdict, step: Step::Kill { rounds } } => kill(verdict, rounds, facts),
-        phase @ (Phase::Clear | Phase::Grace { .. } | Phase::Unproven { .. } | Phase::Failed { .. }) => {
-            (phase, Vec::new())
-        }
+        phase @ (Phase::Clear
+        | Phase::Grace { .. }
+        | Phase::Unproven { .. }
+        | Phase::Spared { .. }
+        | Phase::Failed { .. }) => (phase, Vec::new()),
     }
 }
 
