@@ -79,14 +79,13 @@ proptest! {
             let facts =
                 Facts { now, pace, owner: owner(who), doubtful, targets, unseen: &unseen, main_process, ..facts() };
             match &event {
-                Event::Asked => refused.clear(),
                 Event::SignalRefused { process, refusal: Refusal::Final { .. }, .. }
                     if phase.orphan().is_some() =>
                 {
                     refused.insert(*process);
                 }
-                // Another case of the same server begins anew.
-                Event::Suspected { .. } | Event::OwnerFound | Event::Ended => refused.clear(),
+                // A person asks, or another case of the same server begins.
+                Event::Asked | Event::Suspected { .. } | Event::OwnerFound | Event::Ended => refused.clear(),
                 _ => {}
             }
             let may_begin = matches!(event, Event::Proceed) && phase.kind() == Kind::Spared;
