@@ -7,10 +7,10 @@ use crate::{
     config::Config,
     control::client::{Client, ClientError},
     daemon::{snapshot, unanswered},
+    host::Procfs,
     os::clock,
     probe::Probe,
     sink::{paint::Paint, report, scan as table, text, tree as branches},
-    source::procfs::Procfs,
 };
 use orphand_core::{
     engine::{Engine, Settings},

@@ -21,6 +21,7 @@ use crate::{
         Daemon, complete::Completer, crowd::Crowd, looks::Looks, memory::Memory, moment::Waiting,
         reload::Configuration, unanswered::Unanswered, want::Want,
     },
+    host::Procfs,
     os::{
         capabilities::{self, Later},
         clock, descriptors,
@@ -45,9 +46,7 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
-        members,
-        procfs::Procfs,
-        selftest,
+        members, selftest,
         trace::TraceWriter,
     },
 };

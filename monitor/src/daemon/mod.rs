@@ -28,6 +28,7 @@ use tokio::{
 use crate::{
     actuator::{hook::Hook, reaper::Reaper},
     control::Query,
+    host::{Procfs, ProcfsError},
     os::{
         clock::{self, Timer},
         readable,
@@ -35,11 +36,7 @@ use crate::{
     },
     probe::Probe,
     sink::{metrics::Metrics, outlets::Outlets, text},
-    source::{
-        kernel::KernelSource,
-        procfs::{Procfs, ProcfsError},
-        trace::TraceWriter,
-    },
+    source::{kernel::KernelSource, trace::TraceWriter},
 };
 use orphand_core::{
     engine::Engine,
