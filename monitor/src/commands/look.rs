@@ -10,11 +10,11 @@ use crate::{
     host::Procfs,
     os::clock,
     probe::Probe,
-    sink::{paint::Paint, report, scan as table, text, tree as branches},
+    sink::{paint::Paint, report, scan as table, tree as branches},
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Answer, Effect, Input, Mode, Report, ServerFacts},
+    model::{Answer, Effect, Input, Mode, Report, ServerFacts, text},
 };
 
 /// Servers and orphans as a table.

@@ -35,14 +35,14 @@ use crate::{
         systemd_notify::Notify,
     },
     probe::Probe,
-    sink::{metrics::Metrics, outlets::Outlets, text},
+    sink::{metrics::Metrics, outlets::Outlets},
     source::{kernel::KernelSource, trace::TraceWriter},
 };
 use orphand_core::{
     engine::Engine,
     model::{
         BootTime, Effect, Image, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId, SignalError,
-        Snapshot, Status,
+        Snapshot, Status, text,
     },
     recognise::{Role, Rules},
 };
