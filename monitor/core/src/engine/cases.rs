@@ -5,7 +5,7 @@ use std::mem;
 use super::{Engine, ends::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Kind, Owner, Pace, Record},
-    lineage::ServerKey,
+    lineage::{Provenance, ServerKey},
     model::{BootTime, Class, Effect, Fact, Notice, ProcessId, Signal},
     verdict::Finding,
     world::{Agent, agent_view},
@@ -43,7 +43,7 @@ impl Engine {
         };
         let main_process = matches!(event, Event::Proceed).then(|| self.main_process(key)).flatten();
         let Some(server) = self.world.server_mut(key) else { return };
-        let (main_ended, owner_wanted, known_by) = (server.proper_ended, server.found, server.proper);
+        let (main_ended, owner_wanted, known_by) = (server.proper_ended, server.seeks_owner, server.proper());
         let phase = mem::take(&mut server.phase);
         let facts = Facts {
             now,
@@ -89,7 +89,7 @@ impl Engine {
             }
             Action::Release => {
                 if let Some(seen) = seen {
-                    self.release(key, &seen.finding.members.let_go);
+                    self.world.release(key, &seen.finding.members.let_go);
                 }
             }
             Action::Proceed => self.advance(now, key, Event::Proceed, seen),
@@ -126,7 +126,7 @@ impl Engine {
         let owner = self.world.owner(key).map(agent_view);
         let Some(view) = self.world.view(key) else { return };
         let Some(server) = self.world.server(key) else { return };
-        let (id, recovered) = (server.id, server.recovered);
+        let (id, recovered) = (server.id, server.provenance == Provenance::Recovered);
         match announcement {
             Announcement::Cleared { since } => {
                 let notice = Notice::OrphanCleared {
@@ -187,7 +187,7 @@ impl Engine {
 }
 
 const fn owner_of(agent: &Agent) -> Owner {
-    match agent.exited {
+    match agent.exited() {
         None => Owner::Alive,
         Some(at) => Owner::Exited(at),
     }

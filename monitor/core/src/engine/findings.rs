@@ -1,27 +1,25 @@
 //! What an inspection of the host means for a server: the finding that its case goes on by.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use super::{Engine, cases::Inspected};
 use crate::{
     case::{self, Event, INSPECT_AGAIN},
     lineage::ServerKey,
-    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Stdio},
+    model::{BootTime, Doubt, Mode, ServerFacts, Stdio},
     verdict::{Finding, Look, Members, examine},
-    world::{Server, process_view},
+    world::Server,
 };
 
 /// After so many inspections that could not see everything, the next ones are further apart.
 const BLIND_INSPECTIONS: u32 = 5;
 /// How far.
 const WHILE_BLIND: Duration = Duration::from_secs(30);
-/// Processes that a server let go of which it keeps a view.
-const LET_GO_MAX: usize = 16;
 
 impl Engine {
     /// The wires of all servers that may have been left behind: one pass over the descriptors of the host serves them all.
     pub fn judged_wires(&self) -> Vec<Stdio> {
-        let judged = |server: &&Server| !server.phase.is_clear() || server.found;
+        let judged = |server: &&Server| !server.phase.is_clear() || server.seeks_owner;
         let keys = self.world.servers().keys();
         let servers = keys.iter().filter_map(|key| self.world.server(*key)).filter(judged);
         servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
@@ -52,7 +50,7 @@ impl Engine {
             if self.let_go_of(now, key, &finding.members) {
                 return;
             }
-            if self.world.server(key).is_some_and(|server| server.phase.is_clear() && server.found) {
+            if self.world.server(key).is_some_and(|server| server.phase.is_clear() && server.seeks_owner) {
                 self.found_looked(now, key, facts);
                 return;
             }
@@ -92,27 +90,10 @@ impl Engine {
             server.proper_ended
         };
         if self.world.server_mut(key).is_some_and(ended) {
-            self.release(key, &members.let_go);
+            self.world.release(key, &members.let_go);
             self.end_if_done(now, key);
         }
         self.world.server(key).is_none()
-    }
-
-    /// These processes are no part of the server any more; what they create from now on is not either.
-    pub(super) fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
-        for process in let_go {
-            let Some(node) = self.world.node_mut(*process).filter(|node| node.server == Some(key)) else {
-                continue;
-            };
-            node.server = None;
-            let view = process_view(node);
-            let Some(server) = self.world.server_mut(key) else { return };
-            server.processes.remove(process);
-            server.recognised.remove(process);
-            if server.let_go.len() < LET_GO_MAX {
-                server.let_go.push(view);
-            }
-        }
     }
 }
 

@@ -68,20 +68,21 @@ impl Engine {
 
     /// The same for one that has just been recognised: it is announced when its owner is known.
     pub(super) fn first_inspection(&mut self, now: BootTime, key: ServerKey) {
-        let size = self.world.server(key).map_or(0, |server| server.processes.len() + server.wrappers.len());
+        let size =
+            self.world.server(key).map_or(0, |server| server.processes().len() + server.wrappers().len());
         self.ask_for_inspection(now, key, !self.ready || size <= SMALL);
     }
 
     fn ask_for_inspection(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
         let Some(server) = self.world.server(key) else { return };
-        if let Some(Asked { token, since, .. }) = server.looking {
+        if let Some(Asked { token, since, .. }) = server.looking() {
             if now.since(since) < LOST {
                 self.world.set_timer(key, Some(now + INSPECT_AGAIN));
                 return;
             }
             self.questions.remove(&token);
         }
-        let turn = (!at_once).then_some(server.user);
+        let turn = (!at_once).then_some(server.user());
         let subject = Subject { turn, ..self.subject(key, server) };
         let observed = if at_once { None } else { self.observe(key).map(Box::new) };
         self.world.set_timer(key, Some(now + INSPECT_AGAIN));
@@ -90,22 +91,22 @@ impl Engine {
     }
 
     fn subject(&self, key: ServerKey, server: &Server) -> Subject {
-        let owner = server.owner.and_then(|owner| self.world.agent(owner));
+        let owner = server.owner().and_then(|owner| self.world.agent(owner));
         // Without a known owner those that have none either may have had the same.
         let siblings: Vec<_> = match owner {
-            Some(owner) => owner.servers.iter().copied().collect(),
+            Some(owner) => owner.servers().iter().copied().collect(),
             None => self.world.servers().keys(),
         };
         let siblings = siblings.into_iter().filter(|other| *other != key);
         let siblings = siblings.filter_map(|other| self.world.server(other));
-        let siblings = siblings.filter(|other| other.owner.is_some() == owner.is_some());
+        let siblings = siblings.filter(|other| other.owner().is_some() == owner.is_some());
         Subject {
-            processes: server.processes.iter().chain(&server.wrappers).copied().collect(),
+            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             stdin: server.stdin,
             stdout: server.stdout,
             copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
             siblings: siblings
-                .flat_map(|other| other.processes.iter().chain(&other.wrappers))
+                .flat_map(|other| other.processes().iter().chain(other.wrappers()))
                 .copied()
                 .collect(),
             turn: None,
@@ -162,19 +163,19 @@ impl Engine {
 
     fn observe(&self, key: ServerKey) -> Option<Observed> {
         let server = self.world.server(key)?;
-        let owner = server.owner.and_then(|owner| Some((owner, self.world.agent(owner)?)));
+        let owner = server.owner().and_then(|owner| Some((owner, self.world.agent(owner)?)));
         let copies = owner.iter().flat_map(|(_, agent)| &agent.copies).map(|copy| self.seen(copy.process));
         let frame = Frame {
             copies: copies.collect(),
-            owner: owner.map(|(owner, agent)| (owner, agent.exited)),
+            owner: owner.map(|(owner, agent)| (owner, agent.exited())),
             wires: [server.stdin, server.stdout],
-            chain: [server.proper].iter().chain(&server.wrappers).map(|id| self.seen(*id)).collect(),
+            chain: [server.proper()].iter().chain(server.wrappers()).map(|id| self.seen(*id)).collect(),
             phase: server.phase.kind(),
-            flags: [server.found, server.phase.asked(), server.disowned, server.proper_ended],
+            flags: [server.seeks_owner, server.phase.asked(), server.disowned, server.proper_ended],
             repaired: self.last_repair,
             policies: self.policies,
         };
-        let members = server.processes.iter().map(|id| self.seen(*id)).collect();
+        let members = server.processes().iter().map(|id| self.seen(*id)).collect();
         Some(Observed { frame, members })
     }
 
@@ -196,7 +197,7 @@ impl Engine {
     pub(super) fn observe_agent(&self, key: AgentKey) -> Option<ObservedAgent> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
         Some(ObservedAgent {
-            main: self.seen(agent.main),
+            main: self.seen(agent.main()),
             phase: agent.phase.kind(),
             repaired: self.last_repair,
             policies: self.policies,

@@ -73,7 +73,7 @@ impl Engine {
     /// Something happened to the case of an agent.
     pub(super) fn agent_event(&mut self, now: BootTime, key: AgentKey, event: Event) {
         let Some(agent) = self.world.agent_mut(key) else { return };
-        let (main, phase) = (agent.main, mem::take(&mut agent.phase));
+        let (main, phase) = (agent.main(), mem::take(&mut agent.phase));
         let may_end = matches!(event, Event::Proceed) && self.may_end(key);
         let targets = may_end.then_some(main).into_iter().collect();
         let facts = Facts {
@@ -99,7 +99,7 @@ impl Engine {
 
     fn carry_out_for_agent(&mut self, now: BootTime, key: AgentKey, action: Action) {
         let Some(agent) = self.world.agent_mut(key) else { return };
-        let main = agent.main;
+        let main = agent.main();
         match action {
             Action::Inspect => self.inspect_agent(key),
             Action::SetDeadline(at) => agent.timer = at,
@@ -128,7 +128,7 @@ impl Engine {
         agent.timer = None;
         let Some(agent) = self.world.agent(key) else { return };
         let mut server = agent_as_server(agent, self.world.graph());
-        let (id, owner, class) = (agent.main, self.above(key), Class::Agent);
+        let (id, owner, class) = (agent.main(), self.above(key), Class::Agent);
         match outcome {
             Outcome::Exited | Outcome::Cleared { .. } => {}
             Outcome::OrphanExited { rss_bytes } => {
@@ -161,7 +161,7 @@ impl Engine {
 
     fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
-        let (processes, turn) = (vec![agent.main], Some(agent.uid));
+        let (processes, turn) = (vec![agent.main()], Some(agent.uid));
         let about = About::Server(Subject { processes, turn, ..Subject::default() });
         let observed = self.observe_agent(key);
         self.ask(about, Purpose::InspectAgent { agent: key, observed });
@@ -205,11 +205,11 @@ impl Engine {
         self.tell_untold(key);
         let Some(agent) = self.world.agent(key) else { return };
         let tracked = Tracked {
-            id: agent.main,
+            id: agent.main(),
             name: agent.name.clone(),
             rule: agent_as_server(agent, self.world.graph()).rule,
             uid: Some(agent.uid),
-            processes: vec![agent.main],
+            processes: vec![agent.main()],
             owner: agent.above.and_then(|a| self.world.agent(a)).map(tracked_owner),
             run: Account::run(&agent.account),
         };
@@ -219,7 +219,7 @@ impl Engine {
     fn announce_agent(&mut self, now: BootTime, key: AgentKey, announcement: Announcement) {
         let owner = self.above(key);
         let Some(agent) = self.world.agent(key) else { return };
-        let (id, class) = (agent.main, Class::Agent);
+        let (id, class) = (agent.main(), Class::Agent);
         let server = agent_as_server(agent, self.world.graph());
         match announcement {
             Announcement::Orphan { due } => {
@@ -267,9 +267,9 @@ impl Engine {
                 guards.push(guard);
             }
         };
-        let below = self.world.graph().descendants(agent.main);
+        let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
-        add(below.iter().chain([&agent.main]).any(protected), Guard::ExemptRule);
+        add(below.iter().chain([&agent.main()]).any(protected), Guard::ExemptRule);
         add(facts.opted_out, Guard::OptedOut);
         let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
         add(foreign && !self.settings.other_uids, Guard::OtherUid);
@@ -285,7 +285,7 @@ impl Engine {
     /// Who may be signalled: the gate that every signal to an agent goes through.
     fn may_end(&self, key: AgentKey) -> bool {
         self.world.agent(key).is_some_and(|agent| {
-            let main = agent.main;
+            let main = agent.main();
             agent.is_alive()
                 && main.pid > 1
                 && self.settings.mode == Mode::Reap

@@ -16,9 +16,7 @@ impl Engine {
     /// An inspection tells whom processes belong to now: setuid(2) makes no record.
     pub(super) fn take_users(&mut self, facts: &ServerFacts) {
         for seen in &facts.processes {
-            if let Some(node) = self.world.node_mut(seen.process) {
-                node.uid = seen.uid;
-            }
+            self.world.set_user(seen.process, seen.uid);
         }
     }
 
@@ -49,7 +47,8 @@ impl Engine {
             let orphan = server.phase.orphan();
             *process == but || orphan.is_some_and(|verdict| verdict.attempt.refused.contains(process))
         };
-        let mut others = server.processes.iter().chain(&server.wrappers).filter(|process| !refused(process));
+        let mut others =
+            server.processes().iter().chain(server.wrappers()).filter(|process| !refused(process));
         others.any(|process| self.is_target(key, *process))
     }
 }

@@ -28,7 +28,7 @@ impl Engine {
     fn is_target_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
         let Some(server) = self.world.server(key) else { return false };
         let Some(node) = self.world.node(process) else { return false };
-        let is_wrapper = !server.processes.contains(&process);
+        let is_wrapper = !server.processes().contains(&process);
         let launches = || {
             node.image.as_ref().is_some_and(|i| {
                 matches!(self.settings.rules.role(i), Role::Launcher | Role::Shell)
@@ -45,7 +45,7 @@ impl Engine {
     /// The main process: down the launch chain from the process that was recognised last.
     pub(super) fn main_process(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
-        let mut at = self.world.node(server.proper).filter(|n| n.server == Some(key))?;
+        let mut at = self.world.node(server.proper()).filter(|n| n.server == Some(key))?;
         loop {
             let mut next = self
                 .world
@@ -80,7 +80,7 @@ impl Engine {
     /// What lives of the server and may be signalled, children before their parents.
     pub(super) fn targets(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
-        let all = || server.processes.iter().chain(&server.wrappers).copied();
+        let all = || server.processes().iter().chain(server.wrappers()).copied();
         // Once for all of them: there may be thousands, one below the other.
         let above_agents = self.at_and_above_agents(all());
         let mut living: Vec<_> = all()
