@@ -16,9 +16,10 @@ const CORE: Layers = &[
     ("model", &[]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
-    ("world", &["model", "lineage", "recognise"]),
-    ("verdict", &["model", "lineage", "recognise", "world"]),
-    ("engine", &["model", "lineage", "recognise", "world", "verdict"]),
+    ("case", &["model"]),
+    ("world", &["model", "lineage", "recognise", "case"]),
+    ("verdict", &["model", "lineage", "recognise", "case", "world"]),
+    ("engine", &["model", "lineage", "recognise", "case", "world", "verdict"]),
 ];
 
 /// The rooms of the shell below `monitor`.

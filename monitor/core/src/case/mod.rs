@@ -5,15 +5,26 @@
 //! the actions. What may open a case is data ([`Reason`]), no machine of its own.
 //!
 //! ```text
-//!            Suspected                Inspected: no doubt, no guard            Proceed
-//!   Clear ------------> Grace -----+-----------------------------> Terminating: MainProcess -> Rest -> Kill
-//!     ^                   |        | Inspected: a doubt                  |           |           |      |
-//!     |                   |        v                                     | a doubt   | a guard   |      | nothing more
-//!     | OwnerFound        |     Unproven <-------------------------------+           v           |      v can be done
-//!     +-------------------+--------+-- Inspected: a guard ------------------------> Spared       +-> Failed
+//! Clear ── Suspected ──> Grace ── deadline, Inspected ──┬── a doubt ──> Unproven ── last doubt gone ──┐
+//!                                                       ├── a guard ──> Spared <─── a guard ──────────┤
+//!                                                       └── neither ──────────────────────────────────┤
+//!                                                                                                     v
+//!          Failed <── nothing is left to try ── Kill <── Inspected ── Rest <── Inspected ── MainProcess
+//!                                                                    (Terminating)
 //! ```
 //!
-//! Used by `verdict` and `engine` only.
+//! | Event | What follows |
+//! |---|---|
+//! | `OwnerFound` in any phase | Clear |
+//! | `Inspected`: a doubt, in any phase but Clear | Unproven; whatever was begun stops |
+//! | `Inspected`: a guard, in any phase but Clear | Spared; whatever was begun stops |
+//! | `Inspected`: neither | the next step of Terminating |
+//! | `Asked` by a person | an inspection at once; doubts do not count then, guards do |
+//! | `SignalRefused`, retryable | an inspection, then the same step again |
+//! | `SignalRefused`, final | no further signal to that process; Failed, if it was the last one |
+//! | `Ended` in any phase | the outcome: exited, cleared, exited as an orphan, or reaped |
+//!
+//! Used by `world`, `verdict` and `engine` only.
 
 mod ending;
 mod event;

@@ -10,6 +10,8 @@ use crate::model::Guard;
 /// What follows from an event.
 pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     match event {
+        // A person had it ended while its owner was alive: that goes on.
+        Event::Suspected { .. } if phase.is_terminating() => (phase, Vec::new()),
         Event::Suspected { reason, since, deadline } => {
             let cause = Cause { reason, since, asked: phase.asked() };
             (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline))])

@@ -183,11 +183,11 @@ impl Engine {
     ///
     /// At most once every [`INSPECT_AGAIN`], however many end: nobody can keep the host busy with inspections by ending thousands.
     pub(super) fn other_ended(&mut self, now: BootTime) {
-        if let Some(earliest) = self.looked_again.map(|at| at + INSPECT_AGAIN).filter(|at| *at > now) {
-            self.look_again_at = Some(earliest);
+        if let Some(earliest) = self.reinspected.map(|at| at + INSPECT_AGAIN).filter(|at| *at > now) {
+            self.reinspect_at = Some(earliest);
             return;
         }
-        (self.looked_again, self.look_again_at) = (Some(now), None);
+        (self.reinspected, self.reinspect_at) = (Some(now), None);
         for key in self.world.servers().keys() {
             self.server_event(now, key, Event::OtherEnded);
         }

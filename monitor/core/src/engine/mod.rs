@@ -65,22 +65,22 @@ pub struct Engine {
     execs_lost: bool,
     /// Users of whom not all processes are followed: nothing of theirs is judged.
     crowded: BTreeSet<u32>,
-    /// Processes that the look which is being judged by did not see as they are now: they get no signal for it.
+    /// Processes that the inspection in hand did not see as they are now: they get no signal for it.
     unseen: BTreeSet<ProcessId>,
     /// How many configurations there have been.
     policies: u64,
     /// When to ask for a repair, if one is owed and another one was just made.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
-    /// When to look again at what stays, if somebody ended for whose sake it may have stayed and that was just done.
-    look_again_at: Option<BootTime>,
-    looked_again: Option<BootTime>,
+    /// When to inspect again what stays, if a process ended for whose sake it may have stayed and that was just done.
+    reinspect_at: Option<BootTime>,
+    reinspected: Option<BootTime>,
     /// Bootstrap is over: what a look at /proc finds from now on was missed, not there before us.
     ready: bool,
 }
 
-/// Servers looked at in one go. Whoever gets ready meanwhile has his turn in the next one.
-const LOOKS_AT_ONCE: usize = 4;
+/// Cases that reach their deadline in one go. What becomes due meanwhile has its turn in the next one.
+const DUE_AT_ONCE: usize = 4;
 
 /// Why something was asked.
 #[derive(Debug)]
@@ -154,15 +154,15 @@ impl Engine {
         while let Some(user) = self.folds.due(now) {
             self.tell_folded(now, user);
         }
-        if self.look_again_at.is_some_and(|at| at <= now) {
+        if self.reinspect_at.is_some_and(|at| at <= now) {
             self.other_ended(now);
         }
-        // Hundreds may be due at once; a look takes up to milliseconds. The ring is drained in between.
-        for _ in 0..LOOKS_AT_ONCE {
+        // Hundreds may be due at once; an inspection takes up to milliseconds. The ring is drained in between.
+        for _ in 0..DUE_AT_ONCE {
             let Some(server) = self.world.due(now) else { break };
             self.server_event(now, server, Event::DeadlineReached);
         }
-        for _ in 0..LOOKS_AT_ONCE {
+        for _ in 0..DUE_AT_ONCE {
             let Some(agent) = self.world.left_due(now) else { break };
             self.agent_event(now, agent, Event::DeadlineReached);
         }
@@ -175,7 +175,7 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] wants to be called, if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        let looks = [self.world.servers().next_timer(), self.world.agents().next_left(), self.look_again_at];
+        let looks = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
         looks.into_iter().chain([self.repair_at, self.alarms.next(), self.folds.next()]).flatten().min()
     }
 

@@ -48,7 +48,9 @@ fn the_table_begins_with_every_phase() {
 #[test]
 fn a_case_is_opened_and_cleared() {
     let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at(NOW), deadline: at(NOW + 10) };
-    assert_eq!(table(&suspected, &facts()), ["Grace +10000ms"; 8]);
+    let grace = "Grace +10000ms";
+    let after = table(&suspected, &facts());
+    assert_eq!(after, [grace, grace, grace, grace, "MainProcess", "Rest", "Kill", grace]);
     let cleared = "Clear never !cleared";
     let after = table(&Event::OwnerFound, &facts());
     assert_eq!(after, ["Clear", cleared, cleared, cleared, cleared, cleared, cleared, cleared]);

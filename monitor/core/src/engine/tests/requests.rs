@@ -124,3 +124,16 @@ fn a_plan_tells_what_forbids_it() {
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
 }
+
+#[test]
+fn what_a_person_had_ended_is_ended_even_if_its_owner_exits_meanwhile() {
+    let mut story = in_use(Settings::default());
+    story.fork(30, 31);
+    ask(&mut story, active());
+    story.end(30);
+    story.end(20);
+    story.pass_secs(1);
+    story.end(31);
+    assert_eq!(story.sent(), [(30, Signal::Term), (31, Signal::Term)]);
+    assert_eq!(story.told(), ["agent_exited", "orphan_reaped TERM"]);
+}
