@@ -10,11 +10,11 @@ use super::{Doubt, Evidence, Guard, Losses, ProcessId, RunView, Signal, Watched}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
-    /// Hooks attached, self-test passed, /proc reconciled.
+    /// The daemon watches: its hooks are attached, the self-test has passed, and /proc has been read.
     Ready {
         /// orphand's version.
         version: String,
-        /// Whether it acts or only looks.
+        /// Whether it ends orphans or only observes.
         mode: Mode,
         /// The kernel's release.
         kernel: String,
@@ -31,8 +31,7 @@ pub enum Notice {
     AgentStarted {
         /// The agent.
         agent: AgentView,
-        /// The process whose work it goes on with (the launcher of a program that forked itself into the
-        /// background).
+        /// The process whose work it continues: the launcher of a program that forked itself into the background.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         continues: Option<ProcessId>,
     },
@@ -44,17 +43,17 @@ pub enum Notice {
         exit_code: Option<u8>,
         /// The signal that ended it, if one did.
         signal: Option<u8>,
-        /// Servers it owned that are alive.
+        /// How many servers it owned are still alive.
         servers_left: u64,
         /// Their resident memory in bytes.
         rss_bytes: u64,
     },
-    /// A user started more agents in a short time than are told one by one; these ended within a moment, without a server. They had
-    /// no `agent_started` and no `agent_exited`, and no run of them was counted.
+    /// A user started more agents in a short time than are reported one by one. These ended within a moment and without a server. They
+    /// had no `agent_started` and no `agent_exited`, and no run of them was counted. See `docs/shared-hosts.md`.
     AgentsFolded {
-        /// The user.
+        /// The user id.
         uid: u32,
-        /// How many.
+        /// How many agents.
         count: u64,
         /// The same by name.
         names: BTreeMap<String, u64>,
@@ -63,16 +62,16 @@ pub enum Notice {
     ServerStarted {
         /// The server.
         server: ServerView,
-        /// Who owns it; absent if nobody was found.
+        /// Its owner, if one was found.
         owner: Option<AgentView>,
     },
     /// All processes of a server ended while its owner was alive.
     ServerExited {
         /// The server as it was.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that it had started and let go. They stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
@@ -92,13 +91,13 @@ pub enum Notice {
         recovered: bool,
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// When the grace ends. The stream tells it as RFC 3339 too, in `deadline`.
+        /// When the grace ends, in nanoseconds since boot. The field `deadline` has it as RFC 3339.
         #[serde(rename = "deadline_boot_ns")]
         deadline: super::BootTime,
     },
-    /// A suspect is none: it ended by itself in its grace, or a living owner was found.
+    /// A suspect is no orphan: it ended by itself within its grace, or a living owner was found.
     OrphanCleared {
         /// The server as it was.
         server: ServerView,
@@ -106,26 +105,26 @@ pub enum Notice {
         after_ms: u64,
         /// `exited`, or `owner_found`.
         reason: String,
-        /// The owner that was found.
+        /// The living owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         owner: Option<AgentView>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that it had started and let go. They stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// It is an orphan.
+    /// A server, or an agent, is an orphan.
     OrphanDetected {
-        /// What is left behind: a server, or an agent.
+        /// What was left behind.
         #[serde(default)]
         class: Class,
-        /// Whether it rests on what an earlier daemon witnessed.
+        /// Whether the verdict rests on what an earlier daemon witnessed.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What speaks for it.
+        /// What proves it.
         evidence: Vec<Evidence>,
         /// What forbids to end it.
         guards: Vec<Guard>,
@@ -133,17 +132,17 @@ pub enum Notice {
         rss_bytes: u64,
         /// Proportional memory in bytes, where it could be read.
         pss_bytes: Option<u64>,
-        /// Milliseconds since the owner's exit; since it was found, of one without a known owner.
+        /// Milliseconds since the owner's exit; without a known owner, since the server was found.
         #[serde(default)]
         after_ms: u64,
-        /// Milliseconds from the owner's exit to this line, less the grace.
+        /// Milliseconds from the owner's exit to this event, less the grace.
         latency_ms: f64,
     },
-    /// The owner is gone and the grace has passed, but somebody may still use it: it is no orphan and is not ended.
+    /// The owner is gone and the grace has passed, but somebody may still use the server: it is no orphan and is not ended.
     OrphanUnproven {
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
         /// What speaks for an orphan.
         evidence: Vec<Evidence>,
@@ -151,17 +150,17 @@ pub enum Notice {
         doubts: Vec<Doubt>,
         /// Resident memory in bytes.
         rss_bytes: u64,
-        /// Milliseconds since the owner's exit; since it was found, of one without a known owner.
+        /// Milliseconds since the owner's exit; without a known owner, since the server was found.
         after_ms: u64,
     },
     /// An orphan stays because of these guards.
     OrphanSpared {
-        /// What is left behind.
+        /// What was left behind.
         #[serde(default)]
         class: Class,
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
         /// What forbids to end it.
         guards: Vec<Guard>,
@@ -179,7 +178,7 @@ pub enum Notice {
         asked: bool,
         /// The server as it was.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
         /// The last signal that was needed; absent if nobody saw the end.
         signal: Option<Signal>,
@@ -189,17 +188,17 @@ pub enum Notice {
         freed_bytes: u64,
         /// Proportional memory before, in bytes, where it could be read: what the host regained.
         freed_pss_bytes: Option<u64>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that it had started and let go. They stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// An orphan could not be ended, or not all of it: told once, when nothing more is tried.
+    /// An orphan could not be ended, or not all of it. This is reported once, when nothing more is tried.
     ReapFailed {
         /// The server.
         server: ServerView,
         /// The first process that could not be ended.
         pid: u32,
-        /// What happened to that one.
+        /// Why that process could not be ended.
         error: String,
         /// errno(3), where a system call failed.
         errno: Option<i32>,
@@ -207,16 +206,16 @@ pub enum Notice {
         #[serde(default)]
         failed: u64,
     },
-    /// An orphan ended that nobody signalled.
+    /// An orphan ended that orphand had not signalled.
     OrphanExited {
         /// What was left behind.
         #[serde(default)]
         class: Class,
         /// The server as it was.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that it had started and let go. They stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
@@ -228,12 +227,12 @@ pub enum Notice {
         on: Watched,
         /// The agent, or unit, that it is about; absent for the whole host.
         agent: Option<String>,
-        /// What there is: a count, for `rss` bytes.
+        /// The value: a count; for `rss` bytes.
         value: u64,
-        /// What there is more of than allowed.
+        /// The highest value that is no alert.
         limit: u64,
     },
-    /// A threshold of which [`Notice::Alert`] was told is not crossed any more.
+    /// A threshold that an `alert` was about is not crossed any more.
     AlertResolved {
         /// The rule's name.
         rule: String,
@@ -241,40 +240,40 @@ pub enum Notice {
         on: Watched,
         /// The agent, or unit, that it is about; absent for the whole host.
         agent: Option<String>,
-        /// What there is now.
+        /// The value now.
         value: u64,
-        /// What is allowed.
+        /// The highest value that is no alert.
         limit: u64,
-        /// Milliseconds since it was told.
+        /// Milliseconds since the `alert`.
         after_ms: u64,
     },
     /// Another configuration is in effect.
     Reconfigured {
-        /// Whether it acts or only looks.
+        /// Whether it ends orphans or only observes.
         mode: Mode,
     },
-    /// Records were lost in the kernel, or lines on the way to a reader that was too slow.
+    /// Records were lost in the kernel, or events on the way to a reader that was too slow.
     Lost {
         /// Records of the kernel, by kind.
         records: Losses,
-        /// Lines, by sink.
+        /// Events, by sink.
         #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
         sink: BTreeMap<String, u64>,
     },
-    /// The graph was repaired from /proc.
+    /// The lineage graph was repaired from /proc.
     Resynced {
         /// Processes found that were not known.
         added: u64,
-        /// Processes known that were gone.
+        /// Processes known that had ended.
         removed: u64,
     },
-    /// Told to stop.
+    /// The daemon was told to stop. It ends nothing.
     Stopping {
-        /// Agents that stay.
+        /// Agents alive.
         agents: u64,
-        /// Servers that stay, orphans included.
+        /// Servers alive, orphans included.
         servers: u64,
-        /// Orphans that stay.
+        /// Orphans alive.
         orphans: u64,
     },
 }
@@ -304,9 +303,9 @@ pub enum Mode {
 /// A process in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
-    /// Its number.
+    /// Its process number.
     pub pid: u32,
-    /// Its birth in clock ticks since boot.
+    /// Its start time in clock ticks since boot.
     pub start: u64,
     /// Its real user id.
     pub uid: u32,
@@ -330,16 +329,16 @@ pub struct ServerView {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its processes, from the head of the launch chain down: the first [`SHOWN`] of them.
+    /// Its processes, from the head of the launch chain down: the first 64 of them.
     pub processes: Vec<ProcessView>,
-    /// How many there are, those not shown included; 0 where nobody counted.
+    /// How many there are, including those not shown; 0 where nobody counted.
     #[serde(default)]
     pub processes_total: u64,
     /// Their resident memory in bytes when last measured.
     pub rss_bytes: Option<u64>,
-    /// Whether the server proper leads a session of its own.
+    /// Whether its main process leads a session of its own.
     pub session_leader: bool,
-    /// The run it is accounted to: that of the top-most agent. Absent for one that nobody owns.
+    /// The run it is accounted to: that of the top-most agent. None for a server without an owner.
     #[serde(default)]
     pub run: Option<RunView>,
 }
@@ -359,11 +358,11 @@ impl ServerView {
 /// An agent in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentView {
-    /// The name its rule gives it, or its program's.
+    /// The name that its rule gives it, or the name of its program.
     pub name: String,
-    /// Its process.
+    /// Its process number.
     pub pid: u32,
-    /// That process's birth in clock ticks since boot.
+    /// The start time of that process in clock ticks since boot.
     pub start: u64,
     /// The number of its run.
     pub generation: Option<u64>,
@@ -371,8 +370,8 @@ pub struct AgentView {
     pub unit: Option<String>,
     /// That unit's invocation.
     pub invocation_id: Option<String>,
-    /// Whether it lives.
+    /// Whether it is alive.
     pub alive: bool,
-    /// Whether no rule knows it: it is an agent because it started an MCP server.
+    /// Whether no rule knows it: it counts as an agent because it started an MCP server.
     pub implied: bool,
 }

@@ -43,13 +43,13 @@ pub struct Run {
 pub struct RunView {
     /// The name of the top-most agent; the unit's name where none was seen.
     pub agent: String,
-    /// The number of the run; absent if it is not known: an earlier run that nobody counted.
+    /// The number of the run; none for an earlier run that nobody counted.
     pub generation: Option<u64>,
-    /// The real user id that the run is counted for; absent for a unit's.
+    /// The real user id that the run is counted for; none for a unit.
     pub uid: Option<u32>,
     /// The systemd unit.
     pub unit: Option<String>,
-    /// The cgroup path of the unit's manager; absent for the host's own.
+    /// The cgroup path of the unit's manager, unless that is the host's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub manager: Option<String>,
     /// The unit's invocation.
