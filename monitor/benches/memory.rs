@@ -1,12 +1,9 @@
-//! What reading the memory of 600 processes costs: `cargo bench -p monitor --bench memory`. Aim: resident memory below 5 ms.
+//! What reading the memory of 600 processes costs: `cargo bench -p orphand --bench memory`. Aim: resident memory below 5 ms.
 
 use std::process::{Child, Command, Stdio};
 
-use monitor::{
-    host::Proc,
-    model::{About, ProcessId},
-    probe::Probe,
-};
+use orphand::{host::Proc, probe::Probe};
+use orphand_core::model::{About, ProcessId};
 
 const PROCESSES: usize = 600;
 

@@ -3,18 +3,18 @@
 use std::hint::black_box;
 
 use divan::Bencher;
-use monitor::{
-    front::measure,
+use orphand::{
+    control::measure,
     host::Proc,
-    model::{
-        AgentReport, AgentView, BootTime, Evidence, Guard, ProcessView, Report, RunReport, RunView,
-        ServerReport, ServerView, Status,
-    },
     probe::Sampler,
     sink::{
         metrics::{Exposition, Metrics},
         wall::Wall,
     },
+};
+use orphand_core::model::{
+    AgentReport, AgentView, BootTime, Evidence, Guard, ProcessView, Report, RunReport, RunView, ServerReport,
+    ServerView, Status,
 };
 
 const SERVERS: u64 = 600;

@@ -10,10 +10,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use monitor::{
-    clock,
-    model::{End, Evidence, Fact, HistoryQuery, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner},
+use orphand::{
+    os::clock,
     store::{Store, history::history},
+};
+use orphand_core::model::{
+    End, Evidence, Fact, HistoryQuery, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
 };
 
 const BOOT: &str = "bench";

@@ -9,12 +9,8 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use monitor::{
-    host::Proc,
-    model::{About, BootTime, ProcessId, Subject},
-    probe::Probe,
-    source::procfs::Procfs,
-};
+use orphand::{host::Proc, probe::Probe, source::procfs::Procfs};
+use orphand_core::model::{About, BootTime, ProcessId, Subject};
 
 struct Started(Child);
 

@@ -1,7 +1,7 @@
 //! Which unit a process lives in and what its manager says: `cargo run --example unit -- PID...`, one JSON value a line.
 
 use anyhow::Context as _;
-use monitor::{host::Proc, probe::Probe};
+use orphand::{host::Proc, probe::Probe};
 
 fn main() -> anyhow::Result<()> {
     let (proc, probe) = (Proc::system()?, Probe::new()?);

@@ -1,15 +1,13 @@
 //! The binary `orphand`.
 
 use clap::Parser;
-use monitor::{
-    cli::Cli,
+use orphand::{
+    actuator::hook::{runner, step},
+    cli::{Cli, ExitCode},
     commands,
-    exit_code::ExitCode,
-    journal, probe,
-    sink::{
-        hook::{runner, step},
-        text::sanitise,
-    },
+    os::journald,
+    probe,
+    sink::text::sanitise,
     source::selftest,
 };
 
@@ -32,7 +30,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // In the journal a line says by itself how bad it is, sd-daemon(3).
-            let priority = if journal::is_at(std::io::stderr()) { "<3>" } else { "" };
+            let priority = if journald::is_at(std::io::stderr()) { "<3>" } else { "" };
             // It may have names of somebody else's in it.
             let error = format!("{error:#}");
             let lines: Vec<_> = error.lines().map(sanitise).collect();

@@ -7,11 +7,8 @@ use std::{
     process::{Command, Output},
 };
 
-use monitor::{
-    clock,
-    model::{End, Evidence, Fact, ProcessId, Run, RunKey, Signal, Tracked},
-    store::Store,
-};
+use orphand::{os::clock, store::Store};
+use orphand_core::model::{End, Evidence, Fact, ProcessId, Run, RunKey, Signal, Tracked};
 
 fn history(dir: &Path, args: &[&str]) -> Output {
     let orphand = env!("CARGO_BIN_EXE_orphand");

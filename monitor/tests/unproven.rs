@@ -5,18 +5,20 @@
 
 use std::{path::Path, time::Duration};
 
-use monitor::{
+use orphand::{
+    sink::{
+        metrics::{Exposition, Metrics},
+        wall::Wall,
+    },
+    store::{Store, history},
+};
+use orphand_core::{
     engine::{Engine, Settings},
     model::{
         About, AlertRule, Answer, BootTime, Effect, ExitStatus, Fact, History, HistoryQuery, Holder, Image,
         Input, Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio, Watched,
         WireState,
     },
-    sink::{
-        metrics::{Exposition, Metrics},
-        wall::Wall,
-    },
-    store::{Store, history},
 };
 
 const BOOT: &str = "boot";
@@ -202,7 +204,7 @@ fn the_next_daemon_judges_it_anew() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(dir.path());
     let server = id(SERVER);
-    let doubts = vec![monitor::model::Doubt::WireHeld];
+    let doubts = vec![orphand_core::model::Doubt::WireHeld];
     let fact = Fact::Unproven { server, evidence: Vec::new(), doubts, rss_bytes: 1 };
     world.store.remember(world.now, &fact);
     world.store.commit().unwrap();

@@ -361,11 +361,12 @@ pub fn orphand() -> Result<PathBuf> {
     }
     let path = built("orphand")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the package has no parent folder")?;
-    let sources = ["monitor/src", "monitor-common/src", "monitor-ebpf/src"].map(|d| newest(&root.join(d)));
+    let sources = ["monitor/src", "monitor/core/src", "monitor-common/src", "monitor-ebpf/src"];
+    let sources = sources.map(|d| newest(&root.join(d)));
     let built = path.metadata().and_then(|m| m.modified()).context("the age of the binary")?;
     ensure!(
         sources.into_iter().flatten().all(|source| source <= built),
-        "{} is older than its sources: run `cargo build -p monitor` first",
+        "{} is older than its sources: run `cargo build -p orphand` first",
         path.display()
     );
     Ok(path)
@@ -378,7 +379,7 @@ pub(crate) fn built(name: &str) -> Result<PathBuf> {
     let folder = program.parent().context("no target folder")?;
     let deps = folder.file_name().is_some_and(|name| name == "deps");
     let path = if deps { folder.with_file_name(name) } else { folder.join(name) };
-    ensure!(path.exists(), "{} is missing: run `cargo build -p monitor -p tests` first", path.display());
+    ensure!(path.exists(), "{} is missing: run `cargo build -p orphand -p tests` first", path.display());
     Ok(path)
 }
 

@@ -14,9 +14,9 @@ fn a_build_without_the_toolchain_says_what_to_do() -> Result<()> {
     let built = test.ancestors().nth(2).context("no target folder")?.join("build");
     let scripts = fs::read_dir(&built).with_context(|| format!("read {}", built.display()))?.flatten();
     let scripts = scripts.map(|entry| entry.path().join("build-script-build"));
-    let ours = |path: &PathBuf| path.is_file() && path.to_string_lossy().contains("/monitor-");
+    let ours = |path: &PathBuf| path.is_file() && path.to_string_lossy().contains("/orphand-");
     let age = |path: &PathBuf| path.metadata().and_then(|about| about.modified()).ok();
-    let script = scripts.filter(ours).max_by_key(age).context("monitor has no build script")?;
+    let script = scripts.filter(ours).max_by_key(age).context("orphand has no build script")?;
     let elsewhere = tempdir()?;
     let output = Command::new(script)
         .env("CARGO_MANIFEST_DIR", elsewhere.path().join("monitor"))

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: what orphand reads from others, tried on bytes that libFuzzer makes up.
 //!
-//! The stable compiler can count what code is reached, by a pass of LLVM; only `monitor` and the targets are compiled so. For that
+//! The stable compiler can count what code is reached, by a pass of LLVM; only `orphand`, `orphand-core` and the targets are compiled so. For that
 //! cargo calls this program in place of the compiler ([`as_compiler`]): dependencies stay those of every other build.
 
 use std::{
@@ -37,7 +37,7 @@ const COUNTERS: [&str; 5] = [
 ];
 
 /// The crates that are counted in.
-const COUNTED: [&str; 2] = ["monitor", "fuzz"];
+const COUNTED: [&str; 3] = ["orphand", "orphand_core", "fuzz"];
 
 /// Where the targets' inputs are, in the repository.
 const CORPUS: &str = "tests/fuzz/corpus";

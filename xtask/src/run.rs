@@ -29,7 +29,7 @@ pub fn main(args: &Args) -> Result<()> {
 pub fn build(debug: bool) -> Result<PathBuf> {
     setup::bpf()?;
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "-p", "monitor", "--bin", "orphand"]).args((!debug).then_some("--release"));
+    cargo.args(["build", "-p", "orphand", "--bin", "orphand"]).args((!debug).then_some("--release"));
     command::run(&mut cargo)?;
     Ok(workspace::target_dir()?.join(if debug { "debug" } else { "release" }).join("orphand"))
 }

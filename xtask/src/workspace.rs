@@ -78,6 +78,6 @@ pub fn target_dir() -> Result<PathBuf> {
 /// The version of the workspace's packages.
 pub fn version() -> Result<String> {
     let packages = metadata(&["--no-deps"])?.packages;
-    let ours = packages.into_iter().find(|package| package.name == "monitor");
-    Ok(ours.context("the workspace has no package `monitor`")?.version)
+    let ours = packages.into_iter().find(|package| package.name == "orphand");
+    Ok(ours.context("the workspace has no package `orphand`")?.version)
 }

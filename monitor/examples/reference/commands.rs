@@ -1,7 +1,7 @@
 //! The help of every verb, as `orphand help VERB` prints it.
 
 use clap::{Command, CommandFactory as _};
-use monitor::cli::Cli;
+use orphand::cli::Cli;
 
 /// The width of the help in columns, whatever the terminal.
 const WIDTH: usize = 100;

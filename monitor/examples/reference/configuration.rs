@@ -1,6 +1,6 @@
 //! The keys of the configuration, from the table of options.
 
-use monitor::config::options::{Key, Kind, SECTIONS, Section};
+use orphand::config::options::{Key, Kind, SECTIONS, Section};
 
 use super::{item, prose};
 

@@ -1,16 +1,16 @@
 //! The events with their fields, and the words for reasons, from the doc comments of their types.
 
 use anyhow::{Context as _, Result, bail};
-use monitor::sink::journal::kind;
+use orphand::sink::journal::kind;
 
 use super::{
     item, prose,
     source::{self, Field, Item},
 };
 
-const NOTICE: &str = include_str!("../../src/model/notice.rs");
-const REASONS: &str = include_str!("../../src/model/reasons.rs");
-const RUN: &str = include_str!("../../src/model/run.rs");
+const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
+const REASONS: &str = include_str!("../../core/src/model/reasons.rs");
+const RUN: &str = include_str!("../../core/src/model/run.rs");
 
 /// Evidence, doubts and guards.
 pub fn reasons() -> Result<String> {

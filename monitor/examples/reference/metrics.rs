@@ -1,6 +1,6 @@
 //! The families of metrics, from their table.
 
-use monitor::sink::metrics::families::{ALL, Family};
+use orphand::sink::metrics::families::{ALL, Family};
 
 use super::item;
 

@@ -30,7 +30,7 @@ fn run_takes_the_flags_of_the_contract() {
     );
     assert_eq!(
         (run.format, run.setsid, run.ring_size),
-        (Some(Format::Json), Some(SetsidHook::None), Some(RingSize::try_from(65_536).unwrap()))
+        (Some(Format::Json), Some(Setsid::None), Some(RingSize::try_from(65_536).unwrap()))
     );
     assert!(run.observe && run.debug_bpf);
     let Verb::Run(run) = parse("orphand run").unwrap().verb else { panic!() };
@@ -90,9 +90,9 @@ fn wrong_values_say_what_is_accepted() {
 /// The file knows the same words as the flag.
 #[test]
 fn setsid_hooks_have_one_name_each() {
-    for hook in SetsidHook::value_variants() {
+    for hook in Setsid::value_variants() {
         let name = hook.to_possible_value().unwrap().get_name().to_owned();
-        assert_eq!(serde_json::to_value(hook).unwrap(), name);
+        assert_eq!(serde_json::to_value(SetsidHook::from(*hook)).unwrap(), name);
     }
 }
 

@@ -1,11 +1,9 @@
 //! `orphand status` and `orphand reload`.
 
 use crate::{
-    cli,
+    cli::{self, ExitCode, logging},
     config::Config,
-    exit_code::ExitCode,
-    front::client::Client,
-    logging,
+    control::client::Client,
     sink::{paint::Paint, report, status as table},
 };
 

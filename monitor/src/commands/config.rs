@@ -5,9 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::{
-    cli,
+    cli::{self, ExitCode},
     config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, shown, written},
-    exit_code::ExitCode,
     sink::report,
 };
 

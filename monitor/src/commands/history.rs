@@ -2,15 +2,13 @@
 //! none runs, or a directory is named, the file is read.
 
 use crate::{
-    cli,
+    cli::{self, ExitCode, logging},
     config::Config,
-    exit_code::ExitCode,
-    front::client::{Client, ClientError},
-    logging,
-    model::{History, HistoryQuery},
+    control::client::{Client, ClientError},
     sink::{history as tables, paint::Paint},
     store,
 };
+use orphand_core::model::{History, HistoryQuery};
 
 /// Past runs and orphans as tables.
 pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {

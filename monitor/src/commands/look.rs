@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use crate::{
-    cli, clock,
+    cli::{self, ExitCode, logging},
     config::Config,
+    control::client::{Client, ClientError},
     daemon::{snapshot, unanswered},
-    engine::{Engine, Settings},
-    exit_code::ExitCode,
-    front::client::{Client, ClientError},
-    logging,
-    model::{Answer, Effect, Input, Mode, Report, ServerFacts},
+    os::clock,
     probe::Probe,
     sink::{paint::Paint, report, scan as table, text, tree as branches},
     source::procfs::Procfs,
+};
+use orphand_core::{
+    engine::{Engine, Settings},
+    model::{Answer, Effect, Input, Mode, Report, ServerFacts},
 };
 
 /// Servers and orphans as a table.

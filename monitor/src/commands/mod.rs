@@ -13,10 +13,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 
-use crate::{
-    cli::{Cli, Verb, pages},
-    exit_code::ExitCode,
-};
+use crate::cli::{Cli, ExitCode, Verb, pages};
 
 /// Carries out what the command line says. An error is one line for standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {

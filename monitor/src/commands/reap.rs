@@ -11,18 +11,16 @@ use std::{
 use anyhow::{Context, bail};
 
 use crate::{
-    cli,
+    cli::{self, ExitCode, logging},
     config::Config,
-    exit_code::ExitCode,
-    front::client::{Client, ClientError},
-    logging,
-    model::{Planned, ReapRequest, Report, ServerReport},
+    control::client::{Client, ClientError},
     sink::{
         paint::Paint,
         plan::{self, Meant},
         report,
     },
 };
+use orphand_core::model::{Planned, ReapRequest, Report, ServerReport};
 
 /// Between two looks at what is left.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);

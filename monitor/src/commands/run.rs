@@ -7,35 +7,38 @@ use rustix::system::uname;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    cli::{self, Format},
-    clock,
+    actuator::{
+        hook::{self, Hook},
+        reaper::Reaper,
+    },
+    cli::{
+        self, ExitCode, Format,
+        logging::{self, Log},
+    },
     config::{self, Config},
+    control::Front,
     daemon::{
         Daemon, complete::Completer, crowd::Crowd, looks::Looks, memory::Memory, moment::Waiting,
         reload::Configuration, unanswered::Unanswered, want::Want,
     },
-    descriptors,
-    engine::{Engine, Settings},
-    exit_code::ExitCode,
-    front::Front,
-    instance::Instance,
-    journal::{self, Journal},
-    logging::{self, Log},
-    model::{Policy, Status},
-    names,
-    notify::Notify,
-    privilege::{self, Later},
+    os::{
+        capabilities::{self, Later},
+        clock, descriptors,
+        journald::{self, Journal},
+        lock_file::Instance,
+        systemd_notify::Notify,
+        trust::{self, Distrust},
+        users,
+    },
     probe::Probe,
     sink::{
         self,
-        hook::{self, Hook},
         human::Text,
         journal::Entries,
         metrics::Metrics,
         outlet::{self, Outlet},
         outlets::Outlets,
         paint::Paint,
-        reaper::Reaper,
         stream::Json,
         wall::Wall,
     },
@@ -45,9 +48,12 @@ use crate::{
         members,
         procfs::Procfs,
         selftest,
-        trace::{FORMAT, Header, TraceWriter},
+        trace::TraceWriter,
     },
-    trust::{self, Distrust},
+};
+use orphand_core::{
+    engine::{Engine, Settings},
+    model::{Policy, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// The user of the service as it is shipped.
@@ -75,7 +81,7 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.grace = flags.grace.unwrap_or(config.grace);
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
     config.ring_size = flags.ring_size.unwrap_or(config.ring_size);
-    config.setsid = flags.setsid.unwrap_or(config.setsid);
+    config.setsid = flags.setsid.map_or(config.setsid, Into::into);
     config.listen = flags.listen.unwrap_or(config.listen);
     config.socket = flags.socket.clone().unwrap_or(config.socket);
     config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
@@ -173,7 +179,7 @@ fn require_own_places(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         let Some(path) = path else { continue };
         let mut judged = trust::check_place(path, &[own]);
         if let Err(Distrust::Owner { uid, .. }) = &judged
-            && names::user(SERVICE_USER).ok().flatten().is_some_and(|user| user.uid == *uid)
+            && users::user(SERVICE_USER).ok().flatten().is_some_and(|user| user.uid == *uid)
         {
             // The directories of the service are the same for a daemon that is started by hand.
             judged = trust::check_place(path, &[own, *uid]);
@@ -204,7 +210,7 @@ fn give_up(kernel: &mut KernelSource, config: &Config, hook: Option<&hook::Setti
     // Its parent may belong to somebody else.
     Memory::prepare(&config.state_dir);
     let later = Later { other_users: hook.is_some_and(hook::Settings::is_for_another_user) };
-    let kept = privilege::drop_to(later, || kernel.works())?;
+    let kept = capabilities::drop_to(later, || kernel.works())?;
     tracing::info!("capabilities that stay: {}", kept.in_words());
     Ok(())
 }
@@ -231,9 +237,9 @@ fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookEr
     hook::Settings::new(path, config.user.as_deref(), events, config.timeout).map(Some)
 }
 
-fn header(policy: Policy, settings: &Settings, wall: Wall) -> Header {
-    Header {
-        format: FORMAT,
+fn header(policy: Policy, settings: &Settings, wall: Wall) -> TraceHeader {
+    TraceHeader {
+        format: TRACE_FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: uname().release().to_string_lossy().into_owned(),
         realtime_offset_ns: wall.offset_ns,
@@ -245,7 +251,7 @@ fn header(policy: Policy, settings: &Settings, wall: Wall) -> Header {
 /// To standard output, and to the journal where standard error leads there. What would be in the journal twice is there once: as
 /// entries, unless lines were asked for.
 fn stream(asked: Option<Format>, wall: Wall) -> anyhow::Result<Outlets> {
-    let ways = ways(journal::is_at(io::stdout()), journal::is_at(io::stderr()), asked.is_some());
+    let ways = ways(journald::is_at(io::stdout()), journald::is_at(io::stderr()), asked.is_some());
     let mut outlets = Outlets::default();
     if ways.lines {
         let format = format_of(asked, wall);

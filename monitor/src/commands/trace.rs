@@ -6,14 +6,13 @@ use anyhow::Context;
 
 use super::run::format_of;
 use crate::{
-    cli,
+    cli::{self, ExitCode, logging},
     config::LogLevel,
-    engine::{Engine, Settings},
-    exit_code::ExitCode,
-    logging, replay,
+    driver::replay,
     sink::{Format, wall::Wall},
     source::trace::TraceReader,
 };
+use orphand_core::engine::{Engine, Settings};
 
 /// Tells what the daemon told when the trace was recorded.
 pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {

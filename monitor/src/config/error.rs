@@ -9,7 +9,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{sink::text::sanitise, trust::Distrust};
+use crate::{os::trust::Distrust, sink::text::sanitise};
 
 /// A mistake.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use std::{
 use rustix::{fs::OFlags, io::Errno, process::geteuid, thread::capabilities};
 
 use super::{ConfigError, DEFAULT_PATH};
-use crate::trust::{self, Distrust};
+use crate::os::trust::{self, Distrust};
 
 /// More than anybody writes by hand, and quickly read, in bytes.
 const LIMIT: u64 = 1 << 20;

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use crate::{duration, sink::journal};
+use crate::sink::journal;
+use orphand_core::model::duration;
 
 /// The longest a run may take.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -77,7 +78,7 @@ fn timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Notice;
+    use orphand_core::model::Notice;
 
     #[test]
     fn every_event_has_its_name_here() {

@@ -22,7 +22,7 @@
 //! name = "shared broker"
 //! package = "@me/broker-mcp"
 //! # "#;
-//! # monitor::config::Config::parse(text, "config.toml".as_ref()).unwrap();
+//! # orphand::config::Config::parse(text, "config.toml".as_ref()).unwrap();
 //! ```
 
 mod check;
@@ -52,9 +52,8 @@ pub use self::{
     loaded::Loaded,
     text::Origins,
 };
-use crate::{
-    duration,
-    model::{AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook},
+use orphand_core::{
+    model::{AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, duration},
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
 

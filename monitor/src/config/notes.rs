@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{Config, Content, EVERY_EVENT, Origins, error::Place};
-use crate::{model::Watched, recognise::Rule};
+use orphand_core::{model::Watched, recognise::Rule};
 
 /// What is odd, in no order that matters.
 pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {

@@ -3,7 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{model::Image, recognise::Role};
+use orphand_core::{model::Image, recognise::Role};
 
 mod files;
 mod merge;

@@ -1,11 +1,8 @@
 //! What a person asks of the running daemon, answered between two looks into the ring.
 
 use super::{Daemon, unanswered};
-use crate::{
-    clock,
-    front::Query,
-    model::{Input, Losses, ProcessEvent, Status},
-};
+use crate::{control::Query, os::clock};
+use orphand_core::model::{Input, Losses, ProcessEvent, Status};
 
 impl Daemon {
     /// Answers one question. Whoever asked may be gone.

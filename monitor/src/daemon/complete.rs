@@ -4,10 +4,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    clock,
+    os::clock,
+    source::{completion::completed, procfs::Procfs},
+};
+use orphand_core::{
     model::{BootTime, ProcessEvent},
     recognise::Rules,
-    source::{completion::completed, procfs::Procfs},
 };
 
 /// A look at one process that takes longer is told by its user: it may be made to.

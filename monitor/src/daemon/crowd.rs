@@ -9,11 +9,8 @@ use std::{
 };
 
 use super::Daemon;
-use crate::{
-    clock,
-    model::{BootTime, Input, Losses, ProcessId, Tracking},
-    source::members::Tracked,
-};
+use crate::{os::clock, source::members::Tracked};
+use orphand_core::model::{BootTime, Input, Losses, ProcessId, Tracking};
 
 /// Between two tries to follow all, at first. It doubles each time that there is no room again.
 const FIRST: Duration = Duration::from_secs(1);

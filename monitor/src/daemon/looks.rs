@@ -13,10 +13,8 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::Daemon;
-use crate::{
-    model::{About, Answer, Input, Stdio},
-    probe::Probe,
-};
+use crate::probe::Probe;
+use orphand_core::model::{About, Answer, Input, Stdio};
 
 /// Threads that look: so many users less one may have a server that takes its time before another one waits for them.
 const THREADS: usize = 3;

@@ -5,10 +5,10 @@ use std::{path::Path, time::Duration};
 use anyhow::Context;
 
 use crate::{
-    clock,
-    model::{BootTime, Fact, Knowledge},
+    os::clock,
     store::{Store, StoreError, Writer},
 };
+use orphand_core::model::{BootTime, Fact, Knowledge};
 
 /// Between two tries while nothing happens.
 const AGAIN: Duration = Duration::from_secs(1);

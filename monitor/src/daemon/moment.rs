@@ -9,10 +9,10 @@
 use std::collections::VecDeque;
 
 use crate::{
-    model::{ProcessEvent, ProcessId, Signal, SignalError},
-    sink::reaper::Reaper,
+    actuator::reaper::Reaper,
     source::{kernel::KernelSource, kernel_error::KernelError},
 };
+use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError};
 
 /// The signal that is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -11,12 +11,8 @@ use tokio::{
 };
 
 use super::Daemon;
-use crate::{
-    config::Config,
-    logging::Log,
-    model::{Input, Reloaded},
-    sink::hook,
-};
+use crate::{actuator::hook, cli::logging::Log, config::Config};
+use orphand_core::model::{Input, Reloaded};
 
 /// Keys that are read at the start only: doors that are open, a store and a ring in use.
 const AT_THE_START: [&str; 7] =

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 use super::Daemon;
 use crate::{
     host::{Stuck, stuck},
-    model::{BootTime, StuckProcess},
     sink::text,
 };
+use orphand_core::model::{BootTime, StuckProcess};
 
 /// A read that takes so long is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use super::Daemon;
-use crate::{clock, descriptors, model::BootTime, source::procfs::ProcfsError};
+use crate::{
+    os::{clock, descriptors},
+    source::procfs::ProcfsError,
+};
+use orphand_core::model::BootTime;
 
 /// Between two looks whether it is over.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 //! systemd gives each unit a group below its slices (`/system.slice/x.service`), and a manager below another one (a user's, a
 //! container's) repeats that layout below its own root. What lies above the first slice or unit is that root.
 
-use crate::model::Unit;
+use orphand_core::model::Unit;
 
 /// A unit and where its manager is to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]

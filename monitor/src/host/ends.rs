@@ -4,7 +4,7 @@
 //! neither a descriptor that is in flight inside a socket nor how often a file is open.
 
 use super::Access;
-use crate::model::{ProcessId, Stdio};
+use orphand_core::model::{ProcessId, Stdio};
 
 /// A descriptor that is open on a pipe, a FIFO or a socket that was asked for, or on the peer of such a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]

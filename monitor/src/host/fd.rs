@@ -17,7 +17,7 @@ use super::{
     mounts::may_hang,
     watch::{Visit, visit},
 };
-use crate::model::Stdio;
+use orphand_core::model::Stdio;
 
 /// What a descriptor is open on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::{Proc, ProcessDir, moved_wire};
-use crate::model::{Image, ProcessId, SnapshotProcess, Stdio};
+use orphand_core::model::{Image, ProcessId, SnapshotProcess, Stdio};
 
 /// A process and the number of its parent, whose identity is still to be found.
 #[derive(Clone, Debug)]

@@ -40,7 +40,7 @@ pub use stuck::{Stuck, stuck};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use watch::{UNANSWERED, Visit, patiently};
 
-use crate::model::ProcessId;
+use orphand_core::model::ProcessId;
 
 /// What of the host could not be read.
 #[derive(Debug, thiserror::Error)]

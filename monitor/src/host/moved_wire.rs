@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use super::{Fd, Proc, ProcessDir, Seen, Target, UnixSockets};
-use crate::model::{SnapshotProcess, Stdio};
+use orphand_core::model::{SnapshotProcess, Stdio};
 
 /// Sets standard input and output of all processes that have moved their wires.
 pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {

@@ -14,7 +14,7 @@ use super::{
     link, read,
     watch::visit,
 };
-use crate::model::{Image, ProcessId, Stdio, redact};
+use orphand_core::model::{Image, ProcessId, Stdio, redact};
 
 /// The directory of a process in /proc.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Probe;
-use crate::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
+use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
 /// A child that ends with the test, however that ends.
 pub(super) struct Started(pub Child);

@@ -31,10 +31,8 @@ use super::{
     direction::{End, Network, accepts},
     server::Looked,
 };
-use crate::{
-    host::{Proc, ProcessDir, UnixSocket, UnixSockets},
-    model::{ProcessId, SocketUse},
-};
+use crate::host::{Proc, ProcessDir, UnixSocket, UnixSockets};
+use orphand_core::model::{ProcessId, SocketUse};
 
 /// What the processes of a server do with sockets.
 #[derive(Debug, Default)]

@@ -5,10 +5,8 @@ use std::{
 };
 
 use super::*;
-use crate::{
-    model::Stdio,
-    probe::actors::{Started, facts, id},
-};
+use crate::probe::actors::{Started, facts, id};
+use orphand_core::model::Stdio;
 
 /// A server that listens, accepts everybody and says where.
 const TCP: &str = "import socket, sys
@@ -195,7 +193,7 @@ fn a_connection_to_elsewhere_is_no_client() {
     assert_eq!(of_them(&found, server.id()), &SocketUse::default());
 }
 
-fn of_them(facts: &crate::model::ServerFacts, process: ProcessId) -> &SocketUse {
+fn of_them(facts: &orphand_core::model::ServerFacts, process: ProcessId) -> &SocketUse {
     &crate::probe::actors::of(facts, process).sockets
 }
 

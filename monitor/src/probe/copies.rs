@@ -10,10 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 use rustix::io::Errno;
 
 use super::{Probe, wire::Age};
-use crate::{
-    host::{FdTable, ProcessDir, Target, UnixSocket, UnixSockets},
-    model::{Activity, CopyFacts, ProcessId, Stdio},
-};
+use crate::host::{FdTable, ProcessDir, Target, UnixSocket, UnixSockets};
+use orphand_core::model::{Activity, CopyFacts, ProcessId, Stdio};
 
 /// Standard output and error.
 const OUTPUT: [u32; 2] = [1, 2];

@@ -5,10 +5,8 @@ use std::{
 };
 
 use super::*;
-use crate::{
-    model::Subject,
-    probe::actors::{Started, facts, ourselves, world},
-};
+use crate::probe::actors::{Started, facts, ourselves, world};
+use orphand_core::model::Subject;
 
 /// Whether a copy with this descriptor is told to be connected, where only these two and we can be seen.
 fn connected(copy: &Started, other: &Started, among: &[ProcessId]) -> bool {
@@ -183,7 +181,7 @@ fn the_dead_are_left_out_and_servers_tell_of_their_copies() {
     let subject = Subject { processes: vec![server.id()], copies: vec![copy.id()], ..Subject::default() };
     let found = Probe::new().unwrap().facts(&subject, &Vec::new).copies;
     assert_eq!(found.iter().map(|copy| copy.process).collect::<Vec<_>>(), [copy.id()]);
-    assert!(facts(&[server.id()], crate::model::Stdio::Null).copies.is_empty());
+    assert!(facts(&[server.id()], orphand_core::model::Stdio::Null).copies.is_empty());
     copy.end();
     assert!(Probe::new().unwrap().facts(&subject, &Vec::new).copies.is_empty());
 }

@@ -5,10 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::{Probe, pipe::Side, server::Looked, wire::Wired};
-use crate::{
-    host::{Proc, Target},
-    model::{ProcessId, SocketUse, Stdio, WireState},
-};
+use crate::host::{Proc, Target};
+use orphand_core::model::{ProcessId, SocketUse, Stdio, WireState};
 
 impl Probe {
     /// Adds to what each of the looked at does with sockets who writes to FIFOs that it reads. `wires` are none of those.

@@ -1,10 +1,8 @@
 use std::process::{Command, Stdio as Std};
 
 use super::*;
-use crate::{
-    model::Subject,
-    probe::actors::{Started, facts, look, of, world},
-};
+use crate::probe::actors::{Started, facts, look, of, world};
+use orphand_core::model::Subject;
 
 /// A FIFO in a folder of its own.
 fn fifo() -> (tempfile::TempDir, std::path::PathBuf) {

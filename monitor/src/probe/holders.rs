@@ -8,10 +8,8 @@ use std::{
 use rustix::io::Errno;
 
 use super::pipe::{Fifo, Side};
-use crate::{
-    host::{FdDir, HostError, Proc, Target},
-    model::{Holder, ProcessId, Stdio},
-};
+use crate::host::{FdDir, HostError, Proc, Target};
+use orphand_core::model::{Holder, ProcessId, Stdio};
 
 /// All pipe and socket descriptors of the host at one moment.
 #[derive(Debug)]

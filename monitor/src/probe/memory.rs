@@ -6,10 +6,8 @@ use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
 
 use super::Probe;
-use crate::{
-    host::{Proc, ProcessDir, patiently},
-    model::{Memory, ProcessId},
-};
+use crate::host::{Proc, ProcessDir, patiently};
+use orphand_core::model::{Memory, ProcessId};
 
 /// Reads resident memory again and again: keeps `statm` of each process open, which costs a tenth of opening it.
 ///

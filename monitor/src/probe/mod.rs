@@ -25,10 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
-use crate::{
-    host::{HostError, Passes, Proc, patiently},
-    model::{About, Answer, ProcessId, SnapshotProcess, Stdio},
-};
+use crate::host::{HostError, Passes, Proc, patiently};
+use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
 
 /// Asks the host. Its copies share what they remember.
 ///

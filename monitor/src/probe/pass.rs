@@ -10,10 +10,8 @@ use std::{
 };
 
 use super::{locked, pipe::Side};
-use crate::{
-    host::{Access, OpenEnd, Passes},
-    model::{ProcessId, Stdio},
-};
+use crate::host::{Access, OpenEnd, Passes};
+use orphand_core::model::{ProcessId, Stdio};
 
 /// A pass answers questions for so long.
 const FRESH: Duration = Duration::from_millis(100);

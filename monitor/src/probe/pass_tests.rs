@@ -8,12 +8,12 @@ use std::{
 use super::*;
 use crate::{
     host::Access,
-    model::{Subject, WireState},
     probe::{
         Probe,
         actors::{Started, held_by, ourselves},
     },
 };
+use orphand_core::model::{Subject, WireState};
 
 const WIRE: Stdio = Stdio::Pipe(7);
 const READ: Access = Access { read: true, write: false };

@@ -16,10 +16,8 @@ use rustix::{
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
-use crate::{
-    host::{Access, Fd, FdTable, ProcessDir, Target},
-    model::Stdio,
-};
+use crate::host::{Access, Fd, FdTable, ProcessDir, Target};
+use orphand_core::model::Stdio;
 
 /// Which end of a stream the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,8 @@ use super::{
     ties, tracers,
     wire::{Sight, Wired},
 };
-use crate::{
-    host::{FdTable, ProcessDir, UNANSWERED},
-    model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState},
-};
+use crate::host::{FdTable, ProcessDir, UNANSWERED};
+use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
 /// What in a process' environment asks to be left alone.
 const OPT_OUT: &[u8] = b"ORPHAND_OPT_OUT=1";

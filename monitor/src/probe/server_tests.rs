@@ -1,10 +1,8 @@
 use std::process::{Command, Stdio as Std};
 
 use super::*;
-use crate::{
-    model::{About, Answer, Subject, WireState},
-    probe::actors::{Started, facts, our_session, ourselves},
-};
+use crate::probe::actors::{Started, facts, our_session, ourselves};
+use orphand_core::model::{About, Answer, Subject, WireState};
 
 #[test]
 fn the_facts_about_a_living_server() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rustix::io::Errno;
 
 use super::{Probe, clients, server::Looked};
-use crate::model::{Holder, ProcessId, Stdio, Subject, WireState};
+use orphand_core::model::{Holder, ProcessId, Stdio, Subject, WireState};
 
 impl Probe {
     /// Marks those of the holders that are siblings of the server and have clients themselves, or belong to one that has.

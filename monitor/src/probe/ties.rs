@@ -5,10 +5,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::server::Looked;
-use crate::{
-    host::{Proc, Target, UnixSocket},
-    model::ProcessId,
-};
+use crate::host::{Proc, Target, UnixSocket};
+use orphand_core::model::ProcessId;
 
 /// Processes told of for each.
 const JOINED_MAX: usize = 64;

@@ -4,10 +4,8 @@ use std::{
     process::{Command, Stdio as Std},
 };
 
-use crate::{
-    model::{Stdio, Subject},
-    probe::actors::{Started, end, id, look, of},
-};
+use crate::probe::actors::{Started, end, id, look, of};
+use orphand_core::model::{Stdio, Subject};
 
 fn joined(one: &Started, other: &Started) -> [bool; 2] {
     let processes = vec![one.id(), other.id()];

@@ -2,10 +2,8 @@
 
 use rustix::io::Errno;
 
-use crate::{
-    host::{Proc, ProcessDir},
-    model::ProcessId,
-};
+use crate::host::{Proc, ProcessDir};
+use orphand_core::model::ProcessId;
 
 /// The threads that trace a thread of the process in `dir`.
 pub(super) fn of(dir: &ProcessDir) -> Result<Vec<u32>, Errno> {

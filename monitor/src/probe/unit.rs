@@ -8,10 +8,8 @@ use std::os::fd::OwnedFd;
 use rustix::{fs::readlinkat, io::Errno};
 
 use super::Probe;
-use crate::{
-    host::{Lodging, ProcessDir, patiently},
-    model::{ProcessId, Unit, UnitFacts, UnitState},
-};
+use crate::host::{Lodging, ProcessDir, patiently};
+use orphand_core::model::{ProcessId, Unit, UnitFacts, UnitState};
 
 impl Probe {
     /// The unit of this process. None outside of services, and where it cannot be read.

@@ -14,10 +14,8 @@ use super::{
     pipe::{self, Fifo, Said, Side},
     server::Looked,
 };
-use crate::{
-    host::{Target, UnixSocket, UnixSockets},
-    model::{Holder, ProcessId, Stdio, WireState},
-};
+use crate::host::{Target, UnixSocket, UnixSockets};
+use orphand_core::model::{Holder, ProcessId, Stdio, WireState};
 
 /// What was seen of a wire.
 #[derive(Clone, Debug, PartialEq)]

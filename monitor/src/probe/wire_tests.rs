@@ -10,10 +10,8 @@ use rustix::{
 };
 
 use super::*;
-use crate::{
-    model::Subject,
-    probe::actors::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world},
-};
+use crate::probe::actors::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world};
+use orphand_core::model::Subject;
 
 /// A server with this standard input, and the one wire that it is asked about.
 fn ask(probe: &Probe, looked: &[Looked], wire: Stdio) -> Sight {

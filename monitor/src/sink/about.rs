@@ -1,22 +1,22 @@
 //! Whom a notice is about, for sinks that tell it apart from the whole: the journal's fields, a hook's variables. Pure.
 
-use crate::model::{AgentView, Notice, RunView, ServerView, Watched};
+use orphand_core::model::{AgentView, Notice, RunView, ServerView, Watched};
 
 /// Whom a notice is about.
 #[derive(Default)]
-pub(super) struct About<'a> {
+pub struct About<'a> {
     /// The head of the server's launch chain, as in its id; the agent; the process that could not be ended.
-    pub(super) pid: Option<u32>,
-    pub(super) server: Option<&'a ServerView>,
+    pub pid: Option<u32>,
+    pub server: Option<&'a ServerView>,
     owner: Option<&'a AgentView>,
     /// The memory that it tells of, in bytes.
-    pub(super) rss_bytes: Option<u64>,
+    pub rss_bytes: Option<u64>,
     /// The agent, or the unit, that a threshold is about.
-    pub(super) named: Option<&'a str>,
+    pub named: Option<&'a str>,
 }
 
 impl<'a> About<'a> {
-    pub(super) fn of(notice: &'a Notice) -> Self {
+    pub fn of(notice: &'a Notice) -> Self {
         let about = |server: &'a ServerView, owner: &'a Option<AgentView>| Self {
             pid: server.processes.first().map(|process| process.pid),
             server: Some(server),
@@ -69,13 +69,13 @@ impl<'a> About<'a> {
     }
 
     /// The top-most one, to which a server is accounted.
-    pub(super) fn agent(&self) -> Option<String> {
+    pub fn agent(&self) -> Option<String> {
         let run = self.run().map(|run| &run.agent);
         let known = run.or(self.owner.map(|owner| &owner.name)).cloned();
         known.or_else(|| self.named.map(str::to_owned))
     }
 
-    pub(super) fn generation(&self) -> Option<u64> {
+    pub fn generation(&self) -> Option<u64> {
         match self.run() {
             Some(run) => run.generation,
             None => self.owner?.generation,
@@ -83,7 +83,7 @@ impl<'a> About<'a> {
     }
 
     /// The agent's unit, in the field that systemd has for such units. Those of containers have none on this host.
-    pub(super) fn unit(&self) -> Option<(&'static str, &'a str)> {
+    pub fn unit(&self) -> Option<(&'static str, &'a str)> {
         let (unit, manager) = match self.run() {
             Some(run) => (run.unit.as_deref()?, run.manager.as_deref()),
             None => (self.owner?.unit.as_deref()?, None),

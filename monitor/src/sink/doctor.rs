@@ -6,7 +6,7 @@ use super::{
     paint::{self, Paint},
     text,
 };
-use crate::model::{Checkup, Health, UnitCheckup, UnitProperties};
+use orphand_core::model::{Checkup, Health, UnitCheckup, UnitProperties};
 
 /// The checkup as text.
 pub fn render(found: &Checkup, paint: Paint) -> String {
@@ -76,7 +76,7 @@ fn properties(shown: &UnitProperties) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Check, Place, Unit};
+    use orphand_core::model::{Check, Place, Unit};
 
     fn checkup(name: &str, kill_mode: &str, place: Place) -> UnitCheckup {
         let unit = Unit { manager: String::new(), name: name.to_owned() };

@@ -9,7 +9,7 @@ use super::{
     paint::{self, Paint},
     text,
 };
-use crate::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView};
+use orphand_core::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView};
 
 /// Orphans without a story that are shown: the latest ones. `--json` has all.
 const LATEST: usize = 10;

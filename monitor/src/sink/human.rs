@@ -16,7 +16,7 @@ use jiff::{civil::Date, tz::TimeZone};
 pub(super) use words::{agent_name, evidence, list_doubts, list_guards, sent};
 
 use super::{Format, paint, paint::Paint, text, wall::Wall};
-use crate::model::{BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
+use orphand_core::model::{BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
 
 /// Writes notices as text.
 #[derive(Clone, Debug)]

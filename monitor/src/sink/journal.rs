@@ -13,10 +13,8 @@ pub use self::kind::{ALL, Kind, kind};
 use super::{
     Format, about::About, human::Text, outlet::Target, paint::Paint, stream::Json, text::sanitise, wall::Wall,
 };
-use crate::{
-    journal::{Journal, field, head, is_absent},
-    model::{BootTime, Notice},
-};
+use crate::os::journald::{Journal, field, head, is_absent};
+use orphand_core::model::{BootTime, Notice};
 
 /// Between two tries to reach a journald that is not there.
 const ABSENT: Duration = Duration::from_secs(1);

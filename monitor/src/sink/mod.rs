@@ -1,12 +1,11 @@
 //! Where notices and reports go. Sinks know the model, never a source nor the graph.
 //!
 //! A notice becomes a line by a [`Format`] ([`stream::Json`] or [`human::Text`]); an [`outlet::Outlet`] takes it
-//! to its reader without ever holding up the daemon. A [`crate::model::Report`] is the answer of `scan` and `tree`.
+//! to its reader without ever holding up the daemon. A [`orphand_core::model::Report`] is the answer of `scan` and `tree`.
 
-mod about;
+pub(crate) mod about;
 pub mod doctor;
 pub mod history;
-pub mod hook;
 pub mod human;
 pub mod journal;
 pub mod metrics;
@@ -14,7 +13,6 @@ pub mod outlet;
 pub mod outlets;
 pub mod paint;
 pub mod plan;
-pub mod reaper;
 pub mod report;
 pub mod scan;
 pub mod status;
@@ -24,7 +22,7 @@ pub mod text;
 pub mod tree;
 pub mod wall;
 
-use crate::model::{BootTime, Notice};
+use orphand_core::model::{BootTime, Notice};
 
 /// A way to write notices down.
 pub trait Format: Send {

@@ -16,7 +16,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags};
 
 use super::Format;
-use crate::model::{BootTime, Losses, Notice};
+use orphand_core::model::{BootTime, Losses, Notice};
 
 /// Notices that may wait for their reader. A server's line has some 2 kB.
 pub const QUEUE: usize = 4096;

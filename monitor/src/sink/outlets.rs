@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::outlet::Outlet;
-use crate::model::{BootTime, Notice};
+use orphand_core::model::{BootTime, Notice};
 
 /// The outlets of a daemon.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use super::{
     paint::{self, Paint},
     table, text,
 };
-use crate::model::{Doubt, Planned};
+use orphand_core::model::{Doubt, Planned};
 
 const COLUMNS: [table::Column; 7] = [
     ("SERVER", false),

@@ -7,7 +7,7 @@ use super::{
     paint::{self, Paint},
     text,
 };
-use crate::model::{AgentView, Report, ServerReport};
+use orphand_core::model::{AgentView, Report, ServerReport};
 
 const HEADINGS: [&str; COLUMNS] = ["SERVER", "STATE", "OWNER", "PID", "PROCESSES", "MEMORY", "WHY"];
 const COLUMNS: usize = 7;

@@ -7,7 +7,7 @@ use super::{
     paint::{self, Paint},
     scan, table, text,
 };
-use crate::model::{Losses, Mode, Report, RunView, ServerReport, Status};
+use orphand_core::model::{Losses, Mode, Report, RunView, ServerReport, Status};
 
 /// Unproven servers that are told one by one. `orphand scan` and `--json` have all.
 const UNPROVEN: usize = 10;

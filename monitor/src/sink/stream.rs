@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::{Format, text, wall::Wall};
-use crate::model::{BootTime, Notice};
+use orphand_core::model::{BootTime, Notice};
 
 /// Writes notices as NDJSON.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use super::{
     paint::{self, Paint},
     scan, text,
 };
-use crate::model::{AgentView, ProcessView, Report, ServerReport, ServerView};
+use orphand_core::model::{AgentView, ProcessView, Report, ServerReport, ServerView};
 
 /// The report as a tree. Command lines are cut at `width` columns, if there is one.
 pub fn render(report: &Report, paint: Paint, width: Option<usize>) -> String {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::BootTime;
+use orphand_core::model::BootTime;
 
 /// The wall clock as it stood against `CLOCK_BOOTTIME` at one moment. Later steps of the wall clock do not
 /// show: the times of one run are in order and their differences are true.

@@ -13,7 +13,7 @@ use rustix::{
 };
 
 use super::kernel_error::KernelError;
-use crate::model::SetsidHook;
+use orphand_core::model::SetsidHook;
 
 const FORK: &str = "sched_process_fork";
 const EXEC: &str = "sched_process_exec";

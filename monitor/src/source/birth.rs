@@ -5,7 +5,7 @@ use procfs::{
     process::{Process, Stat},
 };
 
-use crate::model::ProcessId;
+use orphand_core::model::ProcessId;
 
 /// Whether a process lives, as far as /proc can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

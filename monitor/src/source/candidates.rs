@@ -6,7 +6,7 @@ use aya::maps::{HashMap, MapData, MapError};
 use monitor_common::{COMM_LEN, Candidate as Rule};
 
 use super::kernel_error::KernelError;
-use crate::model::Candidate;
+use orphand_core::model::Candidate;
 
 /// Writes these names, and no others, into the map.
 pub(super) fn set(

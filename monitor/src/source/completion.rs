@@ -7,7 +7,7 @@
 use monitor_common::ARGV_MAX;
 
 use super::decode::arguments;
-use crate::model::{Image, redact};
+use orphand_core::model::{Image, redact};
 
 /// The most bytes of a command line that are worth a look.
 pub const MOST: usize = 32 * 1024;

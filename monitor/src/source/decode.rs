@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use monitor_common::{ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord, flags};
 use thiserror::Error;
 
-use crate::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Stdio, redact};
+use orphand_core::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Stdio, redact};
 
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -8,10 +8,8 @@ use std::{
 use monitor_common::{EndRecord, end_flags};
 
 use super::decode::{S_IFIFO, S_IFMT, process, u32_at, u64_at};
-use crate::{
-    host::{Access, OpenEnd},
-    model::Stdio,
-};
+use crate::host::{Access, OpenEnd};
+use orphand_core::model::Stdio;
 
 /// `FMODE_READ` and `FMODE_WRITE`, include/linux/fs.h.
 const READ: u32 = 1;

@@ -22,10 +22,8 @@ use rustix::{
 };
 
 use super::{ends, kernel_error::KernelError};
-use crate::{
-    host::{OpenEnd, Passes},
-    model::Stdio,
-};
+use crate::host::{OpenEnd, Passes};
+use orphand_core::model::Stdio;
 
 /// The program.
 const PROGRAM: &str = "task_file";

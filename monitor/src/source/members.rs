@@ -22,7 +22,7 @@ use super::{
     kernel::take,
     kernel_error::KernelError,
 };
-use crate::model::{MemberCount, ProcessId, Tracking};
+use orphand_core::model::{MemberCount, ProcessId, Tracking};
 
 /// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
 const NOEXIST: u64 = 1;

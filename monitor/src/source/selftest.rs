@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{getuid, setsid};
 
 use super::{birth, kernel::KernelSource, kernel_error::KernelError};
-use crate::model::{ExitStatus, ProcessEvent, ProcessId, Stdio, Tracking};
+use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, Stdio, Tracking};
 
 /// The one argument that makes the program the self-test's child; see [`child`].
 pub const CHILD_ARGUMENT: &str = "__selftest-child";

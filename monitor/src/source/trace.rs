@@ -1,7 +1,7 @@
 //! Recordings of everything the engine was told: what a bug report is made of.
 //!
-//! The format is NDJSON. The first line is a [`Header`], `{"orphand_trace":1,..}`: settings, rules and clock.
-//! Every other line is an [`Entry`], `{"at":12345,"input":"process",..}`: an input and when it was handed in.
+//! The format is NDJSON. The first line is a [`TraceHeader`], `{"orphand_trace":1,..}`: settings, rules and clock.
+//! Every other line is an [`TraceEntry`], `{"at":12345,"input":"process",..}`: an input and when it was handed in.
 //! Arguments of processes have their secrets redacted like everywhere; still a trace tells what runs on a host:
 //! the file is readable by its owner only.
 
@@ -11,44 +11,10 @@ mod writer;
 
 use std::{io, path::PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 pub use reader::TraceReader;
 pub use writer::TraceWriter;
 
-use crate::model::{BootTime, Input, Policy, ProcessId};
-
-/// The version of the format this orphand writes, and the one it reads.
-pub const FORMAT: u32 = 4;
-
-/// The first line of a trace: what the engine was told once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
-    /// The version of the format.
-    #[serde(rename = "orphand_trace")]
-    pub format: u32,
-    /// The version of orphand that recorded it.
-    pub version: String,
-    /// The kernel's release.
-    pub kernel: String,
-    /// `CLOCK_REALTIME` - `CLOCK_BOOTTIME` in nanoseconds when the recording began.
-    pub realtime_offset_ns: i64,
-    /// What it was told to judge by. Later changes are inputs.
-    #[serde(flatten)]
-    pub policy: Policy,
-    /// The daemon and its ancestors.
-    pub ourselves: Vec<ProcessId>,
-}
-
-/// An input of the engine and when it was handed in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The `now` it was handed in with.
-    pub at: BootTime,
-    /// What was handed in.
-    #[serde(flatten)]
-    pub input: Input,
-}
+use orphand_core::model::TRACE_FORMAT;
 
 /// Why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +45,7 @@ pub enum TraceError {
     Foreign(PathBuf),
     /// It was recorded by another orphand.
     #[error(
-        "{} has format {found}, this orphand reads {FORMAT}: replay it with the version that recorded it",
+        "{} has format {found}, this orphand reads {TRACE_FORMAT}: replay it with the version that recorded it",
         path.display()
     )]
     Format {

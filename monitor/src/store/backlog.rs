@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{BootTime, Fact};
+use orphand_core::model::{BootTime, Fact};
 
 /// Facts that wait in memory when they cannot be written. Beyond it the oldest go, those that tell numbers of runs last.
 pub(super) const PENDING: usize = 4096;

@@ -3,7 +3,7 @@
 use rusqlite::{Row, types::Type};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::model::BootTime;
+use orphand_core::model::BootTime;
 
 /// A natural number for SQLite, which knows signed ones only.
 pub(super) fn int(number: u64) -> i64 {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, named_params, params};
 
 use super::column::{int, json, wall_us};
-use crate::model::{BootTime, End, Fact, Losses, ProcessId, Run, RunKey, Tracked};
+use orphand_core::model::{BootTime, End, Fact, Losses, ProcessId, Run, RunKey, Tracked};
 
 /// The rows of `keys`, by key. To be forgotten when a transaction fails: some may have been made in it.
 pub(super) type Keys = HashMap<RunKey, i64>;

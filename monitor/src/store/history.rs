@@ -11,7 +11,7 @@ use super::{
     place,
     schema::{self, STEPS},
 };
-use crate::model::{
+use orphand_core::model::{
     Account, DaemonLife, History, HistoryQuery, Losses, Outcome, PastLoss, PastOrphan, PastRun, ProcessId,
     RunKey, RunView,
 };

@@ -26,7 +26,7 @@ use super::{
     place,
     prune::{Limits, Pruner},
 };
-use crate::clock;
+use crate::os::clock;
 
 /// From the first write after a rest to the work on it.
 const SETTLE: Duration = Duration::from_secs(5);

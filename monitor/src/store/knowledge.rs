@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, Row, params, types::Type};
 
 use super::column::{from_json, int, natural, optional};
-use crate::model::{
+use orphand_core::model::{
     Knowledge, ProcessId, RUNS_OF_ALL, RUNS_OF_USER, RememberedOrphan, RememberedRun, RememberedServer, Run,
     RunKey, Share, Tracked, TrackedOwner,
 };

@@ -32,13 +32,11 @@ pub use place::usable;
 pub use prune::Limits;
 pub use writer::Writer;
 
-use crate::{
-    clock,
-    model::{BootTime, Fact, Knowledge},
-};
+use crate::os::clock;
 use backlog::Backlog;
 use facts::{Keys, Scribe};
 use keeper::Keeper;
+use orphand_core::model::{BootTime, Fact, Knowledge};
 
 /// Time between two tries to write after one has failed.
 const RETRY: Duration = Duration::from_secs(1);

@@ -17,10 +17,8 @@ use super::{
     schema::{self, STEPS},
     surplus,
 };
-use crate::{
-    clock,
-    model::{BootTime, Knowledge},
-};
+use crate::os::clock;
+use orphand_core::model::{BootTime, Knowledge};
 
 /// What was found when the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::{
 use rusqlite::{Connection, params};
 
 use super::column::int;
-use crate::model::Share;
+use orphand_core::model::Share;
 
 /// What a store may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::{Connection, params};
 
-use crate::model::{KEYS_OF_USER, Share};
+use orphand_core::model::{KEYS_OF_USER, Share};
 
 /// Of all users: keys that are remembered at the start.
 const KEYS_OF_ALL: usize = 1024;

@@ -13,10 +13,8 @@ use std::{
 };
 
 use super::{Opening, Store, StoreError, backlog::Backlog};
-use crate::{
-    clock,
-    model::{BootTime, Fact, Knowledge},
-};
+use crate::os::clock;
+use orphand_core::model::{BootTime, Fact, Knowledge};
 
 /// Of each second the store may hold the daemon so long.
 const PATIENCE: Duration = Duration::from_millis(250);

@@ -1,6 +1,6 @@
 //! How processes come to be: creators, identities, order.
 
-use monitor::model::{ExitStatus, ProcessEvent};
+use orphand_core::model::{ExitStatus, ProcessEvent};
 
 use crate::stage::{exits, fork_of, forks, play, subject};
 
@@ -108,7 +108,7 @@ born = start(p.pid); p.wait(); say("popen", child=p.pid, born=born)
     for (what, code) in [("spawned", 5), ("popen", 6)] {
         let line = play.truth.line(what);
         let pid = play.truth.number(what, "child");
-        let child = monitor::model::ProcessId::new(pid, line["born"].as_u64().unwrap());
+        let child = orphand_core::model::ProcessId::new(pid, line["born"].as_u64().unwrap());
         assert_eq!(fork_of(&play.events, child).0, play.root);
         assert_eq!(exits(&play.events, child), [ExitStatus::Code(code)]);
         let order: Vec<_> = play.events.iter().filter(|e| subject(e) == child).map(kind).collect();

@@ -2,10 +2,10 @@
 
 use std::{os::unix::fs::symlink, path::PathBuf};
 
-use monitor::{
+use orphand::source::kernel::{KernelOptions, KernelSource};
+use orphand_core::{
     model::{ProcessEvent, ProcessId, Tracking},
     recognise::Candidate,
-    source::kernel::{KernelOptions, KernelSource},
 };
 use tempfile::TempDir;
 
@@ -173,7 +173,7 @@ fn a_dead_process_is_not_followed() {
     let id = actor.id;
     actor.run();
     assert!(!source.track(id, Tracking::Member).unwrap().is_followed());
-    let me = monitor::source::birth::identity(std::process::id()).unwrap();
+    let me = orphand::source::birth::identity(std::process::id()).unwrap();
     assert!(
         !source.track(ProcessId::new(me.pid, me.start + 1), Tracking::Member).unwrap().is_followed(),
         "another birth"

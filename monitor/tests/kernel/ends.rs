@@ -1,6 +1,6 @@
 //! How processes end: once, with the status the parent is told.
 
-use monitor::model::ExitStatus;
+use orphand_core::model::ExitStatus;
 
 use crate::stage::{exits, forks, play};
 
@@ -54,8 +54,8 @@ wait()
     assert!(at(late) < at(process));
 }
 
-const fn exits_here(event: &monitor::model::ProcessEvent) -> bool {
-    matches!(event, monitor::model::ProcessEvent::Exit { .. })
+const fn exits_here(event: &orphand_core::model::ProcessEvent) -> bool {
+    matches!(event, orphand_core::model::ProcessEvent::Exit { .. })
 }
 
 #[test]

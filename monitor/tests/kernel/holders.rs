@@ -9,14 +9,14 @@ use std::{
 };
 
 use crate::{stage::options, stand::Stand};
-use monitor::{
+use orphand::{
     host::{OpenEnd, Passes as _},
-    model::{ProcessId, Stdio},
     source::{
         holders::{HOOK, Holders},
         kernel::{KernelOptions, KernelSource},
     },
 };
+use orphand_core::model::{ProcessId, Stdio};
 
 /// A kernel side and its passes.
 pub struct Look {

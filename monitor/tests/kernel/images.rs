@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use monitor::model::{ExitStatus, Image, ProcessEvent, ProcessId, Stdio};
+use orphand_core::model::{ExitStatus, Image, ProcessEvent, ProcessId, Stdio};
 
 use crate::stage::{Play, execs, exits, play};
 

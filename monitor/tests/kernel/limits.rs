@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::symlink;
 
-use monitor::{
+use orphand::source::kernel::{KernelOptions, KernelSource};
+use orphand_core::{
     model::{Losses, Tracking},
     recognise::Candidate,
-    source::kernel::{KernelOptions, KernelSource},
 };
 
 use crate::stage::{Actor, drain_until_exit, forks, options, play_on, python, subject};
@@ -64,7 +64,8 @@ fn whoever_has_no_room_is_counted_and_not_told_by_half() {
     let mut source = KernelSource::open(&KernelOptions { members: 8, ..options() }).unwrap();
     let play = play_on(&mut source, TEN);
     let told = forks(&play.events);
-    let ends = play.events.iter().filter(|e| matches!(e, monitor::model::ProcessEvent::Exit { .. })).count();
+    let ends =
+        play.events.iter().filter(|e| matches!(e, orphand_core::model::ProcessEvent::Exit { .. })).count();
     let lost = source.losses().unwrap();
     assert!((1..=4).contains(&told), "{told} of 10 told");
     assert_eq!(ends, told + 1, "{:#?}", play.events);
@@ -146,7 +147,7 @@ bomb(3)   # 340 processes
         events.extend(drain_until_exit(&mut source, bomb_root));
     }
     let lost = source.losses().unwrap();
-    let by_agent = |e: &&monitor::model::ProcessEvent| matches!(e, monitor::model::ProcessEvent::Fork { creator, .. } if *creator == agent_root);
+    let by_agent = |e: &&orphand_core::model::ProcessEvent| matches!(e, orphand_core::model::ProcessEvent::Fork { creator, .. } if *creator == agent_root);
     assert_eq!(events.iter().filter(by_agent).count(), 50);
     // Two CPUs may count two forks as one.
     let reported = forks(&events) - 50;

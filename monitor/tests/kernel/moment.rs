@@ -11,12 +11,12 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio as Io},
 };
 
-use monitor::{
+use orphand::{
+    actuator::reaper::Reaper,
     daemon::moment::{Shot, Waiting},
-    model::{ProcessEvent, ProcessId, Signal, SignalError, Tracking},
-    sink::reaper::Reaper,
     source::{birth, kernel::KernelSource},
 };
+use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError, Tracking};
 
 use crate::stage::{options, python};
 

@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use monitor::{
+use orphand::{
     host::{OpenEnd, Passes as _},
-    model::Stdio,
-    privilege::{Later, drop_to},
+    os::capabilities::{Later, drop_to},
     source::kernel::{KernelOptions, KernelSource},
 };
+use orphand_core::model::Stdio;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{

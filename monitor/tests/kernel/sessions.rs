@@ -1,9 +1,7 @@
 //! setsid(2), before and after exec.
 
-use monitor::{
-    model::{ProcessEvent, SetsidHook},
-    source::kernel::{KernelOptions, KernelSource},
-};
+use orphand::source::kernel::{KernelOptions, KernelSource};
+use orphand_core::model::{ProcessEvent, SetsidHook};
 
 use crate::stage::{Play, fork_of, options, play_on};
 
@@ -18,7 +16,7 @@ if os.fork() == 0:
 wait()
 "#;
 
-fn setsids(play: &Play) -> Vec<(monitor::model::ProcessId, u32)> {
+fn setsids(play: &Play) -> Vec<(orphand_core::model::ProcessId, u32)> {
     let one = |e: &ProcessEvent| match e {
         ProcessEvent::Setsid { process, sid, .. } => Some((*process, *sid)),
         _ => None,

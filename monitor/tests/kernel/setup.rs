@@ -2,14 +2,12 @@
 
 use std::process::Command;
 
-use monitor::{
-    model::SetsidHook,
-    source::{
-        kernel::{KernelOptions, KernelSource},
-        kernel_error::KernelError,
-        selftest,
-    },
+use orphand::source::{
+    kernel::{KernelOptions, KernelSource},
+    kernel_error::KernelError,
+    selftest,
 };
+use orphand_core::model::SetsidHook;
 
 use crate::stage::options;
 

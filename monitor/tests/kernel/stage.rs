@@ -9,13 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use monitor::{
-    model::{ExitStatus, ProcessEvent, ProcessId, SetsidHook, Tracking},
-    source::{
-        birth,
-        kernel::{KernelOptions, KernelSource},
-    },
+use orphand::source::{
+    birth,
+    kernel::{KernelOptions, KernelSource},
 };
+use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, SetsidHook, Tracking};
 use serde_json::Value;
 
 /// What every script begins with. `say` prints one line of truth; `go` waits for the test.

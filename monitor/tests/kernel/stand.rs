@@ -6,7 +6,8 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio as Io},
 };
 
-use monitor::{model::ProcessId, source::birth};
+use orphand::source::birth;
+use orphand_core::model::ProcessId;
 use serde_json::Value;
 
 use crate::stage::python;

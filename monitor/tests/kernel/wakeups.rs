@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use monitor::{
-    model::Tracking,
-    source::kernel::{KernelOptions, KernelSource},
-};
+use orphand::source::kernel::{KernelOptions, KernelSource};
+use orphand_core::model::Tracking;
 use rustix::event::{Timespec, epoll};
 
 use crate::stage::{Actor, options};

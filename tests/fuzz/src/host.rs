@@ -3,7 +3,7 @@
 
 use std::{cell::OnceCell, fs, io::Cursor, path::Path};
 
-use monitor::host::{Lodging, Proc, Stat, Target};
+use orphand::host::{Lodging, Proc, Stat, Target};
 use procfs::{
     FromBufRead as _, FromBufReadSI as _, current_system_info,
     net::{TcpNetEntries, UdpNetEntries, UnixNetEntries},

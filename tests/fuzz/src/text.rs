@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use monitor::{config::Config, model::redact, sink::metrics::Exposition};
+use orphand::{config::Config, sink::metrics::Exposition};
+use orphand_core::model::redact;
 
 /// A configuration. What is valid is valid again as it is shown, and the same.
 pub fn config(bytes: &[u8]) {

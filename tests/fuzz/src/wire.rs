@@ -2,12 +2,14 @@
 
 use std::{io::Cursor, ops::ControlFlow, path::Path};
 
-use monitor::{
-    engine::{Engine, Settings},
-    front::protocol::{self, Answer, Ask},
-    model::{Input, Stdio},
-    replay::replay,
+use orphand::{
+    control::protocol::{self, Answer, Ask},
+    driver::replay::replay,
     source::{decode, ends, layout, trace::TraceReader},
+};
+use orphand_core::{
+    engine::{Engine, Settings},
+    model::{Input, Stdio},
 };
 
 /// A record of the ring.

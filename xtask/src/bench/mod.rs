@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/performance.md.
 //!
 //! Everything is measured from outside on the built daemon, against the same host without it, in turns: this
-//! machine's noise hits both. The figures of the pure core alone come from the benches of `monitor`.
+//! machine's noise hits both. The figures of the pure core alone come from the benches of `orphand-core` and `orphand`.
 
 mod daemon;
 mod latency;
@@ -133,10 +133,10 @@ impl Part {
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),
-            Self::Engine => of_cargo("engine"),
-            Self::Scrape => of_cargo("scrape"),
-            Self::Store => of_cargo("store"),
-            Self::Memory => of_cargo("memory"),
+            Self::Engine => of_cargo("orphand-core", "engine"),
+            Self::Scrape => of_cargo("orphand", "scrape"),
+            Self::Store => of_cargo("orphand", "store"),
+            Self::Memory => of_cargo("orphand", "memory"),
         }
     }
 }
@@ -165,8 +165,8 @@ fn machine(bench: &Bench<'_>) -> String {
     )
 }
 
-/// A bench of `monitor`, which prints its figures itself.
-fn of_cargo(name: &str) -> Result<Table> {
-    command::run(workspace::cargo().args(["bench", "-p", "monitor", "--bench", name]))?;
+/// A bench of a package, which prints its figures itself.
+fn of_cargo(package: &str, name: &str) -> Result<Table> {
+    command::run(workspace::cargo().args(["bench", "-p", package, "--bench", name]))?;
     Ok(Table::default())
 }

@@ -1,6 +1,4 @@
-//! The one-way rule: who may use whom in `monitor`, and that the core does no I/O.
-//!
-//! `main -> daemon -> {source, probe, sink, engine}`; `engine -> verdict -> recognise -> lineage -> model`.
+//! The one-way rule: which module may use which, in the core and in the shell, and that the core does no I/O.
 
 use std::{fs, path::Path};
 
@@ -8,32 +6,30 @@ use anyhow::{Context as _, Result};
 
 use super::scan;
 
-/// A module of the first level and what it may use. What is not listed here is on top of them all: it may use
-/// everything, and nothing listed may use it.
-const LAYERS: [(&str, &[&str]); 19] = [
-    ("duration", &[]),
-    ("model", &["duration"]),
+/// A module of the first level and what it may use. What is not listed is on top: it may use everything, and nothing
+/// listed may use it.
+type Layers = &'static [(&'static str, &'static [&'static str])];
+
+/// The pure core, a crate of its own below `monitor/core`: total, synchronous, deterministic.
+const CORE: Layers = &[
+    ("model", &[]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
     ("verdict", &["model", "lineage", "recognise"]),
     ("engine", &["model", "lineage", "recognise", "verdict"]),
-    ("exit_code", &[]),
-    ("readable", &[]),
-    ("descriptors", &[]),
-    ("journal", &[]),
-    ("names", &[]),
-    ("trust", &[]),
-    ("clock", &["model", "readable"]),
-    ("host", &["model", "readable"]),
-    ("source", &["model", "clock", "descriptors", "host", "readable"]),
-    ("probe", &["model", "clock", "host", "readable"]),
-    ("sink", &["model", "clock", "descriptors", "host", "journal", "names", "readable", "trust"]),
-    ("store", &["model", "clock"]),
-    ("front", &["model", "clock", "host", "readable", "sink", "probe", "store", "names"]),
 ];
 
-/// The core: total, synchronous, deterministic.
-const PURE: [&str; 5] = ["model", "lineage", "recognise", "verdict", "engine"];
+/// The rooms of the shell below `monitor`.
+const SHELL: Layers = &[
+    ("os", &["model"]),
+    ("host", &["model", "os"]),
+    ("source", &["model", "os", "host"]),
+    ("probe", &["model", "os", "host"]),
+    ("sink", &["model", "os", "host"]),
+    ("actuator", &["model", "os", "host", "sink"]),
+    ("store", &["model", "os"]),
+    ("control", &["model", "os", "host", "sink", "probe", "store"]),
+];
 
 /// What the core must not name: I/O, clocks, the runtime, the kernel, and what differs from run to run.
 const IMPURE: [&str; 17] = [
@@ -56,8 +52,15 @@ const IMPURE: [&str; 17] = [
     "thread_rng",
 ];
 
-/// Violations below the source folder of `monitor`.
-pub fn findings(src: &Path) -> Result<Vec<String>> {
+/// Violations of both packages; `root` is the repository.
+pub fn findings(root: &Path) -> Result<Vec<String>> {
+    let mut findings = below(root, "monitor/core/src", CORE)?;
+    findings.extend(below(root, "monitor/src", SHELL)?);
+    Ok(findings)
+}
+
+fn below(root: &Path, folder: &str, layers: Layers) -> Result<Vec<String>> {
+    let src = &root.join(folder);
     let mut findings = Vec::new();
     for file in scan::files(src)? {
         let relative = file.strip_prefix(src).unwrap_or(&file);
@@ -66,9 +69,9 @@ pub fn findings(src: &Path) -> Result<Vec<String>> {
         }
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         findings.extend(
-            judge(relative, &scan::code(&text))
+            judge(layers, relative, &scan::code(&text))
                 .into_iter()
-                .map(|what| format!("monitor/src/{}: {what}", relative.display())),
+                .map(|what| format!("{folder}/{}: {what}", relative.display())),
         );
     }
     Ok(findings)
@@ -80,10 +83,11 @@ fn module(relative: &Path) -> String {
     Path::new(first).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn judge(relative: &Path, code: &str) -> Vec<String> {
+fn judge(layers: Layers, relative: &Path, code: &str) -> Vec<String> {
     let module = module(relative);
-    let Some((_, may)) = LAYERS.iter().find(|(name, _)| *name == module) else { return Vec::new() };
+    let Some((_, may)) = layers.iter().find(|(name, _)| *name == module) else { return Vec::new() };
     let mut used = scan::modules_below(code, "crate");
+    used.extend(scan::modules_below(code, "orphand_core"));
     // In the root file of a first-level module `super` is the crate.
     let depth = relative.components().count();
     if depth == 1 || (depth == 2 && relative.file_name().is_some_and(|name| name == "mod.rs")) {
@@ -95,7 +99,7 @@ fn judge(relative: &Path, code: &str) -> Vec<String> {
         .filter(|name| **name != module && !may.contains(&name.as_str()))
         .map(|name| format!("`{module}` must not use `{name}`"))
         .collect();
-    if PURE.contains(&module.as_str()) {
+    if CORE.iter().any(|(name, _)| *name == module) {
         let compact: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
         findings.extend(
             IMPURE
@@ -131,7 +135,8 @@ mod tests {
     use super::*;
 
     fn judged(file: &str, code: &str) -> Vec<String> {
-        judge(Path::new(file), &scan::code(code))
+        let layers = if CORE.iter().any(|(name, _)| file.starts_with(name)) { CORE } else { SHELL };
+        judge(layers, Path::new(file), &scan::code(code))
     }
 
     #[test]
@@ -160,10 +165,13 @@ mod tests {
     fn sources_and_sinks_do_not_know_each_other_nor_the_graph() {
         assert_eq!(judged("sink/stream.rs", "use crate::source::x;"), ["`sink` must not use `source`"]);
         assert_eq!(
-            judged("probe/stdio.rs", "fn f(g: &crate::lineage::Graph) {}"),
+            judged("probe/stdio.rs", "fn f(g: &orphand_core::lineage::Graph) {}"),
             ["`probe` must not use `lineage`"]
         );
-        assert_eq!(judged("source/kernel.rs", "use crate::{clock, model};"), Vec::<String>::new());
+        assert_eq!(
+            judged("source/kernel.rs", "use crate::os::clock;\nuse orphand_core::model::Signal;"),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Step {
             Self::Format => command::run(workspace::cargo().args(["fmt", "--all", "--check"])),
             Self::Style => report(&style::findings(&root)?),
             Self::Pages => report(&pages::findings(&root)?),
-            Self::Layers => report(&layers::findings(&root.join("monitor/src"))?),
+            Self::Layers => report(&layers::findings(&root)?),
             Self::Licences => licences::check(&root),
             Self::Clippy => setup::bpf().and_then(|_| lints::user()),
             Self::ClippyBpf => setup::bpf().and_then(|bpf| lints::bpf(&bpf)),

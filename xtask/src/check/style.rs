@@ -59,7 +59,9 @@ fn judge(relative: &Path, text: &str, machine: &[String]) -> Vec<String> {
     if (is("rs") || is("py") || is("sh")) && lines > MAX_LINES {
         findings.push(format!("{name}: {lines} lines, {MAX_LINES} at most: what are its two topics?"));
     }
-    let is_module = is("rs") && !(scan::is_test(relative) && relative.starts_with("monitor/src"));
+    let is_module = is("rs")
+        && !(scan::is_test(relative)
+            && (relative.starts_with("monitor/src") || relative.starts_with("monitor/core/src")));
     if is_module && !text.trim_start().starts_with("//!") {
         findings.push(format!("{name}:1: opens without `//!` (purpose, invariant, who may use it)"));
     }

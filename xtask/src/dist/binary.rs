@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::{command, test::WHAT, workspace};
 
 /// What a static glibc must not be asked: the answer may need a module of the name service, which it loads together with a second
-/// glibc, and dies (SIGSEGV, even where both are the same version). `monitor` asks the host instead, see its `names`.
+/// glibc, and dies (SIGSEGV, even where both are the same version). `orphand` asks the host instead, see its `os::users`.
 ///
 /// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library and of zbus that nobody calls: of those only
 /// clippy.toml takes care.
@@ -42,7 +42,7 @@ pub fn release() -> Result<PathBuf> {
                 "--release",
                 "--locked",
                 "-p",
-                "monitor",
+                "orphand",
                 "--bin",
                 "orphand",
                 "--target",
@@ -81,7 +81,7 @@ fn judge(built: &Path) -> Result<()> {
     let asked = forbidden(&symbols);
     if !asked.is_empty() {
         bail!(
-            "{} asks the static glibc for users or groups ({}), of which it may die: use monitor's `names` instead",
+            "{} asks the static glibc for users or groups ({}), of which it may die: use `os::users` instead",
             built.display(),
             asked.join(", ")
         );

@@ -49,7 +49,7 @@ pub fn tool() -> Result<PathBuf> {
 pub fn pack(tool: &Path, release: &Release, fast: bool) -> Result<PathBuf> {
     command::output(
         Command::new(tool)
-            .args(["--no-build", "--no-strip", "--quiet", "--package", "monitor"])
+            .args(["--no-build", "--no-strip", "--quiet", "--package", "orphand"])
             .args(["--deb-version", &version(release), "--maintainer", MAINTAINER])
             .args(["--compress-system", "--output"])
             .arg(&release.out)

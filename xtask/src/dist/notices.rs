@@ -75,7 +75,7 @@ fn linked(way: &Bpf) -> Result<BTreeSet<String>> {
                 .env("RUSTC", &way.rustc),
         )
     };
-    let mut all = tree("monitor", &[])?;
+    let mut all = tree("orphand", &[])?;
     all += &tree("monitor-ebpf", &["--target", crate::setup::TARGET])?;
     Ok(all.lines().filter_map(name).collect())
 }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_line_of_cargo_tree_names_a_package() {
         assert_eq!(name("serde v1.0.1 (*)").as_deref(), Some("serde 1.0.1"));
-        assert_eq!(name("monitor v0.1.0 (/somewhere/monitor)").as_deref(), Some("monitor 0.1.0"));
+        assert_eq!(name("orphand v0.1.0 (/somewhere/monitor)").as_deref(), Some("orphand 0.1.0"));
         assert_eq!(name(""), None);
     }
 

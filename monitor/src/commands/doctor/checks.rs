@@ -16,10 +16,9 @@ use rustix::{
 
 use crate::{
     config::Config,
-    front::client::Client,
+    control::client::Client,
     host::UnixSockets,
-    instance,
-    model::{Check, Report, Status},
+    os::lock_file,
     sink::status::errors,
     source::{
         attach,
@@ -30,6 +29,7 @@ use crate::{
     },
     store,
 };
+use orphand_core::model::{Check, Report, Status};
 
 /// How long the daemon may take to say how it stands.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
 /// All but [`sight`]. Loads the kernel programs unless a daemon has: nothing else proves as much.
 pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
-    let running = instance::holder_of(lock);
+    let running = lock_file::holder_of(lock);
     // Before the programs are loaded, which raises it.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
     let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
@@ -279,7 +279,7 @@ fn of(name: &str, result: Result<String, KernelError>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Health;
+    use orphand_core::model::Health;
 
     #[test]
     fn each_capability_or_the_larger_one() {

@@ -8,7 +8,7 @@ use rustix::{
     process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open},
 };
 
-use crate::model::Check;
+use orphand_core::model::Check;
 
 const NAME: &str = "named pipes";
 
@@ -47,7 +47,7 @@ fn told(tried: Result<bool, Errno>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Health;
+    use orphand_core::model::Health;
 
     #[test]
     fn it_works_here() {

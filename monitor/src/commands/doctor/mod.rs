@@ -10,15 +10,14 @@ use std::{
 };
 
 use crate::{
-    cli, clock,
+    cli::{self, ExitCode, logging},
     config::{Config, LogLevel},
-    exit_code::ExitCode,
-    logging,
-    model::{Checkup, ProcessId, Report, Unit, UnitCheckup},
+    os::clock,
     probe::{ManagerError, Probe},
     sink::{doctor as page, paint::Paint, report},
     source::procfs::Procfs,
 };
+use orphand_core::model::{Checkup, ProcessId, Report, Unit, UnitCheckup};
 
 /// All managers together may take so long to say how their units are stopped.
 const LIMIT: Duration = Duration::from_secs(20);

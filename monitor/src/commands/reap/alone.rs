@@ -6,15 +6,17 @@ use anyhow::Context;
 
 use super::{Hand, MARGIN, settled};
 use crate::{
-    clock::{self, Timer},
+    actuator::reaper::Reaper,
     config::Config,
     daemon::snapshot,
+    os::clock::{self, Timer},
+    probe::Probe,
+    source::procfs::Procfs,
+};
+use orphand_core::{
     engine::{Engine, Settings},
     model::{Effect, Input, Mode, Planned, ReapRequest, Report, SignalError, Snapshot},
-    probe::Probe,
     recognise::Rules,
-    sink::reaper::Reaper,
-    source::procfs::Procfs,
 };
 
 /// Until a second look through /proc finds who ended without having been signalled.

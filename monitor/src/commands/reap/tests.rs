@@ -1,7 +1,7 @@
 //! What is asked of the daemon after a person has seen the plan, and what is told of it.
 
 use super::*;
-use crate::model::{Doubt, Guard, ServerView};
+use orphand_core::model::{Doubt, Guard, ServerView};
 
 fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
     let server = ServerView {

@@ -9,7 +9,7 @@ use super::super::{
     written::{default_file, with_origins},
     *,
 };
-use crate::recognise::Rule;
+use orphand_core::recognise::Rule;
 
 /// Asks a type for the names of its fields, and gives it nothing.
 struct Asked<'a>(&'a Cell<&'static [&'static str]>);

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::OUTPUT;
 use crate::{
     host::{FdTable, Proc, ProcessDir, Target},
-    model::{ProcessId, Stdio},
     probe::{
         Probe, holders,
         pass::{self, Told},
@@ -13,6 +12,7 @@ use crate::{
         wire::Age,
     },
 };
+use orphand_core::model::{ProcessId, Stdio};
 
 /// An end of a pipe that a copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

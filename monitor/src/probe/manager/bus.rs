@@ -20,7 +20,7 @@ use zbus::{
 };
 
 use super::{ManagerError, PATIENCE, Question};
-use crate::model::UnitProperties;
+use orphand_core::model::UnitProperties;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";

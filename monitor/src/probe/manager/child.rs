@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{ManagerError, PATIENCE, Question, bus};
-use crate::model::UnitProperties;
+use orphand_core::model::UnitProperties;
 
 /// The first argument that makes the program such a child; see [`child`].
 pub const CHILD_ARGUMENT: &str = "__ask-manager";

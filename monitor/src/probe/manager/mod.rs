@@ -20,10 +20,8 @@ use super::{
     Probe,
     unit::{is_users, runtime},
 };
-use crate::{
-    host::{Lodging, ProcessDir, patiently},
-    model::{Place, ProcessId, UnitProperties},
-};
+use crate::host::{Lodging, ProcessDir, patiently};
+use orphand_core::model::{Place, ProcessId, UnitProperties};
 
 /// How long a manager may be silent.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! The past as a person and as a program sees it.
 
 use super::*;
-use crate::model::{Account, DaemonLife, Doubt, Evidence, Guard, PastLoss, Signal};
+use orphand_core::model::{Account, DaemonLife, Doubt, Evidence, Guard, PastLoss, Signal};
 
 fn time(text: &str) -> Timestamp {
     format!("2026-11-21T{text}Z").parse().unwrap()

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{
-    model::{AgentView, Class, Doubt, ProcessId, Signal, Watched},
-    sink::report::tests::{claude, filesystem, process},
-};
+use crate::sink::report::tests::{claude, filesystem, process};
+use orphand_core::model::{AgentView, Class, Doubt, ProcessId, Signal, Watched};
 
 const WALL: Wall = Wall { offset_ns: 1_785_153_600_000_000_000 };
 

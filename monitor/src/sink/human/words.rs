@@ -1,9 +1,7 @@
 //! Words and short phrases for the parts of a notice.
 
-use crate::{
-    model::{AgentView, Doubt, Evidence, Guard, ProcessView, ServerView, Signal, Watched},
-    sink::text,
-};
+use crate::sink::text;
+use orphand_core::model::{AgentView, Doubt, Evidence, Guard, ProcessView, ServerView, Signal, Watched};
 
 /// How many links of a launch chain are named.
 const LINKS: usize = 5;

@@ -2,7 +2,8 @@
 //! (`systemd-id128 new`). `cargo xtask docs` writes the ids into docs/events.md; a test compares them with
 //! packaging/catalog.
 
-use crate::{journal::Priority, model::Notice};
+use crate::os::journald::Priority;
+use orphand_core::model::Notice;
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

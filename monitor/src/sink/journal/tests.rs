@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
-use crate::{journal::Priority, model::RunView, sink::human::tests::all};
+use crate::{os::journald::Priority, sink::human::tests::all};
+use orphand_core::model::RunView;
 
 /// The fields of an entry, by name.
 fn fields(entry: &str) -> Vec<(&str, &str)> {

@@ -18,7 +18,7 @@ use super::{
     gauges::series,
     labels::{self, Labels},
 };
-use crate::model::Share;
+use orphand_core::model::Share;
 
 /// Values by what is told apart beside the owner.
 type Values = BTreeMap<Labels, u64>;

@@ -16,10 +16,8 @@ use super::{
     labels::{self, Labels},
     owners::{Own, name},
 };
-use crate::{
-    model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status},
-    sink::wall::Wall,
-};
+use crate::sink::wall::Wall;
+use orphand_core::model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status};
 
 /// Generations of an agent that are reported although nothing of them is left, and of those with servers. Older ones are one series.
 const LATEST: usize = 16;

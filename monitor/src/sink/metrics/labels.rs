@@ -3,10 +3,8 @@
 
 use serde::Serialize;
 
-use crate::{
-    model::{Class, RunView},
-    sink::text::sanitise,
-};
+use crate::sink::text::sanitise;
+use orphand_core::model::{Class, RunView};
 
 /// Labels in their order.
 pub(super) type Labels = Vec<(&'static str, String)>;

@@ -30,7 +30,7 @@ use self::{
     labels::Labels,
 };
 use super::wall::Wall;
-use crate::model::{AgentView, Class, Notice, ServerView, Signal, Status};
+use orphand_core::model::{AgentView, Class, Notice, ServerView, Signal, Status};
 
 /// Upper bounds of the latency's buckets in seconds: a verdict is due within some milliseconds.
 const LATENCY: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];

@@ -9,7 +9,7 @@ use super::{
     OWNERS_OF_ALL, OWNERS_OF_USER,
     labels::{self, Labels},
 };
-use crate::model::{AgentView, Report, ServerView, Share};
+use orphand_core::model::{AgentView, Report, ServerView, Share};
 
 /// The user whose share a server counts for.
 pub(super) fn user(server: &ServerView) -> u32 {

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{
-    model::{
-        AgentReport, BootTime, Doubt, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport,
-    },
-    sink::report::tests::{claude, filesystem},
+use crate::sink::report::tests::{claude, filesystem};
+use orphand_core::model::{
+    AgentReport, BootTime, Doubt, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport,
 };
 
 fn run(agent: &str, generation: Option<u64>) -> RunView {

@@ -1,8 +1,6 @@
 use super::*;
-use crate::{
-    model::{Guard, RunView, ServerView},
-    sink::report::tests::filesystem,
-};
+use crate::sink::report::tests::filesystem;
+use orphand_core::model::{Guard, RunView, ServerView};
 
 fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -> Meant {
     let run = RunView {

@@ -1,8 +1,8 @@
 //! Reports as a person and as a program sees them.
 
-use crate::{
-    model::{AgentReport, AgentView, Doubt, Evidence, Guard, ProcessView, Report, ServerReport, ServerView},
-    sink::{paint::Paint, scan, tree},
+use crate::sink::{paint::Paint, scan, tree};
+use orphand_core::model::{
+    AgentReport, AgentView, Doubt, Evidence, Guard, ProcessView, Report, ServerReport, ServerView,
 };
 
 pub(in crate::sink) fn process(pid: u32, exe: &str, argv: &[&str]) -> ProcessView {

@@ -1,10 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{
-    model::{AgentReport, Doubt, ServerView},
-    sink::report::tests::{claude, filesystem},
-};
+use crate::sink::report::tests::{claude, filesystem};
+use orphand_core::model::{AgentReport, Doubt, ServerView};
 
 fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u64>) -> ServerReport {
     let unit = (agent == "bot").then(|| "bot.service".to_owned());

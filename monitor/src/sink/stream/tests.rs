@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::*;
-use crate::{
-    model::{Class, Losses, Mode},
-    sink::report::tests::{claude, filesystem},
-};
+use crate::sink::report::tests::{claude, filesystem};
+use orphand_core::model::{Class, Losses, Mode};
 
 const WALL: Wall = Wall { offset_ns: 1_785_153_600_000_000_000 };
 const AT: BootTime = BootTime(93_000_042_999);
@@ -45,8 +43,8 @@ fn notices() -> Vec<Notice> {
             recovered: false,
             server: server(),
             owner: owner(),
-            evidence: vec![crate::model::Evidence::OwnerExited],
-            guards: vec![crate::model::Guard::Observe],
+            evidence: vec![orphand_core::model::Evidence::OwnerExited],
+            guards: vec![orphand_core::model::Guard::Observe],
             rss_bytes: 197_132_288,
             pss_bytes: None,
             after_ms: 10_000,

@@ -165,7 +165,7 @@ fn the_running_kernel_and_its_cut_say_the_same() {
     assert!(small.len() < 8192, "{}", small.len());
 }
 
-/// Makes a blob: `ORPHAND_BTF=vmlinux.btf ORPHAND_BLOB=monitor/tests/btf/X.btf cargo test -p monitor cut_a_blob -- --ignored`.
+/// Makes a blob: `ORPHAND_BTF=vmlinux.btf ORPHAND_BLOB=monitor/tests/btf/X.btf cargo test -p orphand cut_a_blob -- --ignored`.
 #[test]
 #[ignore = "writes a file"]
 fn cut_a_blob() {

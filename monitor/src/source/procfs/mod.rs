@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 use super::completion::{Found, MOST};
 use crate::{
-    descriptors::ran_out,
     host::{HostError, Proc, Seen, UNANSWERED, as_parent, look, mend_moved_wires, patiently},
-    model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess},
+    os::descriptors::ran_out,
 };
+use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
 
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]

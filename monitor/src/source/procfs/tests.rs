@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::*;
-use crate::model::Stdio;
+use orphand_core::model::Stdio;
 
 /// Ends a child when the test is over, however it ends.
 struct Started(Child);

@@ -8,7 +8,8 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Entry, FORMAT, Header, TraceError};
+use super::TraceError;
+use orphand_core::model::{TRACE_FORMAT, TraceEntry, TraceHeader};
 
 /// The longest line that is read: a snapshot of some 100,000 processes. A foreign file may have no line feed.
 const LONGEST_LINE: u64 = 256 * 1024 * 1024;
@@ -18,7 +19,7 @@ const LONGEST_HEADER: u64 = 4 * 1024 * 1024;
 /// The entries of a trace, in order. Nothing follows an error.
 pub struct TraceReader {
     path: PathBuf,
-    header: Header,
+    header: TraceHeader,
     file: Box<dyn BufRead>,
     /// The number of the line read last.
     line: u64,
@@ -67,7 +68,7 @@ impl TraceReader {
         let broken = |source| TraceError::Broken { path: path.clone(), line: 1, source };
         // A newer header may have other fields: its version is looked at before them.
         let Mark { orphand_trace: found } = serde_json::from_slice(&buffer).map_err(broken)?;
-        if found != u64::from(FORMAT) {
+        if found != u64::from(TRACE_FORMAT) {
             return Err(TraceError::Format { path, found });
         }
         let header = serde_json::from_slice(&buffer).map_err(broken)?;
@@ -75,11 +76,11 @@ impl TraceReader {
     }
 
     /// The header.
-    pub const fn header(&self) -> &Header {
+    pub const fn header(&self) -> &TraceHeader {
         &self.header
     }
 
-    fn read(&mut self) -> Result<Option<Entry>, TraceError> {
+    fn read(&mut self) -> Result<Option<TraceEntry>, TraceError> {
         self.buffer.clear();
         self.line += 1;
         let (line, path) = (self.line, || self.path.clone());
@@ -99,7 +100,7 @@ impl TraceReader {
 }
 
 impl Iterator for TraceReader {
-    type Item = Result<Entry, TraceError>;
+    type Item = Result<TraceEntry, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {

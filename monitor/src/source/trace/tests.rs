@@ -5,14 +5,15 @@ use std::{fs, io::Cursor, os::unix::fs::PermissionsExt, path::Path, time::Durati
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{
-    AlertRule, Answer, ExitStatus, Holder, Image, Losses, Mode, ProcessEvent, ServerFacts, Signal,
-    SignalError, Snapshot, SnapshotProcess, Stdio, Watched, WireState,
+use orphand_core::model::{
+    AlertRule, Answer, BootTime, ExitStatus, Holder, Image, Input, Losses, Mode, Policy, ProcessEvent,
+    ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader,
+    Watched, WireState,
 };
 
-fn header() -> Header {
-    Header {
-        format: FORMAT,
+fn header() -> TraceHeader {
+    TraceHeader {
+        format: TRACE_FORMAT,
         version: "0.1.0".to_owned(),
         kernel: "6.18.5".to_owned(),
         realtime_offset_ns: -42,
@@ -102,10 +103,10 @@ fn inputs() -> Vec<Input> {
     ]
 }
 
-fn write(path: &Path) -> Vec<Entry> {
+fn write(path: &Path) -> Vec<TraceEntry> {
     let mut writer = TraceWriter::create(path, &header()).unwrap();
-    let entries: Vec<Entry> =
-        inputs().into_iter().zip(1..).map(|(input, n)| Entry { at: BootTime(n), input }).collect();
+    let entries: Vec<TraceEntry> =
+        inputs().into_iter().zip(1..).map(|(input, n)| TraceEntry { at: BootTime(n), input }).collect();
     for entry in &entries {
         writer.record(entry.at, &entry.input);
     }
@@ -113,7 +114,7 @@ fn write(path: &Path) -> Vec<Entry> {
     entries
 }
 
-fn read(bytes: impl Into<Vec<u8>>) -> Result<(Vec<Entry>, Option<TraceError>), TraceError> {
+fn read(bytes: impl Into<Vec<u8>>) -> Result<(Vec<TraceEntry>, Option<TraceError>), TraceError> {
     let reader = TraceReader::new(Path::new("t.orphtrace"), Cursor::new(bytes.into()))?;
     let (mut entries, mut error) = (Vec::new(), None);
     for entry in reader {

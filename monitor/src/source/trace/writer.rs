@@ -11,8 +11,8 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno};
 
-use super::{Header, TraceError, outflow::Outflow};
-use crate::model::{BootTime, Input};
+use super::{TraceError, outflow::Outflow};
+use orphand_core::model::{BootTime, Input, TraceHeader};
 
 /// How every trace begins, of any version.
 pub(super) const BEGINNING: &[u8] = br#"{"orphand_trace":"#;
@@ -41,7 +41,7 @@ impl std::fmt::Debug for TraceWriter {
 impl TraceWriter {
     /// Begins a recording at `path`, in place of an older one if there is one. A file that is not a trace is
     /// left alone.
-    pub fn create(path: &Path, header: &Header) -> Result<Self, TraceError> {
+    pub fn create(path: &Path, header: &TraceHeader) -> Result<Self, TraceError> {
         let fail = |source| TraceError::Create { path: path.to_owned(), source };
         // Whoever puts a link there would choose what we overwrite.
         let way = OFlags::NOFOLLOW.bits().cast_signed();
@@ -72,7 +72,11 @@ impl TraceWriter {
     }
 
     /// Begins a recording in `file`; `path` is what errors call it.
-    pub fn new(path: &Path, file: impl Write + Send + 'static, header: &Header) -> Result<Self, TraceError> {
+    pub fn new(
+        path: &Path,
+        file: impl Write + Send + 'static,
+        header: &TraceHeader,
+    ) -> Result<Self, TraceError> {
         let fail = |source: io::Error| TraceError::Create { path: path.to_owned(), source };
         let mut file: BufWriter<Box<dyn Write + Send>> = BufWriter::with_capacity(256 * 1024, Box::new(file));
         let mut line = serde_json::to_vec(header).map_err(|error| fail(error.into()))?;
@@ -122,7 +126,7 @@ impl Drop for TraceWriter {
     }
 }
 
-/// [`super::Entry`] with a borrowed input.
+/// [`orphand_core::model::TraceEntry`] with a borrowed input.
 #[derive(serde::Serialize)]
 struct Line<'a> {
     at: BootTime,

@@ -20,7 +20,7 @@ fn open_within(dir: &Path, limits: Limits) -> Store {
 fn what_is_too_old_goes_and_what_counts_stays() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open_within(dir.path(), Limits::default());
-    let losses = crate::model::Losses { exec: 3, ..Default::default() };
+    let losses = orphand_core::model::Losses { exec: 3, ..Default::default() };
     let mut facts = Vec::new();
     // 100 days ago and 10 days ago.
     for (day, first) in [(100, 1), (190, 3)] {
@@ -120,7 +120,7 @@ fn a_user_with_many_rows_loses_its_own() {
     let mut store = open_within(dir.path(), limits);
     let known = store.knowledge().runs;
     let of = |uid| known.iter().filter(|run| run.run.uid == uid).count();
-    assert_eq!((of(1000), of(hostile)), (50, crate::model::KEYS_OF_USER));
+    assert_eq!((of(1000), of(hostile)), (50, orphand_core::model::KEYS_OF_USER));
     store.keeper.work();
     let count = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM {sql}"));
     assert_eq!((count("runs WHERE uid = 1000"), count("servers WHERE uid = 1000")), (50, 50));
@@ -146,7 +146,7 @@ fn a_key_that_was_forgotten_is_another_one() {
     drop(store);
     let known = open_within(dir.path(), Limits::default()).knowledge().runs;
     assert_eq!(known.iter().map(|run| run.run.generation).collect::<Vec<_>>(), [1]);
-    let past = history::history(dir.path(), &crate::model::HistoryQuery::default()).unwrap();
+    let past = history::history(dir.path(), &orphand_core::model::HistoryQuery::default()).unwrap();
     let mut past: Vec<_> = past.runs.iter().map(|run| run.run.generation).collect();
     past.sort_unstable();
     assert_eq!(past, [Some(1), Some(1), Some(2)]);

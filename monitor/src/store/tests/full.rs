@@ -51,7 +51,7 @@ fn what_does_not_fit_waits_in_memory() {
     assert!(matches!(store.commit(), Err(StoreError::NotYet { pending: 398, .. })));
 
     // What was there is whole meanwhile.
-    let past = history::history(dir, &crate::model::HistoryQuery::default()).unwrap();
+    let past = history::history(dir, &orphand_core::model::HistoryQuery::default()).unwrap();
     assert_eq!(past.runs.len(), 1);
 
     fs::remove_file(&ballast).unwrap();

@@ -1,7 +1,7 @@
 //! What facts mean for the next daemon.
 
 use super::*;
-use crate::model::{RememberedOrphan, RememberedServer};
+use orphand_core::model::{RememberedOrphan, RememberedServer};
 
 #[test]
 fn the_next_daemon_knows_what_was_committed() {
@@ -59,7 +59,7 @@ fn what_was_not_committed_is_not_there() {
 fn telling_twice_is_telling_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    let losses = crate::model::Losses { exec: 3, ..Default::default() };
+    let losses = orphand_core::model::Losses { exec: 3, ..Default::default() };
     let mut facts = vec![run(claude(), 1, true), run(claude(), 1, false), Fact::Lost { losses }];
     facts.extend(life(10, &claude(), 1));
     facts.push(Fact::ReapFailed { server: id(10), pid: 11, error: "late".to_owned() });

@@ -12,7 +12,7 @@ mod versions;
 use std::path::Path;
 
 use super::*;
-use crate::model::{
+use orphand_core::model::{
     Doubt, End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, Unit,
 };
 

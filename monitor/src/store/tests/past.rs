@@ -1,7 +1,7 @@
 //! What `orphand history` reads.
 
 use super::{super::history::history, *};
-use crate::model::{Doubt, HistoryQuery, Losses, Outcome};
+use orphand_core::model::{Doubt, HistoryQuery, Losses, Outcome};
 
 fn query() -> HistoryQuery {
     HistoryQuery { since: None, agent: None, boot_id: Some(BOOT.to_owned()) }

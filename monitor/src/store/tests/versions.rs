@@ -57,11 +57,11 @@ fn the_guards_of_version_1_that_are_gone() {
     let orphans: Vec<_> = known.servers.iter().map(|one| (one.server.id.pid, one.orphan.is_some())).collect();
     assert_eq!(orphans, [(10, false), (20, false), (30, false), (40, true), (60, true)]);
     // What was unreadable is so still, and keeps nobody from opening.
-    let query = crate::model::HistoryQuery { boot_id: Some(BOOT.to_owned()), ..Default::default() };
+    let query = orphand_core::model::HistoryQuery { boot_id: Some(BOOT.to_owned()), ..Default::default() };
     assert!(history::history(dir.path(), &query).unwrap_err().is_damage());
     drop(stored(dir.path(), "DELETE FROM servers WHERE pid = 70"));
     let past = history::history(dir.path(), &query).unwrap();
-    let told = |all: &[crate::model::PastOrphan]| -> Vec<_> {
+    let told = |all: &[orphand_core::model::PastOrphan]| -> Vec<_> {
         all.iter().map(|one| (one.id.clone(), one.guards.clone(), one.doubts.clone())).collect()
     };
     let of = |pid: u32| id(pid).to_string();
@@ -97,7 +97,7 @@ fn a_damaged_one_of_version_1_is_salvaged() {
     assert_eq!(known.runs.last().map(|run| run.run.generation), Some(2));
     assert_eq!(known.servers[0].orphan, None);
     drop(store);
-    let past = history::history(dir.path(), &crate::model::HistoryQuery::default()).unwrap();
+    let past = history::history(dir.path(), &orphand_core::model::HistoryQuery::default()).unwrap();
     assert_eq!(past.unproven[0].doubts, [Doubt::Clients]);
 }
 
@@ -133,6 +133,6 @@ fn a_newer_one_is_refused_and_left_alone() {
         "{line}"
     );
     assert_eq!(number(dir.path(), "SELECT count(*) FROM future"), 0);
-    let query = crate::model::HistoryQuery::default();
+    let query = orphand_core::model::HistoryQuery::default();
     assert_eq!(history::history(dir.path(), &query).unwrap_err().to_string(), line);
 }

@@ -1,0 +1,53 @@
+//! Words without behaviour: identities, times, events, facts and notices.
+//!
+//! Everything here is plain data that the pure core and the shell share. Nothing here does I/O.
+
+mod alert;
+mod checkup;
+mod control;
+pub mod duration;
+mod event;
+mod exchange;
+mod fact;
+mod family;
+mod history;
+mod id;
+mod image;
+mod kernel_side;
+mod look;
+mod notice;
+mod policy;
+mod reasons;
+pub mod redact;
+mod report;
+mod run;
+mod share;
+mod snapshot;
+mod time;
+mod trace;
+mod unit;
+mod weight;
+
+pub use alert::{AlertRule, AlertRuleError, Watched};
+pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
+pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
+pub use event::{ExitStatus, ProcessEvent};
+pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
+pub use fact::{
+    End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
+};
+pub use history::{Account, DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun};
+pub use id::ProcessId;
+pub use image::{Image, Stdio};
+pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
+pub use look::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
+pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
+pub use policy::Policy;
+pub use reasons::{Doubt, Evidence, Guard};
+pub use report::{AgentReport, Report, ServerReport};
+pub use run::{Run, RunKey, RunReport, RunView};
+pub use share::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, Share};
+pub use snapshot::{Snapshot, SnapshotProcess};
+pub use time::BootTime;
+pub use trace::{TRACE_FORMAT, TraceEntry, TraceHeader};
+pub use unit::{Unit, UnitFacts, UnitState};

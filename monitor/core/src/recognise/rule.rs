@@ -1,0 +1,339 @@
+//! Rules of the configuration. A rule holds if everything it says holds; names may have the wildcards `*`
+//! (any text) and `?` (any character).
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use wildmatch::WildMatch;
+
+use super::{
+    interpreter::Interpreter,
+    program::{Carrier, Program},
+    text::{base, stem, unscoped, without_deleted},
+    trades::{SHELLS, lists},
+};
+use crate::model::{Image, Unit};
+
+/// A text with wildcards.
+#[derive(Clone, Debug, PartialEq)]
+struct Pattern {
+    text: String,
+    matcher: WildMatch,
+}
+
+impl Pattern {
+    fn new(text: String) -> Self {
+        Self { matcher: WildMatch::new(&text), text }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.matcher.matches(text)
+    }
+
+    /// The text, if it has no wildcard.
+    fn literal(&self) -> Option<&str> {
+        (!self.text.contains(['*', '?'])).then_some(self.text.as_str())
+    }
+}
+
+/// A rule of the configuration. What it does is told by the table it stands in, see [`RuleBook`]. It holds if
+/// each of its keys holds:
+///
+/// - `program`: the name in program position, without folders: the executable, the script behind its
+///   interpreter (with or without extension), the command of `npx`, `uvx`, `pnpm exec`, the image of
+///   `docker run -i`;
+/// - `package`: the package it belongs to, with or without scope, without version;
+/// - `module`: the module of `python -m`;
+/// - `script`: the script behind an interpreter, as it was written, folders included;
+/// - `exe`: the path of the executed file (of a script: its interpreter);
+/// - `args`: the leading arguments behind the program position, one pattern each.
+///
+/// A rule for agents may name a systemd unit instead: `unit`, its name, means what the service manager starts as the unit's
+/// main process. And it may have `reap`: whether such an agent is to be ended when it was left behind by its unit, which has
+/// been stopped or started anew since; else that is only told.
+///
+/// The kernel side looks for file names: a rule whose program has wildcards is noticed below agents, behind
+/// interpreters and launchers, and at the start of the daemon, not for a binary that anybody starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Rule {
+    name: String,
+    program: Option<Pattern>,
+    package: Option<Pattern>,
+    module: Option<Pattern>,
+    script: Option<Pattern>,
+    exe: Option<Pattern>,
+    args: Vec<Pattern>,
+    unit: Option<Pattern>,
+    reap: bool,
+}
+
+/// A rule as it is written in TOML.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exe: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    args: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    reap: bool,
+}
+
+/// Why a rule is none.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// Without a name its findings could not be told.
+    #[error("a rule needs a name of 1 to 64 printable characters")]
+    Name,
+    /// It would hold for every process.
+    #[error(
+        "rule \"{0}\" says nothing to look for: give it one of program, package, module, script, exe, unit"
+    )]
+    Empty(String),
+    /// An empty pattern matches nothing.
+    #[error("rule \"{rule}\": {key} is empty")]
+    EmptyPattern {
+        /// The rule.
+        rule: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// A rule for all that an interpreter runs is never what is meant.
+    #[error(
+        "rule \"{rule}\": \"{program}\" runs other programs: name what it runs with script, module or package"
+    )]
+    Interpreter {
+        /// The rule.
+        rule: String,
+        /// The program it names.
+        program: String,
+    },
+    /// The manager starts whatever the unit says.
+    #[error(
+        "rule \"{0}\": a rule with unit names no program: the unit's main process is meant, whatever it runs"
+    )]
+    UnitAndProgram(String),
+    /// Not the name of a service.
+    #[error(
+        "rule \"{rule}\": \"{unit}\" is no service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\""
+    )]
+    Unit {
+        /// The rule.
+        rule: String,
+        /// What it names.
+        unit: String,
+    },
+    /// Only agents have runs.
+    #[error("rule \"{0}\": unit and reap are for [[agent]] only")]
+    AgentsOnly(String),
+    /// `program` is compared with names, not paths.
+    #[error(
+        "rule \"{rule}\": program is a name without folders: use exe for the path of a binary, script for one of a script"
+    )]
+    Path {
+        /// The rule.
+        rule: String,
+    },
+}
+
+impl TryFrom<Written> for Rule {
+    type Error = RuleError;
+
+    fn try_from(w: Written) -> Result<Self, RuleError> {
+        let name = w.name;
+        if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+            return Err(RuleError::Name);
+        }
+        let keys = [
+            ("program", &w.program),
+            ("package", &w.package),
+            ("module", &w.module),
+            ("script", &w.script),
+            ("exe", &w.exe),
+            ("unit", &w.unit),
+        ];
+        if keys.iter().all(|(_, value)| value.is_none()) {
+            return Err(RuleError::Empty(name));
+        }
+        if let Some((key, _)) = keys.iter().find(|(_, value)| value.as_ref().is_some_and(String::is_empty)) {
+            return Err(RuleError::EmptyPattern { rule: name, key });
+        }
+        if let Some(program) = &w.program {
+            if program.contains('/') {
+                return Err(RuleError::Path { rule: name });
+            }
+            if Interpreter::named(program).is_some() || lists(SHELLS, program) {
+                return Err(RuleError::Interpreter { rule: name, program: program.clone() });
+            }
+        }
+        if let Some(unit) = &w.unit {
+            let only = keys.iter().all(|(key, value)| *key == "unit" || value.is_none()) && w.args.is_empty();
+            if !only {
+                return Err(RuleError::UnitAndProgram(name));
+            }
+            if !unit.ends_with(".service") || unit.contains('/') {
+                return Err(RuleError::Unit { rule: name, unit: unit.clone() });
+            }
+        }
+        let pattern = |text: Option<String>| text.map(Pattern::new);
+        Ok(Self {
+            name,
+            program: pattern(w.program),
+            package: pattern(w.package),
+            module: pattern(w.module),
+            script: pattern(w.script),
+            exe: pattern(w.exe),
+            args: w.args.into_iter().map(Pattern::new).collect(),
+            unit: pattern(w.unit),
+            reap: w.reap,
+        })
+    }
+}
+
+impl From<Rule> for Written {
+    fn from(rule: Rule) -> Self {
+        let text = |pattern: Option<Pattern>| pattern.map(|p| p.text);
+        Self {
+            name: rule.name,
+            program: text(rule.program),
+            package: text(rule.package),
+            module: text(rule.module),
+            script: text(rule.script),
+            exe: text(rule.exe),
+            args: rule.args.into_iter().map(|p| p.text).collect(),
+            unit: text(rule.unit),
+            reap: rule.reap,
+        }
+    }
+}
+
+impl Rule {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it names this unit.
+    pub(super) fn names_unit(&self, unit: &Unit) -> bool {
+        self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
+    }
+
+    /// Whether it names a unit, not a program.
+    pub(super) const fn is_for_units(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// Whether its agents are to be ended when they were left behind.
+    pub(super) const fn reaps(&self) -> bool {
+        self.reap
+    }
+
+    pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
+        if self.is_for_units() {
+            return false;
+        }
+        let exe = without_deleted(&image.exe);
+        let holds =
+            |pattern: &Option<Pattern>, test: &dyn Fn(&Pattern) -> bool| pattern.as_ref().is_none_or(test);
+        holds(&self.program, &|p| {
+            p.matches(program.name)
+                || p.matches(stem(program.name))
+                || (program.carrier == Carrier::Itself && p.matches(base(exe)))
+        }) && holds(&self.package, &|p| {
+            program.package.is_some_and(|name| p.matches(name) || p.matches(unscoped(name)))
+        }) && holds(&self.module, &|p| program.module.is_some_and(|name| p.matches(name)))
+            && holds(&self.script, &|p| {
+                program.module.is_none()
+                    && matches!(program.carrier, Carrier::Interpreter | Carrier::Shell | Carrier::Runner)
+                    && p.matches(program.path)
+            })
+            && holds(&self.exe, &|p| p.matches(exe))
+            && self.args.len() <= program.args.len()
+            && self.args.iter().zip(program.args).all(|(p, arg)| p.matches(arg))
+    }
+
+    /// The base names of files whose exec may be this rule's concern.
+    pub(super) fn file_names(&self) -> impl Iterator<Item = &str> {
+        [&self.program, &self.package, &self.script, &self.exe]
+            .into_iter()
+            .flatten()
+            .filter_map(|pattern| {
+                base(pattern.literal().unwrap_or_else(|| last_component(&pattern.text))).into()
+            })
+            .filter(|name: &&str| !name.is_empty() && !name.contains(['*', '?']))
+    }
+}
+
+/// What a pattern for a path says about the file's name.
+fn last_component(pattern: &str) -> &str {
+    pattern.rsplit_once('/').map_or("", |(_, name)| name)
+}
+
+/// Reads rules that are not about agents.
+pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    let rules = Vec::<Rule>::deserialize(from)?;
+    match rules.iter().find(|r| r.is_for_units() || r.reap) {
+        Some(rule) => Err(D::Error::custom(RuleError::AgentsOnly(rule.name.clone()))),
+        None => Ok(rules),
+    }
+}
+
+/// The rules of the configuration, by what they do. Within a table the first that holds counts; of several
+/// tables the first in this order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuleBook {
+    /// Left alone, with all below it.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    pub exempt: Vec<Rule>,
+    /// Terminal multiplexers and the like.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    pub multiplexer: Vec<Rule>,
+    /// MCP servers.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    pub server: Vec<Rule>,
+    /// Agents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agent: Vec<Rule>,
+    /// Never an agent, neither by a built-in rule nor implied.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    pub steward: Vec<Rule>,
+    /// Run another program on their own standard streams.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    pub launcher: Vec<Rule>,
+}
+
+impl RuleBook {
+    /// Reads what [`super::Rules::source`] wrote.
+    pub fn from_toml(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// All rules with whether they concern processes without a wire on standard input.
+    pub(super) fn rules(&self) -> impl Iterator<Item = (&Rule, bool)> {
+        let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
+        let wired = [exempt, multiplexer, server, steward, launcher];
+        agent.iter().map(|r| (r, false)).chain(wired.into_iter().flatten().map(|r| (r, true)))
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
+        [exempt, multiplexer, server, agent, steward, launcher].into_iter().map(Vec::len).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,79 @@
+//! Handing a recorded log to another engine, as `orphand replay` does.
+
+use std::collections::BTreeMap;
+
+use orphand_core::{
+    engine::{Engine, Settings},
+    model::{About, Answer, BootTime, Effect, Input},
+};
+
+use crate::{
+    host::Core,
+    log::{Given, Log},
+};
+
+/// All effects of an engine that is given what `log` says, each record `times` times.
+pub fn replay(log: &Log, settings: Settings, times: usize) -> Vec<Effect> {
+    feed(&mut Engine::new(settings), log, times)
+}
+
+/// The same with any core. A question is answered as it was answered when it was asked at that time; one that
+/// was not asked then gets no answer.
+pub fn feed(core: &mut dyn Core, log: &Log, times: usize) -> Vec<Effect> {
+    let answers = answers(log);
+    let mut effects = Vec::new();
+    for (now, given) in &log.given {
+        let (input, times) = match given {
+            Given::Input(Input::Answered { .. }) => continue,
+            Given::Input(input @ (Input::Process { .. } | Input::Gone { .. })) => (Some(input), times),
+            Given::Input(input) => (Some(input), 1),
+            Given::Timeout => (None, 1),
+        };
+        for _ in 0..times {
+            match input {
+                Some(input) => core.handle(*now, input.clone()),
+                None => core.handle_timeout(*now),
+            }
+            while let Some(effect) = core.poll_effect() {
+                if let Effect::Ask { token, about } = &effect {
+                    let known = answers.iter().find(|(at, asked, _)| at == now && asked == about);
+                    if let Some((_, _, answer)) = known {
+                        core.handle(*now, Input::Answered { token: *token, answer: answer.clone() });
+                    }
+                }
+                effects.push(effect);
+            }
+        }
+    }
+    effects
+}
+
+/// Which question was answered how, and when.
+fn answers(log: &Log) -> Vec<(BootTime, About, Answer)> {
+    let asked: BTreeMap<u64, &About> = log
+        .effects
+        .iter()
+        .filter_map(|(_, e)| match e {
+            Effect::Ask { token, about } => Some((*token, about)),
+            _ => None,
+        })
+        .collect();
+    let answered = log.given.iter().filter_map(|(now, given)| match given {
+        Given::Input(Input::Answered { token, answer }) => {
+            Some((*now, (*asked.get(token)?).clone(), answer.clone()))
+        }
+        _ => None,
+    });
+    answered.collect()
+}
+
+/// What the world gets to see: notices and signals.
+pub fn visible(effects: &[Effect]) -> Vec<Effect> {
+    let outer = |e: &&Effect| matches!(e, Effect::Emit { .. } | Effect::Signal { .. });
+    effects.iter().filter(outer).cloned().collect()
+}
+
+/// The effects of a log.
+pub fn effects(log: &Log) -> Vec<Effect> {
+    log.effects.iter().map(|(_, e)| e.clone()).collect()
+}

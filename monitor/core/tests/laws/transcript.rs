@@ -1,0 +1,95 @@
+//! A log as lines to read: what was handed in and what came out, one below the other.
+
+use orphand_core::model::{
+    About, Answer, Effect, Input, Notice, ProcessEvent, ProcessId, Subject, WireState,
+};
+
+use crate::{
+    laws::{name, server_of},
+    log::{Given, Log},
+};
+
+impl Log {
+    /// The whole log.
+    pub fn transcript(&self) -> String {
+        let given = self.given.iter().enumerate().map(|(i, (now, g))| (*now, 0, i, input(g)));
+        let effects = self.effects.iter().enumerate().map(|(i, (now, e))| (*now, 1, i, effect(e)));
+        let mut lines: Vec<_> = given.chain(effects).collect();
+        lines.sort_by_key(|(now, kind, i, _)| (*now, *kind, *i));
+        lines.into_iter().fold(String::new(), |text, (now, _, _, line)| {
+            format!("{text}{:>6}.{:04} {line}\n", now.0 / 1_000_000_000, now.0 / 100_000 % 10_000)
+        })
+    }
+}
+
+fn input(given: &Given) -> String {
+    let Given::Input(input) = given else { return "-> timeout".to_owned() };
+    match input {
+        Input::Process { event } => match event {
+            ProcessEvent::Fork { creator, child, sid, .. } => {
+                format!("-> fork {creator} > {child} sid {sid}")
+            }
+            ProcessEvent::Exec { process, parent, image, stdio, .. } => {
+                format!("-> exec {process} ({parent}) {:?} on {:?}", image.argv, stdio[0])
+            }
+            ProcessEvent::Exit { process, status, .. } => format!("-> exit {process} {status:?}"),
+            ProcessEvent::Setsid { process, .. } => format!("-> setsid {process}"),
+        },
+        Input::Snapshot { snapshot } => {
+            let ids: Vec<String> = snapshot.processes.iter().map(|p| p.id.to_string()).collect();
+            format!("-> snapshot {ids:?}")
+        }
+        Input::Answered { answer: Answer::Server { facts }, .. } => {
+            let ids: Vec<u32> = facts.processes.iter().map(|p| p.process.pid).collect();
+            let wire = match &facts.stdin {
+                WireState::Held { holders, .. } => {
+                    format!("held by {:?}", pids(holders.iter().map(|h| h.process)))
+                }
+                other => format!("{other:?}"),
+            };
+            format!("-> answered {ids:?} wire {wire}")
+        }
+        Input::Answered { answer: Answer::Memory { processes }, .. } => {
+            format!("-> answered memory of {:?}", pids(processes.iter().map(|m| m.process)))
+        }
+        Input::Signalled { process, signal, error } => format!("-> signalled {process} {signal:?} {error:?}"),
+        Input::Gone { process } => format!("-> gone {process}"),
+        other => format!("-> {other:?}"),
+    }
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Persist { fact, .. } => format!("<- {fact:?}"),
+        Effect::Emit { notice, .. } => match server_of(notice) {
+            Some(view) => {
+                let ids: Vec<u32> = view.processes.iter().map(|p| p.pid).collect();
+                format!("<- {} {} {ids:?}", name(notice), view.id)
+            }
+            None => match &**notice {
+                Notice::AgentStarted { agent, .. } | Notice::AgentExited { agent, .. } => {
+                    format!("<- {} {} {}@{}", name(notice), agent.name, agent.pid, agent.start)
+                }
+                _ => format!("<- {}", name(notice)),
+            },
+        },
+        Effect::Ask { about: About::Server(Subject { processes, stdin, .. }), .. } => {
+            format!("<- ask server {:?} {stdin:?}", pids(processes.iter().copied()))
+        }
+        Effect::Ask { about: About::Memory(processes), .. } => {
+            format!("<- ask memory {:?}", pids(processes.iter().copied()))
+        }
+        Effect::Ask { about: About::Copies { copies, .. }, .. } => {
+            format!("<- ask copies {:?}", pids(copies.iter().copied()))
+        }
+        Effect::Ask { about: About::Process(process), .. } => format!("<- ask what {process} is"),
+        Effect::Signal { process, signal, .. } => format!("<- signal {signal:?} to {process}"),
+        Effect::Track { process, tracking } => format!("<- track {process} {tracking:?}"),
+        Effect::Untrack { process } => format!("<- untrack {process}"),
+        Effect::Resync => "<- resync".to_owned(),
+    }
+}
+
+fn pids(ids: impl Iterator<Item = ProcessId>) -> Vec<u32> {
+    ids.map(|id| id.pid).collect()
+}

@@ -1,0 +1,323 @@
+//! The alert hook: a program that is run for events, one run at a time.
+//!
+//! Invariant: nothing the hook does can hold up the caller, nor outlive its run. Events wait in a short queue; when it is full the
+//! newest are dropped and counted. A thread takes one after the other to a [`runner`], a process of its own that answers for
+//! whatever the hook starts. What the hook is, is checked at the start and again before every run.
+
+mod facts;
+mod report;
+mod run;
+pub mod runner;
+pub mod step;
+mod user;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+pub use self::facts::Selection;
+use self::{
+    facts::{Account, Facts},
+    report::Report,
+};
+use crate::os::trust::{self, Distrust};
+use crate::sink::{Format as _, journal::kind, stream::Json, wall::Wall};
+use orphand_core::model::{BootTime, Notice};
+
+/// Events that may wait for their run.
+pub const QUEUE: usize = 64;
+
+/// What they may take together, in bytes.
+const QUEUE_BYTES: usize = 2 << 20;
+
+/// A runner that has been told to stop needs moments.
+const MOMENTS: Duration = Duration::from_secs(1);
+
+/// Why a hook is not run.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// Where it is depends on where we are.
+    #[error("the hook {} is no absolute path: write it from / on", path.display())]
+    Relative {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Others could put anything in its place.
+    #[error("the hook is refused: {0}")]
+    Distrust(#[from] Distrust),
+    /// Its mode says no.
+    #[error("user {user} may not execute the hook {} (mode {mode:04o}): chmod +x it", path.display())]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Who would run it.
+        user: String,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// There is nobody to run it.
+    #[error("cannot run the hook as user \"{user}\": {why}; correct hook.user in the configuration")]
+    User {
+        /// The name.
+        user: String,
+        /// Why not.
+        why: String,
+    },
+    /// We cannot become somebody else.
+    #[error(
+        "cannot run the hook as user {user}: orphand must be started as root, or with CAP_SETUID and CAP_SETGID, and with hook.user set \
+         already: restart it so (the service: systemctl restart orphand)"
+    )]
+    Rights {
+        /// The name.
+        user: String,
+    },
+    /// The thread could not be started.
+    #[error("cannot start the thread of the hook: {0}")]
+    Thread(#[source] io::Error),
+}
+
+/// A hook that has passed the checks.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    path: PathBuf,
+    user: user::Account,
+    events: Selection,
+    timeout: Duration,
+}
+
+impl Settings {
+    /// Checks the hook at `path`, to be run as `user` (a name; nobody: our own user) for `events`, at most `timeout` long.
+    pub fn new(
+        path: &Path,
+        user: Option<&str>,
+        events: Selection,
+        timeout: Duration,
+    ) -> Result<Self, HookError> {
+        if !path.is_absolute() {
+            return Err(HookError::Relative { path: path.into() });
+        }
+        let settings = Self { path: path.into(), user: user::Account::find(user)?, events, timeout };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Whether it is run as another user than ours.
+    pub const fn is_for_another_user(&self) -> bool {
+        self.user.other.is_some()
+    }
+
+    /// Whether the file may be run now: others may have changed it.
+    fn check(&self) -> Result<(), HookError> {
+        trust::check(&self.path, rustix::process::geteuid().as_raw())?;
+        self.user.may_execute(&self.path)
+    }
+}
+
+/// The way of events to the hook.
+#[derive(Debug)]
+pub struct Hook {
+    shared: Arc<Shared>,
+    wall: Wall,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Something for the thread to do.
+    filled: Condvar,
+    /// The thread has ended.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    settings: Option<Arc<Settings>>,
+    account: Account,
+    queue: VecDeque<Item>,
+    dropped: u64,
+    /// Whether the last event was dropped: the log hears of the first of a row.
+    dropping: bool,
+    runs: BTreeMap<String, u64>,
+    /// The socket of the runner at work.
+    running: Option<UnixStream>,
+    /// Whether the thread is there.
+    thread: bool,
+    end: Stop,
+}
+
+/// Whether the end has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stop {
+    #[default]
+    No,
+    /// What waits is still served.
+    Soon,
+    /// No further run.
+    Now,
+}
+
+#[derive(Debug)]
+struct Item {
+    at: BootTime,
+    notice: Notice,
+    facts: Facts,
+}
+
+impl Hook {
+    /// Begins to run the hook, if there is one. `wall` is for the times in events.
+    pub fn start(settings: Option<Settings>, wall: Wall) -> Result<Self, HookError> {
+        let hook = Self { shared: Arc::default(), wall };
+        hook.replace(settings)?;
+        Ok(hook)
+    }
+
+    /// From the next run on it is this hook. Events that wait go to it; without one they are dropped.
+    pub fn replace(&self, settings: Option<Settings>) -> Result<(), HookError> {
+        let mut state = self.shared.lock();
+        if settings.is_none() {
+            state.dropped += state.queue.len() as u64;
+            state.queue.clear();
+        } else if !state.thread {
+            let (shared, json) = (Arc::clone(&self.shared), Json::new(self.wall));
+            let thread = thread::Builder::new().name("orphand-hook".to_owned());
+            thread.spawn(move || shared.serve(json)).map_err(HookError::Thread)?;
+            state.thread = true;
+        }
+        state.settings = settings.map(Arc::new);
+        Ok(())
+    }
+
+    /// Takes an event, if the hook hears of it. Never blocks.
+    pub fn push(&self, at: BootTime, notice: &Notice) {
+        let mut state = self.shared.lock();
+        state.account.note(notice);
+        let Some(settings) = state.settings.as_ref().map(Arc::clone) else { return };
+        if !settings.events.has(kind(notice).event) {
+            return;
+        }
+        let waiting: usize = state.queue.iter().map(|item| item.notice.weight()).sum();
+        let full = state.queue.len() >= QUEUE || waiting + notice.weight() > QUEUE_BYTES;
+        let begins = full && !state.dropping;
+        state.dropping = full;
+        if full {
+            state.dropped += 1;
+        } else {
+            let facts = Facts::of(notice, &state.account);
+            state.queue.push_back(Item { at, notice: notice.clone(), facts });
+        }
+        let waiting_events = state.queue.len();
+        drop(state);
+        self.shared.filled.notify_one();
+        if begins {
+            let path = settings.path.display();
+            tracing::warn!(
+                "hook {path}: {waiting_events} events wait for it already, further ones are dropped"
+            );
+        }
+    }
+
+    /// Events that were not taken because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().dropped
+    }
+
+    /// Runs so far by outcome: `ok`, `failed`, `timed_out`, `refused`, `stopped`.
+    pub fn runs(&self) -> BTreeMap<String, u64> {
+        self.shared.lock().runs.clone()
+    }
+
+    /// Runs it for what is left, for at most `patience`; then ends a run that is on, whose processes are killed.
+    pub fn finish(&self, patience: Duration) {
+        let mut state = self.shared.lock();
+        state.end = Stop::Soon;
+        self.shared.filled.notify_one();
+        state = self.shared.wait_for_end(state, patience);
+        state.end = Stop::Now;
+        if let Some(running) = &state.running {
+            let _ = running.shutdown(Shutdown::Write);
+        }
+        drop(self.shared.wait_for_end(state, MOMENTS));
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics with the lock held; and if it did, the state would still be whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_end<'a>(&self, state: MutexGuard<'a, State>, patience: Duration) -> MutexGuard<'a, State> {
+        let waited = self.ended.wait_timeout_while(state, patience, |state| state.thread);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The thread.
+    fn serve(&self, mut json: Json) {
+        while let Some((settings, item)) = self.next() {
+            let mut line = String::new();
+            json.write(item.at, &item.notice, &mut line);
+            let outcome = self.run(&settings, &item.facts, &line);
+            let mut state = self.lock();
+            state.running = None;
+            *state.runs.entry(outcome.to_owned()).or_default() += 1;
+        }
+        self.lock().thread = false;
+        self.ended.notify_all();
+    }
+
+    /// The next event and the hook for it, or nothing when all have been served and no more will come.
+    fn next(&self) -> Option<(Arc<Settings>, Item)> {
+        let state = self.lock();
+        let waited = self.filled.wait_while(state, |state| state.queue.is_empty() && state.end == Stop::No);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.end == Stop::Now {
+            return None;
+        }
+        let item = state.queue.pop_front()?;
+        Some((state.settings.as_ref().map(Arc::clone)?, item))
+    }
+
+    /// Runs it; how that is counted.
+    fn run(&self, settings: &Settings, facts: &Facts, line: &str) -> &'static str {
+        let failed = |why: &dyn std::fmt::Display| {
+            tracing::warn!("hook {} on {}: {why}; going on", settings.path.display(), facts.event);
+        };
+        if let Err(error) = settings.check() {
+            failed(&error);
+            return "refused";
+        }
+        let running = |socket| {
+            let mut state = self.lock();
+            state.running = Some(socket);
+            state.end != Stop::Now
+        };
+        let began = Instant::now();
+        match run::run(settings, facts, line, running) {
+            Ok(report) => {
+                tell(settings, facts, &report, began.elapsed());
+                report.outcome()
+            }
+            Err(error) => {
+                failed(&format!("it could not be started: {error}"));
+                "failed"
+            }
+        }
+    }
+}
+
+fn tell(settings: &Settings, facts: &Facts, report: &Report, took: Duration) {
+    let (path, event, outcome) = (settings.path.display(), &facts.event, report.outcome());
+    if outcome == "ok" {
+        tracing::debug!("hook {path} on {event}: done in {took:?}");
+    } else {
+        tracing::warn!("hook {path} on {event}: {report}; going on");
+    }
+}

@@ -1,0 +1,138 @@
+//! The log's way to a standard error that is no journal: whoever does not read it delays nobody.
+//!
+//! Invariant: a line is written only where the system takes it at once. What it does not take is lost, and the next line that gets
+//! through says how many were. For [`crate::cli::logging`] only.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Write},
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::sink::text;
+
+/// A pipe that can be written to takes so much at once (`PIPE_BUF`).
+const AT_ONCE: usize = 4096;
+
+/// The way there.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// Absent where it could not be duplicated: then there is no log.
+    out: Option<Arc<File>>,
+    lost: Arc<AtomicU64>,
+    /// The log sets colours: it is a terminal.
+    colours: bool,
+}
+
+impl Lines {
+    /// To standard error.
+    pub fn to_stderr() -> Self {
+        Self::to(io::stderr().as_fd().try_clone_to_owned().ok())
+    }
+
+    fn to(out: Option<OwnedFd>) -> Self {
+        let colours = out.as_ref().is_some_and(IsTerminal::is_terminal);
+        Self { out: out.map(|out| Arc::new(File::from(out))), lost: Arc::default(), colours }
+    }
+
+    fn line(&self, line: &[u8]) -> io::Result<()> {
+        let lost = self.lost.load(Ordering::Relaxed);
+        if lost > 0 {
+            let told = format!("{lost} lines of the log are missing here: nobody read it\n");
+            if self.write(told.as_bytes())? {
+                self.lost.fetch_sub(lost, Ordering::Relaxed);
+            } else {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        if !self.write(line)? {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes all of it, or as much as is taken at once. Whether that was all.
+    fn write(&self, text: &[u8]) -> io::Result<bool> {
+        let Some(out) = &self.out else { return Ok(false) };
+        for piece in text.chunks(AT_ONCE) {
+            let mut ready = [PollFd::new(out, PollFlags::OUT)];
+            let now = Timespec::default();
+            if poll(&mut ready, Some(&now))? == 0 {
+                return Ok(false);
+            }
+            out.as_ref().write_all(piece)?;
+        }
+        Ok(true)
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line(self)
+    }
+}
+
+/// One line on its way.
+#[derive(Debug)]
+pub struct Line<'a>(&'a Lines);
+
+impl Write for Line<'_> {
+    /// Called once with a whole line.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let shown = String::from_utf8_lossy(line);
+        self.0.line(text::log_line(&shown, self.0.colours).as_bytes()).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn a_name_begins_no_other_line() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let lines = Lines::to(Some(writer.into()));
+        lines.make_writer().write_all(b"WARN a\nERROR forged\x1b[2J\n").unwrap();
+        drop(lines);
+        let mut heard = String::new();
+        reader.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "WARN a\\nERROR forged\\x1b[2J\n");
+    }
+
+    #[test]
+    fn a_reader_that_sleeps_delays_nobody_and_hears_how_much_it_missed() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let lines = Lines::to(Some(writer.into()));
+        let line = [&[b'x'; 999][..], b"\n"].concat();
+        for _ in 0..1000 {
+            lines.make_writer().write_all(&line).unwrap();
+        }
+        let lost = lines.lost.load(Ordering::Relaxed);
+        assert!((900..1000).contains(&lost), "{lost}");
+        let mut heard = vec![0; 1 << 20];
+        let got = reader.read(&mut heard).unwrap();
+        assert_eq!(got, (1000 - usize::try_from(lost).unwrap()) * 1000);
+        lines.make_writer().write_all(b"again\n").unwrap();
+        let got = reader.read(&mut heard).unwrap();
+        let told = String::from_utf8_lossy(&heard[..got]).into_owned();
+        assert_eq!(told, format!("{lost} lines of the log are missing here: nobody read it\nagain\n"));
+        drop(reader);
+        assert!(lines.make_writer().write_all(b"to nobody\n").is_err());
+    }
+}

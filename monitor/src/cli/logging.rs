@@ -1,0 +1,154 @@
+//! The log on standard error: what is wrong or odd with orphand itself. Events are the stream's business.
+//!
+//! In the journal each line is an entry with its priority, and a journald that stalls delays nobody: what it has no room for is lost. So is what a
+//! pipe or a terminal does not take at once.
+//!
+//! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+};
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+
+use crate::{
+    cli::log_stream::Lines,
+    config::LogLevel,
+    os::journald::{self, Journal, Priority},
+    sink::text,
+};
+
+/// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
+const VARIABLE: &str = "ORPHAND_LOG";
+
+/// The log, to be told of another configuration.
+pub struct Log {
+    /// Absent where a log was started before: that one goes on.
+    set: Option<Box<dyn Fn(EnvFilter)>>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Another level of the configuration; the variable still beats it.
+    pub fn set(&self, level: LogLevel) {
+        if let Some(set) = &self.set {
+            set(filter(std::env::var(VARIABLE).ok().as_deref(), level).0);
+        }
+    }
+}
+
+/// Starts the log. `level` is the configuration's.
+pub fn start(level: LogLevel) -> Log {
+    let asked = std::env::var(VARIABLE).ok();
+    let (filter, odd) = filter(asked.as_deref(), level);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        // Nobody reads the log: no reason to end.
+        .log_internal_errors(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(Lines::to_stderr());
+    let journal = journald::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
+    // Fails where a log was started before: that one goes on.
+    let set: Option<Box<dyn Fn(EnvFilter)>> = if let Some(journal) = journal {
+        let log = log.with_level(false).without_time().with_writer(Entries { journal });
+        let log = log.with_filter_reloading();
+        let handle = log.reload_handle();
+        log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
+    } else {
+        let log = log.with_filter_reloading();
+        let handle = log.reload_handle();
+        log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
+    };
+    if set.is_some()
+        && let Some(why) = odd
+    {
+        tracing::warn!("{VARIABLE} is not understood ({why}): write error, warn, info, debug or trace");
+    }
+    Log { set }
+}
+
+/// Makes an entry of each line.
+struct Entries {
+    journal: Journal,
+}
+
+impl<'a> MakeWriter<'a> for Entries {
+    type Writer = Entry<'a>;
+
+    fn make_writer(&'a self) -> Entry<'a> {
+        Entry { journal: &self.journal, priority: Priority::Info }
+    }
+
+    fn make_writer_for(&'a self, about: &Metadata<'_>) -> Entry<'a> {
+        Entry { journal: &self.journal, priority: priority(*about.level()) }
+    }
+}
+
+/// One line on its way.
+struct Entry<'a> {
+    journal: &'a Journal,
+    priority: Priority,
+}
+
+impl io::Write for Entry<'_> {
+    /// Called once with a whole line.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut entry = String::new();
+        let line_of_text = String::from_utf8_lossy(line);
+        journald::head(&mut entry, &text::log_line(line_of_text.trim_end(), false), self.priority);
+        self.journal.send(&entry).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const fn priority(level: Level) -> Priority {
+    match level {
+        Level::ERROR => Priority::Error,
+        Level::WARN => Priority::Warning,
+        Level::INFO => Priority::Info,
+        Level::DEBUG | Level::TRACE => Priority::Debug,
+    }
+}
+
+/// What is logged, and what is wrong with the variable.
+fn filter(variable: Option<&str>, level: LogLevel) -> (EnvFilter, Option<String>) {
+    let configured = || EnvFilter::new(level.as_str());
+    match variable.map(str::trim).filter(|text| !text.is_empty()).map(EnvFilter::try_new) {
+        None => (configured(), None),
+        Some(Ok(asked)) => (asked, None),
+        Some(Err(error)) => (configured(), Some(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_beats_the_file() {
+        for (variable, level, effective) in [
+            (None, LogLevel::Info, "info"),
+            (None, LogLevel::Off, "off"),
+            (Some(""), LogLevel::Debug, "debug"),
+            (Some("warn"), LogLevel::Debug, "warn"),
+            (Some("orphand=trace"), LogLevel::Error, "orphand=trace"),
+        ] {
+            let (filter, odd) = filter(variable, level);
+            assert_eq!((filter.to_string().as_str(), odd), (effective, None), "{variable:?}");
+        }
+        let (filter, odd) = filter(Some("orphand=loud"), LogLevel::Warn);
+        assert_eq!(filter.to_string(), "warn");
+        assert!(odd.is_some());
+    }
+}

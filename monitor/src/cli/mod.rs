@@ -1,0 +1,369 @@
+//! The command line: verbs, flags, help. Nothing is carried out here.
+//!
+//! Every verb that is listed works. Flags are optional where the configuration file can say the same: flags
+//! beat the file, the file beats the defaults.
+
+mod config;
+mod exit_code;
+mod help;
+mod log_stream;
+pub mod logging;
+pub mod pages;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+pub use self::{config::Config, exit_code::ExitCode};
+use crate::config::Listen;
+use orphand_core::model::{
+    RingSize, SetsidHook,
+    duration::{parse_duration, parse_period},
+};
+
+/// Where the lock against a second daemon is.
+pub const LOCK: &str = "/run/orphand/lock";
+
+/// Finds MCP stdio servers that outlived the agent that started them, proves it from the kernel's own
+/// process events, and ends them safely.
+#[derive(Debug, Parser)]
+#[command(name = "orphand", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = help::EXAMPLES, after_long_help = help::LONG_HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Watch this host: stream events, end orphans
+    #[command(long_about = help::LONG_RUN)]
+    Run(Run),
+    /// Look through /proc once: servers and orphans, with evidence
+    #[command(long_about = help::LONG_SCAN)]
+    Scan(Scan),
+    /// Ask the running daemon: agents, generations, servers, orphans, memory, losses
+    Status(Status),
+    /// Show agents, their servers and processes as a tree
+    #[command(long_about = help::LONG_TREE)]
+    Tree(Tree),
+    /// End orphans now, and what else is asked for
+    #[command(long_about = help::LONG_REAP)]
+    Reap(Reap),
+    /// Have the running daemon read its configuration again
+    #[command(long_about = help::LONG_RELOAD)]
+    Reload(Reload),
+    /// Show past runs, orphans and what was freed, from the daemon's store
+    #[command(long_about = help::LONG_HISTORY)]
+    History(History),
+    /// Check the kernel, our rights, and the units that host agents
+    #[command(long_about = help::LONG_DOCTOR)]
+    Doctor(Doctor),
+    /// Run a recorded trace through the same engine
+    #[command(long_about = help::LONG_REPLAY)]
+    Replay(Replay),
+    /// Check or show the configuration, or print one to begin with
+    #[command(subcommand)]
+    Config(Config),
+    /// Print completions for a shell
+    #[command(after_help = "Example:
+  orphand completions bash > /etc/bash_completion.d/orphand")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print a manual page
+    #[command(after_help = "Examples:
+  orphand man | man -l -
+  orphand man config | man -l -     every key of the configuration
+  orphand man --dir ./man           one page a verb, and orphand.toml.5")]
+    Man {
+        /// Which one
+        #[arg(value_name = "PAGE", default_value = "orphand")]
+        page: pages::Page,
+        /// Write all pages into this directory instead
+        #[arg(long, value_name = "DIR", conflicts_with = "page")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// The flags of `orphand run`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand run                                   text on a terminal, JSON into a pipe
+  sudo orphand run --observe | jq .event             judge, never signal
+  sudo orphand run --grace 30s --record bug.orphtrace")]
+pub struct Run {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Judge, but never signal a process
+    #[arg(long)]
+    pub observe: bool,
+    /// How events are written [default: text on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Time from the exit of an owner to the verdict on its servers [default: 10s]
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub grace: Option<Duration>,
+    /// Time from SIGTERM to SIGKILL [default: 5s]
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub term_timeout: Option<Duration>,
+    /// Where metrics are served, `none` for nowhere [default: 127.0.0.1:9477]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<Listen>,
+    /// The control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// What is remembered over restarts [default: /var/lib/orphand]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The program that is run for events, an absolute path
+    #[arg(long, value_name = "PATH")]
+    pub hook: Option<PathBuf>,
+    /// Record all inputs to FILE, for `orphand replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// How setsid(2) is seen [default: auto]
+    #[arg(long, value_name = "HOOK")]
+    pub setsid: Option<Setsid>,
+    /// Size of the ring between kernel and daemon, a power of two such as 256K [default: 2M]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    pub ring_size: Option<RingSize>,
+    /// The lock against a second daemon
+    #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
+    pub lock: PathBuf,
+    /// Log what the programs in the kernel say
+    #[arg(long, hide_short_help = true)]
+    pub debug_bpf: bool,
+}
+
+/// The flags of `orphand scan`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand scan
+  orphand scan --json | jq '.unowned[].server.name'
+  orphand scan --exit-code > /dev/null || echo 'orphans, or a failure'")]
+pub struct Scan {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// End with status 3 where an orphan is found (an unproven server is none)
+    #[arg(long)]
+    pub exit_code: bool,
+}
+
+/// The flags of `orphand tree`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand tree
+  orphand tree --json")]
+pub struct Tree {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Look through /proc even if a daemon runs
+    #[arg(long)]
+    pub no_daemon: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand status`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand status
+  orphand status --pss                                  proportional memory, too: what the host would regain
+  orphand status --json | jq .report.agents[].agent.name")]
+pub struct Status {
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Measure proportional memory, too (slow: 10 us for each resident megabyte)
+    #[arg(long)]
+    pub pss: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand reload`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand config check && sudo orphand reload
+  sudo orphand reload --json | jq .later               what takes effect at the next start only")]
+pub struct Reload {
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand history`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand history
+  sudo orphand history --since 24h --agent claude
+  sudo orphand history --since 90d --json | jq '.runs[] | select(.orphans > 0)'")]
+pub struct History {
+    /// How far to look back: 90m, 24h, 7d, 4w
+    #[arg(long, value_name = "DUR", value_parser = parse_period, default_value = "7d")]
+    pub since: Duration,
+    /// Only agents with this name, or of this systemd unit
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Read the store in this directory, without asking the daemon
+    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    pub state_dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand reap`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand reap --dry-run                           what would be ended
+  sudo orphand reap --agent claude --yes                the orphans of claude, without a question
+  sudo orphand reap --agent bot.service --generation 3  those of one run
+  sudo orphand reap --pid 4711                          this server, an unproven one too
+  sudo orphand reap --include-unproven --dry-run        what lost its owner, and who may use it
+  sudo orphand reap --pid 4711 --include-active         this server, although its owner lives")]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
+pub struct Reap {
+    /// Only servers of agents with this name, or of this unit
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Only servers of this run
+    #[arg(long, value_name = "N")]
+    pub generation: Option<u64>,
+    /// Only the server with this process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Also servers whose owner lives
+    #[arg(long)]
+    pub include_active: bool,
+    /// Also unproven servers: the owner is gone, and somebody may still use them
+    #[arg(long)]
+    pub include_unproven: bool,
+    /// Show what would be ended, and end nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Print JSON (needs --yes or --dry-run)
+    #[arg(long)]
+    pub json: bool,
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}
+
+/// The flags of `orphand doctor`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand doctor
+  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'
+  sudo orphand doctor --json | jq '.units[] | select(.blind) | .blind'")]
+pub struct Doctor {
+    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Where the daemon keeps its store [default: /var/lib/orphand]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The lock against a second daemon
+    #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
+    pub lock: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `orphand replay`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  orphand replay bug.orphtrace
+  orphand replay --format json bug.orphtrace | jq 'select(.event == \"orphan_detected\")'")]
+pub struct Replay {
+    /// The trace, of `orphand run --record`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How events are written [default: text on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line
+    Json,
+    /// One readable line each
+    Text,
+}
+
+impl Format {
+    /// What was asked for; else text on a terminal, JSON to a program.
+    pub fn or_default(asked: Option<Self>, terminal: bool) -> Self {
+        asked.unwrap_or(if terminal { Self::Text } else { Self::Json })
+    }
+}
+
+/// How setsid(2) is seen, as it is written on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Setsid {
+    /// By fentry where it loads, else by the tracepoint
+    Auto,
+    /// By fentry: it costs nothing
+    Fentry,
+    /// By a tracepoint, which makes every system call of the host some 30 ns slower
+    Tracepoint,
+    /// Not at all: sessions are known from forks, execs and /proc
+    None,
+}
+
+impl From<Setsid> for SetsidHook {
+    fn from(written: Setsid) -> Self {
+        match written {
+            Setsid::Auto => Self::Auto,
+            Setsid::Fentry => Self::Fentry,
+            Setsid::Tracepoint => Self::Tracepoint,
+            Setsid::None => Self::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! The doors, with a loop that answers as the test wants.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    time::Instant,
+};
+
+use super::{client::Client, *};
+use crate::sink::wall::Wall;
+
+/// A served front.
+struct Doors {
+    dir: tempfile::TempDir,
+    address: SocketAddr,
+    _serving: Serving,
+    queries: Option<mpsc::Receiver<Query>>,
+}
+
+fn doors() -> Doors {
+    let dir = tempfile::tempdir().unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let front = Front::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
+    let address = front.http.as_ref().unwrap().local_addr().unwrap();
+    let (serving, queries) = front.start(Metrics::new(Wall::default()), dir.path()).unwrap();
+    Doors { dir, address, _serving: serving, queries: Some(queries) }
+}
+
+impl Doors {
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("control.sock")
+    }
+
+    /// Answers every question in a thread, until the doors are closed.
+    fn answer(&mut self, blind: &'static [&'static str]) {
+        let mut queries = self.queries.take().unwrap();
+        thread::spawn(move || {
+            while let Some(query) = queries.blocking_recv() {
+                let blind = blind.iter().map(ToString::to_string).collect();
+                match query {
+                    Query::Status(reply) => drop(reply.send(Status { blind, pid: 7, ..Status::default() })),
+                    Query::Reload(reply) => drop(reply.send(Err("config.toml:1:1: no".to_owned()))),
+                    Query::Plan(_, reply) | Query::Reap(_, reply) => drop(reply.send(Vec::new())),
+                }
+            }
+        });
+    }
+
+    fn get(&self, path: &str, accept: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn say(&self, line: &[u8]) -> String {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        // The other side may have heard enough before all is said.
+        let _ = stream.write_all(line);
+        let mut answer = String::new();
+        let _ = BufReader::new(stream).read_line(&mut answer);
+        answer
+    }
+}
+
+#[test]
+fn a_scrape_in_both_formats() {
+    let mut doors = doors();
+    doors.answer(&[]);
+    let text = doors.get("/metrics", "*/*");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(text.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{text}");
+    assert!(text.contains("\norphand_watching 1") && !text.contains("# EOF"), "{text}");
+    let text = doors.get("/metrics", "application/openmetrics-text; version=1.0.0");
+    assert!(text.contains("content-type: application/openmetrics-text; version=1.0.0"), "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    assert!(doors.get("/nothing", "*/*").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn health() {
+    let mut well = doors();
+    well.answer(&[]);
+    let text = well.get("/healthz", "*/*");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\nok\n"), "{text}");
+    let mut unwell = doors();
+    unwell.answer(&["records were lost"]);
+    let text = unwell.get("/healthz", "*/*");
+    assert!(text.starts_with("HTTP/1.1 503") && text.ends_with("\r\n\r\nrecords were lost\n"), "{text}");
+}
+
+#[test]
+fn a_loop_that_does_not_answer_is_told() {
+    let doors = doors();
+    let text = doors.get("/healthz", "*/*");
+    assert!(text.starts_with("HTTP/1.1 503") && text.contains("did not answer in time"), "{text}");
+    assert!(doors.get("/metrics", "*/*").contains("\norphand_watching 0"));
+}
+
+#[test]
+fn scrapes_at_the_same_time_are_one_question() {
+    let mut doors = doors();
+    let mut queries = doors.queries.take().unwrap();
+    let asked = thread::spawn(move || {
+        let mut asked = 0;
+        while let Some(Query::Status(reply)) = queries.blocking_recv() {
+            asked += 1;
+            let _ = reply.send(Status::default());
+        }
+        asked
+    });
+    let began = Instant::now();
+    for _ in 0..40 {
+        assert!(doors.get("/metrics", "*/*").contains("\norphand_watching 1"));
+    }
+    let most = 1 + began.elapsed().as_millis() / 50;
+    drop(doors);
+    let asked = asked.join().unwrap();
+    assert!(asked >= 1 && asked <= most, "{asked} questions, at most {most} expected");
+}
+
+#[test]
+fn a_user_with_too_many_questions_is_told() {
+    let doors = doors();
+    // Nobody takes the questions out: those beyond a user's share are refused at once, the others in time.
+    let asked: Vec<_> = (0..=8)
+        .map(|_| {
+            let client = Client::new(&doors.socket());
+            thread::spawn(move || client.status(false).unwrap_err().to_string())
+        })
+        .collect();
+    let told: Vec<_> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();
+    let late = told.iter().filter(|told| told.contains("did not answer")).count();
+    // One that had not been read when the last came has made room.
+    assert_eq!(late, 8, "{told:?}");
+}
+
+#[test]
+fn a_page_of_another_name_is_told_nothing() {
+    let mut doors = doors();
+    doors.answer(&[]);
+    let get = |host: &str| {
+        let mut stream = TcpStream::connect(doors.address).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let refused = get("rebind.example:9477");
+    assert!(refused.starts_with("HTTP/1.1 421") && !refused.contains("orphand_"), "{refused}");
+    assert!(refused.ends_with("not by another name\n"), "{refused}");
+    assert!(get("localhost\r\nHost: rebind.example").starts_with("HTTP/1.1 4"));
+    assert!(get(&doors.address.to_string()).starts_with("HTTP/1.1 200"));
+}
+
+/// Half of a head each, more than there are places: whoever asks is answered at once. A head that is too long is none.
+#[test]
+fn half_open_requests_keep_nobody_out() {
+    let mut doors = doors();
+    doors.answer(&[]);
+    let halves: Vec<_> = (0..300)
+        .map(|_| {
+            let mut stream = TcpStream::connect(doors.address).unwrap();
+            // It may be shed already.
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc");
+            stream
+        })
+        .collect();
+    let began = Instant::now();
+    assert!(doors.get("/healthz", "*/*").starts_with("HTTP/1.1 200"));
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    drop(halves);
+    let mut stream = TcpStream::connect(doors.address).unwrap();
+    let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ");
+    let _ = stream.write_all(&vec![b'x'; 64 * 1024]);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn the_control_socket_answers() {
+    let mut doors = doors();
+    doors.answer(&[]);
+    let client = Client::new(&doors.socket());
+    assert_eq!(client.status(true).unwrap().pid, 7);
+    assert_eq!(client.plan(ReapRequest::default()).unwrap(), []);
+    let answer = doors.say(b"{\"version\":1,\"ask\":\"nonsense\"}\n");
+    assert!(
+        answer.starts_with("{\"version\":1,\"answer\":\"error\",\"error\":\"not understood: "),
+        "{answer}"
+    );
+    let answer = doors.say(&vec![b'x'; protocol::REQUEST_MAX + 1]);
+    assert!(answer.contains("too long"), "{answer}");
+}
+
+#[test]
+fn clients_that_stall_keep_nobody_out() {
+    let mut doors = doors();
+    doors.answer(&[]);
+    // More than a user has places, by clients that say nothing.
+    let silent: Vec<_> = (0..64).map(|_| UnixStream::connect(doors.socket()).unwrap()).collect();
+    let began = Instant::now();
+    assert_eq!(Client::new(&doors.socket()).status(false).unwrap().pid, 7);
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    let told = |stream: &UnixStream| {
+        let mut answer = String::new();
+        let _ = BufReader::new(stream).read_line(&mut answer);
+        answer
+    };
+    // The first was let go, the last is told when its time is up.
+    assert_eq!(told(&silent[0]), "");
+    let last = told(&silent[63]);
+    assert!(last.contains("no question within 5 s"), "{last}");
+}
+
+#[test]
+fn nobody_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = Client::new(&dir.path().join("none")).status(false).unwrap_err();
+    assert!(matches!(error, client::ClientError::NoDaemon { .. }), "{error}");
+    assert!(!error.to_string().contains('\n') && error.to_string().contains("orphand run"), "{error}");
+}
+
+#[test]
+fn a_port_that_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = Front::bind(Some(address), &dir.path().join("s"), None).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("cannot serve metrics on {address}: Address already in use")),
+        "{error}"
+    );
+    assert!(error.contains("--listen") && !error.contains('\n'), "{error}");
+    // The socket that was taken before is given back.
+    assert!(!dir.path().join("s").exists());
+}
+
+#[test]
+fn memory_is_measured_of_the_process_meant() {
+    let proc = Proc::system().unwrap();
+    let ours = proc.process(std::process::id()).unwrap().id();
+    let server = |start| {
+        let process = orphand_core::model::ProcessView {
+            pid: ours.pid,
+            start,
+            uid: 0,
+            exe: String::new(),
+            argv: Vec::new(),
+            argv_truncated: false,
+        };
+        orphand_core::model::ServerReport {
+            members: vec![orphand_core::model::ProcessId::new(process.pid, process.start)],
+            server: orphand_core::model::ServerView {
+                processes_total: 0,
+                id: String::new(),
+                name: String::new(),
+                rule: String::new(),
+                processes: vec![process],
+                rss_bytes: None,
+                session_leader: false,
+                run: None,
+            },
+            evidence: Vec::new(),
+            doubts: Vec::new(),
+            guards: Vec::new(),
+            pss_bytes: None,
+            state: "live".to_owned(),
+        }
+    };
+    let mut report = orphand_core::model::Report {
+        unowned: vec![server(ours.start), server(ours.start + 1)],
+        ..Default::default()
+    };
+    measure(&proc, &mut crate::probe::Sampler::new(), &mut report, true);
+    let [one, other] = report.unowned.as_slice() else { panic!() };
+    assert!(one.server.rss_bytes > Some(1 << 20) && one.pss_bytes > Some(1 << 16), "{one:?}");
+    assert_eq!((other.server.rss_bytes, other.pss_bytes), (Some(0), Some(0)));
+}
+
+/// The loop is never asked for the past: here nobody answers for it.
+#[test]
+fn the_past_is_read_from_the_store() {
+    let doors = doors();
+    let client = Client::new(&doors.socket());
+    let query = orphand_core::model::HistoryQuery::default();
+    let error = client.history(query.clone()).unwrap_err().to_string();
+    assert!(!error.contains('\n') && error.contains("there is no store at"), "{error}");
+    // A file that no daemon has written to yet has no past.
+    std::fs::write(doors.dir.path().join("orphand.db"), "").unwrap();
+    assert_eq!(client.history(query).unwrap(), orphand_core::model::History::default());
+}

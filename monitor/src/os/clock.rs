@@ -1,0 +1,154 @@
+//! Time: the clock the kernel stamps its records with, and a timer on it.
+//!
+//! Invariant: everything orphand decides is on `CLOCK_BOOTTIME`; the wall clock only names moments to users,
+//! through an offset taken once. For the daemon's shell; the core gets its time as an argument.
+
+use std::{io, os::fd::OwnedFd};
+
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+use crate::os::readable;
+use orphand_core::model::BootTime;
+
+const NANOS: u64 = 1_000_000_000;
+
+/// Now, on `CLOCK_BOOTTIME`.
+pub fn now() -> BootTime {
+    BootTime(nanos(clock_gettime(ClockId::Boottime)))
+}
+
+/// Nanoseconds to add to a [`BootTime`] to have nanoseconds since 1970, as of now. The wall clock may be set
+/// later, which changes nothing about the order of events.
+pub fn realtime_offset() -> i64 {
+    // The pair of looks that were closest together has the smallest error, some tens of nanoseconds.
+    let best = (0..5).map(|_| {
+        let before = now().0;
+        let real = nanos(clock_gettime(ClockId::Realtime));
+        let after = now().0;
+        (
+            after.saturating_sub(before),
+            real.cast_signed() - (before + after.saturating_sub(before) / 2).cast_signed(),
+        )
+    });
+    best.min_by_key(|(width, _)| *width).map_or(0, |(_, offset)| offset)
+}
+
+fn nanos(time: Timespec) -> u64 {
+    // Both fields are never negative for the clocks above.
+    time.tv_sec.unsigned_abs().saturating_mul(NANOS).saturating_add(time.tv_nsec.unsigned_abs())
+}
+
+/// Why there is no timer.
+#[derive(Debug, thiserror::Error)]
+pub enum TimerError {
+    /// The system refused.
+    #[error("cannot {operation} a timer on CLOCK_BOOTTIME: {source}")]
+    System {
+        /// `create`, `set` or `wait for`.
+        operation: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// One deadline on `CLOCK_BOOTTIME`, to a tokio task. Time asleep counts: a deadline that passed while the host
+/// slept is met at wake-up.
+#[derive(Debug)]
+pub struct Timer {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Timer {
+    /// A timer without a deadline. Must be called inside a tokio runtime.
+    pub fn new() -> Result<Self, TimerError> {
+        timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)
+            .map_err(io::Error::from)
+            .and_then(readable)
+            .map(|fd| Self { fd })
+            .map_err(|source| TimerError::System { operation: "create", source })
+    }
+
+    /// Sets, replaces or takes away the deadline. One in the past expires at once.
+    pub fn set(&self, deadline: Option<BootTime>) -> Result<(), TimerError> {
+        // All zero means "disarm": a deadline of zero has passed as well as one of 1 ns.
+        let nanos = deadline.map_or(0, |BootTime(nanos)| nanos.max(1));
+        let it_value = Timespec {
+            tv_sec: i64::try_from(nanos / NANOS).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(nanos % NANOS).unwrap_or_default(),
+        };
+        let spec = Itimerspec { it_interval: Timespec::default(), it_value };
+        timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &spec)
+            .map(|_| ())
+            .map_err(|errno| TimerError::System { operation: "set", source: errno.into() })
+    }
+
+    /// Returns once the deadline has come; each deadline is told once. Never returns without one. Cancel-safe:
+    /// the expiry is taken in the poll that returns it.
+    pub async fn expired(&self) -> Result<(), TimerError> {
+        let take = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut [0; 8])?);
+        match self.fd.async_io(Interest::READABLE, take).await {
+            Ok(_) => Ok(()),
+            Err(source) => Err(TimerError::System { operation: "wait for", source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(5);
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn the_offset_leads_to_the_wall_clock() {
+        let ours = i128::from(now().0) + i128::from(realtime_offset());
+        let wall = i128::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
+        assert!((ours - wall).abs() < 1_000_000_000, "{ours} {wall}");
+    }
+
+    #[tokio::test]
+    async fn a_deadline_expires_once_and_not_early() {
+        let timer = Timer::new().unwrap();
+        let deadline = now() + SHORT;
+        timer.set(Some(deadline)).unwrap();
+        timer.expired().await.unwrap();
+        assert!(now() >= deadline);
+        assert!(tokio::time::timeout(SHORT, timer.expired()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn one_in_the_past_expires_at_once_even_at_boot() {
+        let timer = Timer::new().unwrap();
+        for past in [BootTime(0), BootTime(1), now() - SHORT] {
+            timer.set(Some(past)).unwrap();
+            timer.expired().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_came_is_forgotten_when_another_is_set() {
+        let timer = Timer::new().unwrap();
+        timer.set(Some(BootTime(1))).unwrap();
+        // The runtime learns of the expiry and nobody takes it.
+        drop(timer.fd.readable().await.unwrap());
+        timer.set(Some(now() + LONG)).unwrap();
+        assert!(tokio::time::timeout(SHORT, timer.expired()).await.is_err());
+        timer.set(None).unwrap();
+        assert!(tokio::time::timeout(SHORT, timer.expired()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_wait_loses_nothing() {
+        let timer = Timer::new().unwrap();
+        timer.set(Some(now() + 4 * SHORT)).unwrap();
+        // Cancelled again and again until the deadline: the expiry is still there to be taken.
+        while tokio::time::timeout(SHORT / 5, timer.expired()).await.is_err() {}
+    }
+}

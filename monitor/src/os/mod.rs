@@ -1,0 +1,15 @@
+//! The operating system around the daemon: time, users, limits, capabilities, the lock file, the log, systemd.
+//!
+//! Nothing here knows of agents or servers. For the shell only.
+
+pub mod capabilities;
+pub mod clock;
+pub mod descriptors;
+pub mod journald;
+pub mod lock_file;
+mod readable;
+pub mod systemd_notify;
+pub mod trust;
+pub mod users;
+
+pub use readable::readable;
