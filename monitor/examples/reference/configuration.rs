@@ -8,11 +8,11 @@ use super::{item, prose};
 pub fn keys() -> String {
     let mut text = String::new();
     for section in SECTIONS.iter().filter(|section| !section.is_rules()) {
-        let title = match section.kind {
-            Kind::Top => "Above every table".to_owned(),
-            Kind::Table | Kind::List => format!("`{}`", section.header()),
-        };
-        text.push_str(&format!("### {title}\n\n{}\n", prose(section.about)));
+        if section.kind == Kind::Top {
+            text.push_str("### Above every table\n\n");
+        } else {
+            text.push_str(&format!("### `{}`\n\n{}\n", section.header(), prose(section.about)));
+        }
         push(section, &mut text);
     }
     let rules = || SECTIONS.iter().filter(|section| section.is_rules());

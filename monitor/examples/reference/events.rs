@@ -31,9 +31,11 @@ pub fn all() -> Result<String> {
     for Item { name, about, fields } in source::variants(NOTICE, "Notice")? {
         let kind = kind::ALL.iter().find(|kind| kind.event == name);
         let kind = kind.with_context(|| format!("{name} has no kind"))?;
-        let priority = format!("{:?}", kind.priority).to_lowercase();
-        text.push_str(&format!("### {name}\n\n{}", prose(&about)));
-        text.push_str(&format!("Journal: {priority}, `{}`\n\n", kind.id));
+        text.push_str(&format!("### {name}\n\n{}\n", prose(&about)));
+        text.push_str(&format!(
+            "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`\n",
+            kind.priority as u8, kind.id
+        ));
         push(&fields, &mut text)?;
     }
     let objects = [

@@ -19,7 +19,7 @@ pub enum Watched {
     Rss,
     /// Orphans that were detected within a time.
     Rate,
-    /// Processes of orphans that could not be ended, within a time.
+    /// Orphans that could not be ended, within a time.
     ReapFailures,
     /// 1 while records of the kernel are lost and /proc has not been read again.
     Blind,

@@ -180,9 +180,9 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
-        /// The last signal that was needed; absent if nobody saw the end.
+        /// The last signal that was needed; null if nobody saw the end.
         signal: Option<Signal>,
-        /// Milliseconds from the first signal to the end of the last process; absent likewise.
+        /// Milliseconds from the first signal to the end of the last process; null likewise.
         took_ms: Option<u64>,
         /// Resident memory before, in bytes.
         freed_bytes: u64,
@@ -225,9 +225,9 @@ pub enum Notice {
         rule: String,
         /// What it watches.
         on: Watched,
-        /// The agent, or unit, that it is about; absent for the whole host.
+        /// The agent, or unit, that it is about; null for the whole host.
         agent: Option<String>,
-        /// The value: a count; for `rss` bytes.
+        /// A count; for `rss`, bytes.
         value: u64,
         /// The highest value that is no alert.
         limit: u64,
@@ -238,9 +238,9 @@ pub enum Notice {
         rule: String,
         /// What it watches.
         on: Watched,
-        /// The agent, or unit, that it is about; absent for the whole host.
+        /// The agent, or unit, that it is about; null for the whole host.
         agent: Option<String>,
-        /// The value now.
+        /// The same now.
         value: u64,
         /// The highest value that is no alert.
         limit: u64,
