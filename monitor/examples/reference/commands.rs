@@ -1,5 +1,7 @@
 //! The help of every verb, as `orphand help VERB` prints it.
 
+use std::fmt::Write as _;
+
 use clap::{Command, CommandFactory as _};
 use orphand::cli::Cli;
 
@@ -18,7 +20,7 @@ pub fn all() -> String {
 fn verb(command: &mut Command, name: &str, text: &mut String) {
     let help = command.render_long_help().to_string();
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-    text.push_str(&format!("### {name}\n\n```text\n{}\n```\n\n", lines.join("\n")));
+    let _ = write!(text, "### {name}\n\n```text\n{}\n```\n\n", lines.join("\n"));
     for below in command.get_subcommands_mut().filter(|below| below.get_name() != "help") {
         let name = format!("{name} {}", below.get_name());
         verb(below, &name, text);

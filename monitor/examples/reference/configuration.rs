@@ -1,5 +1,7 @@
 //! The keys of the configuration, from the table of options.
 
+use std::fmt::Write as _;
+
 use orphand::config::options::{Key, Kind, SECTIONS, Section};
 
 use super::{item, prose};
@@ -11,7 +13,7 @@ pub fn keys() -> String {
         if section.kind == Kind::Top {
             text.push_str("### Above every table\n\n");
         } else {
-            text.push_str(&format!("### `{}`\n\n{}\n", section.header(), prose(section.about)));
+            let _ = write!(text, "### `{}`\n\n{}\n", section.header(), prose(section.about));
         }
         push(section, &mut text);
     }

@@ -1,5 +1,7 @@
 //! The events with their fields, and the words for reasons, from the doc comments of their types.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, Result, bail};
 use orphand::sink::journal::kind;
 
@@ -16,7 +18,7 @@ const RUN: &str = include_str!("../../core/src/model/run.rs");
 pub fn reasons() -> Result<String> {
     let mut text = String::new();
     for (title, name) in [("Evidence", "Evidence"), ("Doubts", "Doubt"), ("Guards", "Guard")] {
-        text.push_str(&format!("### {title}\n\n"));
+        let _ = write!(text, "### {title}\n\n");
         for Item { name, about, .. } in source::variants(REASONS, name)? {
             text.push_str(&item(&format!("`{name}`: {about}")));
         }
@@ -31,11 +33,9 @@ pub fn all() -> Result<String> {
     for Item { name, about, fields } in source::variants(NOTICE, "Notice")? {
         let kind = kind::ALL.iter().find(|kind| kind.event == name);
         let kind = kind.with_context(|| format!("{name} has no kind"))?;
-        text.push_str(&format!("### {name}\n\n{}\n", prose(&about)));
-        text.push_str(&format!(
-            "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`\n",
-            kind.priority as u8, kind.id
-        ));
+        let _ = write!(text, "### {name}\n\n{}\n", prose(&about));
+        let _ =
+            writeln!(text, "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`", kind.priority as u8, kind.id);
         push(&fields, &mut text)?;
     }
     let objects = [
@@ -45,7 +45,7 @@ pub fn all() -> Result<String> {
         ("Run", RUN, "RunView"),
     ];
     for (title, file, name) in objects {
-        text.push_str(&format!("### {title}\n\n"));
+        let _ = write!(text, "### {title}\n\n");
         push(&source::fields(file, name)?, &mut text)?;
     }
     Ok(text)
