@@ -6,6 +6,7 @@ mod layers;
 mod licences;
 mod lints;
 mod pages;
+mod rooms;
 mod scan;
 mod style;
 
@@ -29,7 +30,7 @@ enum Step {
     Format,
     /// Length of files, headers of modules, words and paths that do not belong into the repository.
     Style,
-    /// Links, anchors and the length of lines in README.md and docs/.
+    /// Links, anchors and the length of lines in README.md and docs/; the picture of the folders.
     Pages,
     /// The one-way rule of docs/architecture.md, and the purity of the core.
     Layers,
@@ -71,7 +72,7 @@ impl Step {
         match self {
             Self::Format => command::run(workspace::cargo().args(["fmt", "--all", "--check"])),
             Self::Style => report(&style::findings(&root)?),
-            Self::Pages => report(&pages::findings(&root)?),
+            Self::Pages => report(&[pages::findings(&root)?, rooms::findings(&root)?].concat()),
             Self::Layers => report(&layers::findings(&root)?),
             Self::Licences => licences::check(&root),
             Self::Clippy => setup::bpf().and_then(|_| lints::user()),
