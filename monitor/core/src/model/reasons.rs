@@ -1,4 +1,5 @@
-//! The reasons of a verdict: what speaks for "orphan", what keeps it from being proven, what forbids a kill. A contract with users.
+//! The reasons of a verdict: evidence for an orphan, doubts that prevent the proof, guards that forbid a
+//! kill. A contract with users.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ pub enum Evidence {
     StdinHangup,
     /// Its unit has been started again since.
     StaleInvocation,
-    /// Its unit is stopped.
+    /// Its unit has been stopped.
     UnitStopped,
     /// The session it was started for has expired. This version never reports it.
     SessionExpired,
@@ -45,7 +46,7 @@ pub enum Doubt {
     Traced,
 }
 
-/// A fact that forbids a kill.
+/// A fact that forbids ending an orphan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
