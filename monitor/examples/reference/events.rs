@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
-use orphand::sink::journal::kind;
+use orphand::sink::journal::message::message;
+use orphand_core::model::EventKind;
 
 use super::{
     item, prose,
@@ -31,11 +32,14 @@ pub fn reasons() -> Result<String> {
 pub fn all() -> Result<String> {
     let mut text = String::new();
     for Item { name, about, fields } in source::variants(NOTICE, "Notice")? {
-        let kind = kind::ALL.iter().find(|kind| kind.event == name);
-        let kind = kind.with_context(|| format!("{name} has no kind"))?;
+        let kind = EventKind::ALL.iter().find(|kind| kind.name() == name);
+        let entry = message(*kind.with_context(|| format!("{name} has no kind"))?);
         let _ = write!(text, "### {name}\n\n{}\n", prose(&about));
-        let _ =
-            writeln!(text, "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`", kind.priority as u8, kind.id);
+        let _ = writeln!(
+            text,
+            "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`",
+            entry.priority as u8, entry.id
+        );
         push(&fields, &mut text)?;
     }
     let objects = [
