@@ -94,7 +94,7 @@ pub fn main(args: &Args) -> Result<()> {
     let beside = beside.map_or(Ok(()), Beside::finish);
     if args.filter.is_none() {
         fuzz::briefly()?;
-        // Last, because it replaces the binary that tests run by one with other features of what it depends on.
+        // Last, because it puts the binary anew that tests run.
         installs()?;
     }
     count.judge(args.filter.as_deref()).and(beside)
@@ -102,13 +102,14 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// What is compiled beside the second round: nothing of it touches what these tests run.
 fn rest(check: bool) -> Result<Vec<(&'static str, Command)>> {
-    let mut lints = Command::new(workspace::ourselves()?);
-    lints.args(["check", "clippy", "clippy-bpf", "docs"]);
-    let mut library = workspace::cargo();
-    library.args(["build", "--quiet", "--package", "orphand", "--lib"]);
-    let all =
-        [check.then_some(("check", lints)), Some(("fuzz", fuzz::building()?)), Some(("library", library))];
-    Ok(all.into_iter().flatten().collect())
+    let mut all = Vec::new();
+    if check {
+        let mut lints = Command::new(workspace::ourselves()?);
+        lints.args(["check", "clippy", "clippy-bpf", "docs"]);
+        all.push(("check", lints));
+    }
+    all.push(("fuzz", fuzz::building()?));
+    Ok(all)
 }
 
 /// What runs the tests of the first round: they find these programs and no others.

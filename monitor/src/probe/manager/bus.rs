@@ -132,7 +132,8 @@ impl Line {
     /// question. A manager that reads `BEGIN` together with the first message answers that only when it is written to once more.
     async fn begin(stream: net::UnixStream, uid: u32) -> io::Result<Self> {
         let mut line = Self { stream: BufReader::new(stream), serial: 0 };
-        let uid: String = uid.to_string().bytes().map(|digit| format!("{digit:02x}")).collect();
+        // As hexadecimal text of the decimal digits.
+        let uid: String = uid.to_string().chars().flat_map(|digit| ['3', digit]).collect();
         line.send(format!("\0AUTH EXTERNAL {uid}\r\n").as_bytes()).await?;
         let said = line.read_line().await?;
         if !said.starts_with("OK ") {

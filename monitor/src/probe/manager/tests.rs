@@ -31,7 +31,7 @@ fn manager(at: &Path) -> thread::JoinHandle<()> {
 }
 
 fn converse(mut stream: UnixStream) -> io::Result<()> {
-    let us: String = getuid().as_raw().to_string().bytes().map(|digit| format!("{digit:02x}")).collect();
+    let us: String = getuid().as_raw().to_string().chars().flat_map(|digit| ['3', digit]).collect();
     if line(&mut stream)? != format!("\0AUTH EXTERNAL {us}") {
         return stream.write_all(b"REJECTED EXTERNAL\r\n");
     }

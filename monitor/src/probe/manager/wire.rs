@@ -245,5 +245,4 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 pub(super) mod tests;
