@@ -21,8 +21,8 @@ use crate::{
     cli::log_stream::Lines,
     config::LogLevel,
     os::journald::{self, Journal, Priority},
-    sink::text,
 };
+use orphand_core::model::text;
 
 /// Beats the configuration: a level for all, or levels of modules: `warn,orphand=trace` (`tracing_subscriber::filter::Targets`).
 const VARIABLE: &str = "ORPHAND_LOG";

@@ -2,22 +2,21 @@
 
 use std::{
     io,
-    os::{
-        fd::{AsFd, AsRawFd},
-        unix::net::UnixStream,
-    },
+    os::{fd::AsFd, unix::net::UnixStream},
 };
 
-use super::{
-    ManagerError, PATIENCE, Question,
-    wire::{Call, Head, PREFIX, Said, Value},
-};
 use orphand_core::model::UnitProperties;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net,
 };
+
+use super::{
+    ManagerError, PATIENCE, Question,
+    wire::{Call, Head, PREFIX, Said, Value},
+};
+use crate::os::own;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
@@ -59,7 +58,7 @@ fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerEr
         _ => ManagerError::Unreachable { path: path(), why: why.to_string() },
     };
     // The link leads to the very file that was opened, wherever its path leads now.
-    let link = format!("/proc/self/fd/{}", socket.as_fd().as_raw_fd());
+    let link = own::path_of(&socket.as_fd());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).and_then(|stream| {
         connect(&stream, &SocketAddrUnix::new(link)?)?;

@@ -18,7 +18,7 @@ use super::{
     wire::{Head, PREFIX, tests::message_to},
     *,
 };
-use crate::probe::actors::{Started, ourselves};
+use crate::probe::tests::{Started, ourselves};
 
 /// The unit that is there.
 const KNOWN: &str = "bot.service";
