@@ -86,14 +86,14 @@ async fn talk(stream: net::UnixStream, question: &Question) -> io::Result<Option
     if text(unit.property(UNIT, "LoadState").await?)? == "not-found" {
         return Ok(None);
     }
-    let stop = number(unit.property(SERVICE, "TimeoutStopUSec").await?)?;
+    let stop = number(&unit.property(SERVICE, "TimeoutStopUSec").await?)?;
     Ok(Some(UnitProperties {
-        main_pid: u32::try_from(number(unit.property(SERVICE, "MainPID").await?)?).map_err(|_| other())?,
+        main_pid: u32::try_from(number(&unit.property(SERVICE, "MainPID").await?)?).map_err(|_| other())?,
         kill_mode: text(unit.property(SERVICE, "KillMode").await?)?,
         restart: text(unit.property(SERVICE, "Restart").await?)?,
         // `USEC_INFINITY`
         timeout_stop_us: Some(stop).filter(|stop| *stop != u64::MAX),
-        delegate: flag(unit.property(SERVICE, "Delegate").await?)?,
+        delegate: flag(&unit.property(SERVICE, "Delegate").await?)?,
         fragment: text(unit.property(UNIT, "FragmentPath").await?)?,
     }))
 }
@@ -102,12 +102,12 @@ fn text(value: Value) -> io::Result<String> {
     if let Value::Text(text) = value { Ok(text) } else { Err(other()) }
 }
 
-fn number(value: Value) -> io::Result<u64> {
-    if let Value::Number(number) = value { Ok(number) } else { Err(other()) }
+fn number(value: &Value) -> io::Result<u64> {
+    if let Value::Number(number) = value { Ok(*number) } else { Err(other()) }
 }
 
-fn flag(value: Value) -> io::Result<bool> {
-    if let Value::Flag(flag) = value { Ok(flag) } else { Err(other()) }
+fn flag(value: &Value) -> io::Result<bool> {
+    if let Value::Flag(flag) = value { Ok(*flag) } else { Err(other()) }
 }
 
 fn other() -> io::Error {
