@@ -9,7 +9,6 @@
 
 mod bus;
 mod child;
-mod wire;
 
 use std::time::Duration;
 
