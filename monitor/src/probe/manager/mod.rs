@@ -9,6 +9,7 @@
 
 mod bus;
 mod child;
+mod message;
 
 use std::time::Duration;
 
