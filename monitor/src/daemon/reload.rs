@@ -12,7 +12,7 @@ use tokio::{
 
 use super::Daemon;
 use crate::{actuator::hook, cli::logging::Log, config::Config};
-use orphand_core::model::{Input, Reloaded};
+use orphand_core::model::{Input, Reloaded, text::with_causes};
 
 /// Keys that are read at the start only: doors that are open, a store and a ring in use.
 const AT_THE_START: [&str; 7] =
@@ -91,7 +91,10 @@ impl Daemon {
         let load = Arc::clone(&self.configuration.load);
         let refuse = |error: anyhow::Error, replies: Vec<Reply>| {
             for reply in replies {
-                let _ = reply.send(Err(format!("{error:#}; the old configuration stays in effect")));
+                let _ = reply.send(Err(format!(
+                    "{}; the old configuration stays in effect",
+                    with_causes(error.as_ref())
+                )));
             }
             Err(error)
         };
@@ -166,7 +169,7 @@ impl Daemon {
 
     /// Everything stays as it is; says so.
     fn stay(&mut self, error: &anyhow::Error) -> String {
-        let why = format!("{error:#}; the old configuration stays in effect");
+        let why = format!("{}; the old configuration stays in effect", with_causes(error.as_ref()));
         tracing::error!("cannot reload: {why}");
         self.standing.config_error = Some(why.clone());
         why
