@@ -1,25 +1,18 @@
-//! `orphand scan` and `orphand tree`: one look through /proc, by the same engine, without the kernel side.
+//! `orphand scan` and `orphand tree`: one reading of /proc, judged by the same engine, without the kernel side.
 
-use std::time::Duration;
-
+use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, logging},
     config::Config,
     control::client::{Client, ClientError},
-    daemon::{snapshot, unanswered},
-    os::clock,
-    probe::Probe,
+    daemon::stuck_reads,
     sink::{paint::Paint, report, scan as table, text, tree as branches},
-    source::procfs::Procfs,
 };
-use orphand_core::{
-    engine::{Engine, Settings},
-    model::{Answer, Effect, Input, Mode, Report, ServerFacts},
-};
+use orphand_core::model::Report;
 
 /// Servers and orphans as a table.
 pub fn scan(flags: &cli::Scan) -> anyhow::Result<ExitCode> {
-    let found = look(flags.config.as_deref())?;
+    let found = inspect(flags.config.as_deref())?;
     let paint = Paint::of(&std::io::stdout());
     super::print(&if flags.json { report::json(&found)? } else { table::render(&found, paint) })?;
     let orphans = found.orphans().next().is_some();
@@ -28,15 +21,15 @@ pub fn scan(flags: &cli::Scan) -> anyhow::Result<ExitCode> {
 
 /// Agents, servers and processes as a tree.
 pub fn tree(flags: &cli::Tree) -> anyhow::Result<ExitCode> {
-    let found = if flags.no_daemon { look(flags.config.as_deref())? } else { asked(flags)? };
+    let found = if flags.no_daemon { inspect(flags.config.as_deref())? } else { ask_daemon(flags)? };
     let paint = Paint::of(&std::io::stdout());
     let width = branches::width(std::io::stdout());
     super::print(&if flags.json { report::json(&found)? } else { branches::render(&found, paint, width) })?;
     Ok(ExitCode::Done)
 }
 
-/// What the running daemon knows, who has witnessed it; without one, a look.
-fn asked(flags: &cli::Tree) -> anyhow::Result<Report> {
+/// What the running daemon knows, which has witnessed it; without a daemon, what /proc shows.
+fn ask_daemon(flags: &cli::Tree) -> anyhow::Result<Report> {
     let config = Config::load(flags.config.as_deref())?;
     let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
     match client.status(false) {
@@ -44,9 +37,9 @@ fn asked(flags: &cli::Tree) -> anyhow::Result<Report> {
             status.report.blind.append(&mut status.blind);
             Ok(status.report)
         }
-        Err(ClientError::NoDaemon { .. }) => look(flags.config.as_deref()),
+        Err(ClientError::NoDaemon { .. }) => inspect(flags.config.as_deref()),
         Err(error @ ClientError::Forbidden { .. }) => {
-            let mut found = look(flags.config.as_deref())?;
+            let mut found = inspect(flags.config.as_deref())?;
             found.blind.push(format!("what the daemon knows: {error}"));
             Ok(found)
         }
@@ -54,54 +47,21 @@ fn asked(flags: &cli::Tree) -> anyhow::Result<Report> {
     }
 }
 
-/// One look, by the rules of this configuration.
-pub(super) fn look(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
+/// Reads /proc and judges by this configuration, without a daemon.
+pub(super) fn inspect(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     let config = Config::load(config)?;
     logging::start(config.log);
-    let rules = config.rules();
-    let procfs = Procfs::system()?;
-    let probe = Probe::new()?;
-    let snapshot = snapshot(&procfs, &probe, &rules)?;
-    let settings = Settings { mode: Mode::Observe, grace: Duration::ZERO, rules, ..Settings::default() };
-    let mut engine = Engine::new(settings);
-    let mut blind = Vec::new();
-    engine.handle(snapshot.horizon, Input::Snapshot { snapshot });
-    answer_all(&mut engine, &probe, &mut blind);
-    // Who holds a wire is known; now the verdicts on what nobody holds, some at a time.
-    let now = clock::now();
-    while engine.poll_timeout().is_some_and(|due| due <= now) {
-        engine.handle_timeout(now);
-        answer_all(&mut engine, &probe, &mut blind);
-    }
-    measure(&mut engine, &probe);
-    let mut found = engine.report();
+    let offline = Offline::inspect(&config)?;
+    let mut found = offline.report();
+    found.blind = offline.blind().to_vec();
     if !rustix::process::geteuid().is_root() {
-        blind
-            .push("not root: what other users' processes run and hold could be seen in part only".to_owned());
+        let why = "not root: what other users' processes run and hold could be seen in part only";
+        found.blind.push(why.to_owned());
     }
-    let stuck = unanswered::all();
+    let stuck = stuck_reads::all();
     if !stuck.is_empty() {
-        blind.push(text::unanswered(&stuck));
+        found.blind.push(text::unanswered(&stuck));
     }
-    blind.dedup();
-    found.blind = blind;
+    found.blind.dedup();
     Ok(found)
-}
-
-fn answer_all(engine: &mut Engine, probe: &Probe, blind: &mut Vec<String>) {
-    while let Some(effect) = engine.poll_effect() {
-        if let Effect::Ask { token, about } = effect {
-            let answer = probe.answer(&about, &Vec::new);
-            if let Answer::Server { facts: ServerFacts { blind: Some(why), .. } } = &answer {
-                blind.push(why.clone());
-            }
-            engine.handle(clock::now(), Input::Answered { token, answer });
-        }
-    }
-}
-
-/// The memory of all servers, for the report.
-fn measure(engine: &mut Engine, probe: &Probe) {
-    engine.measure();
-    answer_all(engine, probe, &mut Vec::new());
 }

@@ -1,81 +1,82 @@
-//! Want of descriptors: what cannot be looked at for it is told, and looked at when it is over.
+//! File descriptors may run out, and then not everything can be inspected: the log and `status` say so, and what could not be
+//! done is done when there are descriptors again.
 
 use std::time::Duration;
 
-use super::Daemon;
+use super::environment::Environment;
 use crate::{
+    driver::Driver,
     os::{clock, descriptors},
     source::procfs::ProcfsError,
 };
 use orphand_core::model::BootTime;
 
-/// Between two looks whether it is over.
+/// Between two checks whether it is over.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Whether descriptors have run out.
 #[derive(Debug, Default)]
-pub struct Want {
-    /// Why, as long as they have.
+pub struct DescriptorShortage {
+    /// What `status` says, as long as they have.
     why: Option<String>,
-    /// When to see whether it is over.
+    /// When to check whether it is over.
     due: Option<BootTime>,
-    /// /proc could not be read for it: that is to be done again.
+    /// /proc could not be read because of it, and must be read again.
     unread: bool,
 }
 
-impl Want {
-    /// When to see whether it is over.
+impl DescriptorShortage {
+    /// When to check whether it is over.
     pub const fn due(&self) -> Option<BootTime> {
         self.due
     }
 
-    /// Why the daemon cannot vouch for all that it says.
+    /// Why not everything is judged, if that is so.
     pub fn blind(&self) -> Option<String> {
         self.why.clone()
     }
 }
 
-impl Daemon {
-    /// Something could not be looked at. Whether that was for want of descriptors, which is told once.
-    pub(super) fn in_want(&mut self) -> bool {
-        let Some(errno) = descriptors::shortage() else { return self.want.why.is_some() };
-        if self.want.why.is_none() {
+impl Environment {
+    /// Something could not be inspected: notes it if descriptors have run out. The log has one line for it.
+    pub(super) fn note_shortage(&mut self) {
+        let Some(errno) = descriptors::shortage() else { return };
+        if self.descriptors.why.is_none() {
             let why = format!("descriptors have run out ({errno}): not everything can be looked at");
             tracing::error!("{why}; raise the hard limit of descriptors (LimitNOFILE=)");
-            self.want.why = Some(why);
+            self.descriptors.why = Some(why);
         }
-        self.want.due = Some(clock::now() + AGAIN);
-        true
+        self.descriptors.due = Some(clock::now() + AGAIN);
     }
 
-    /// /proc could not be read. It is tried again where that was for want of descriptors; everything else ends the daemon.
-    pub(super) fn not_read(&mut self, error: ProcfsError) -> anyhow::Result<()> {
+    /// /proc could not be read. If descriptors had run out, it is tried again; every other error ends the daemon.
+    pub(super) fn proc_failed(&mut self, error: ProcfsError) -> anyhow::Result<()> {
         if !error.is_want() && descriptors::shortage().is_none() {
             return Err(anyhow::Error::new(error).context("cannot reconcile with /proc"));
         }
-        self.in_want();
-        self.want.why.get_or_insert_with(|| error.to_string());
-        self.want.due = Some(clock::now() + AGAIN);
-        self.want.unread = true;
+        self.note_shortage();
+        self.descriptors.why.get_or_insert_with(|| error.to_string());
+        self.descriptors.due = Some(clock::now() + AGAIN);
+        self.descriptors.unread = true;
         self.doubtful = true;
         Ok(())
     }
 
-    /// Sees whether it is over.
-    pub(super) fn want_over(&mut self) -> anyhow::Result<()> {
-        if self.want.due.is_none_or(|due| due > self.seen_until) {
+    /// If it is time: checks whether it is over, and does what is left to do.
+    pub(super) fn retry_descriptors(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
+        if self.descriptors.due.is_none_or(|due| due > self.seen_until) {
             return Ok(());
         }
-        self.want.due = None;
+        self.descriptors.due = None;
         if descriptors::shortage().is_some() {
-            self.want.due = Some(clock::now() + AGAIN);
+            self.descriptors.due = Some(clock::now() + AGAIN);
             return Ok(());
         }
-        self.want.why = None;
+        self.descriptors.why = None;
         tracing::info!("there are descriptors again");
-        if std::mem::take(&mut self.want.unread) {
-            self.resync()?;
-            self.carry_out()?;
+        if std::mem::take(&mut self.descriptors.unread) {
+            self.repair(driver)?;
+            driver.perform(self)?;
         }
         Ok(())
     }

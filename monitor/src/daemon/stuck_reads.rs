@@ -1,88 +1,91 @@
-//! Processes that do not answer when they are looked at: told, and looked at again when they do.
+//! Processes whose files in /proc do not answer a read (a dead file system, a lock that is held for ever): the log says so, and
+//! /proc is read again when they answer.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::Daemon;
+use super::environment::Environment;
 use crate::{
+    driver::Driver,
     host::{Stuck, stuck},
     sink::text,
 };
 use orphand_core::model::{BootTime, StuckProcess};
 
-/// A read that takes so long is told.
-const TELL_AFTER: Duration = Duration::from_secs(1);
-/// Between two lines about them: whoever makes such processes must not fill the log.
+/// A read that takes this long is reported.
+const REPORT_AFTER: Duration = Duration::from_secs(1);
+/// Between two lines about them: a user who makes many such processes must not fill the log.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
-/// Until /proc is read again for what it could not say. It doubles up to [`LOOKS_MOST`] as long as that says no more.
-const LOOKS_FIRST: Duration = Duration::from_secs(1);
-const LOOKS_MOST: Duration = Duration::from_secs(600);
+/// Until /proc is read again for processes that it lacked. It doubles up to [`RETRY_MOST`] as long as some are lacking.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(600);
 
-/// What is to be done about them.
+/// What is known of them, and when to do something about them.
 #[derive(Debug, Default)]
-pub struct Unanswered {
-    /// Those that the last look at /proc lacks.
+pub struct StuckReads {
+    /// Processes that the last reading of /proc lacks.
     unread: Vec<u32>,
-    told: BTreeSet<u32>,
-    line_at: BootTime,
-    look_at: BootTime,
+    /// Processes that the log has named.
+    reported: BTreeSet<u32>,
+    next_line: BootTime,
+    next_read: BootTime,
     delay: Duration,
 }
 
-impl Unanswered {
-    /// /proc was read, but for these.
-    pub(super) fn lacks(&mut self, now: BootTime, unread: &[u32]) {
+impl StuckReads {
+    /// /proc was read, but for these processes.
+    pub(super) fn set_unread(&mut self, now: BootTime, unread: &[u32]) {
         self.unread = unread.to_vec();
-        let longer = self.delay.saturating_mul(2).clamp(LOOKS_FIRST, LOOKS_MOST);
+        let longer = self.delay.saturating_mul(2).clamp(RETRY_FIRST, RETRY_MOST);
         self.delay = if unread.is_empty() { Duration::ZERO } else { longer };
-        self.look_at = now + self.delay;
+        self.next_read = now + self.delay;
     }
 
     /// Whether /proc should be read again: one that was missed answers now, or has ended.
-    fn wants_a_look(&self, now: BootTime, stuck: &[Stuck]) -> bool {
+    fn needs_reading(&self, now: BootTime, stuck: &[Stuck]) -> bool {
         let answers = |pid: &u32| !stuck.iter().any(|one| one.pid == *pid);
-        now >= self.look_at && self.unread.iter().any(answers)
+        now >= self.next_read && self.unread.iter().any(answers)
     }
 
-    /// The line about those that nobody was told of, if one is due.
+    /// The line of the log about those that it has not named, if one is due.
     fn line(&mut self, now: BootTime, stuck: &[Stuck]) -> Option<String> {
-        self.told.retain(|pid| stuck.iter().any(|one| one.pid == *pid));
-        let is_news = |one: &&Stuck| one.waited >= TELL_AFTER && !self.told.contains(&one.pid);
+        self.reported.retain(|pid| stuck.iter().any(|one| one.pid == *pid));
+        let is_news = |one: &&Stuck| one.waited >= REPORT_AFTER && !self.reported.contains(&one.pid);
         let news: Vec<&Stuck> = stuck.iter().filter(is_news).collect();
-        if news.is_empty() || now < self.line_at {
+        if news.is_empty() || now < self.next_line {
             return None;
         }
         let shown: Vec<StuckProcess> = news.into_iter().map(shown).collect();
-        self.line_at = now + BETWEEN_LINES;
-        self.told.extend(shown.iter().map(|one| one.pid));
+        self.next_line = now + BETWEEN_LINES;
+        self.reported.extend(shown.iter().map(|one| one.pid));
         Some(text::unanswered(&shown))
     }
 
     /// When there is something to do next.
     pub(super) fn due(&self, now: BootTime) -> Option<BootTime> {
-        (!self.unread.is_empty() || !stuck().is_empty()).then(|| now + TELL_AFTER)
+        (!self.unread.is_empty() || !stuck().is_empty()).then(|| now + REPORT_AFTER)
     }
 }
 
-impl Daemon {
-    /// Tells of them and, where one answers again that /proc was read without, reads it again.
-    pub(super) fn see_to_unanswered(&mut self, now: BootTime) -> anyhow::Result<()> {
+impl Environment {
+    /// Reports them. If one of those that the last reading of /proc lacks answers again, reads /proc again.
+    pub(super) fn retry_stuck(&mut self, driver: &mut Driver, now: BootTime) -> anyhow::Result<()> {
         let stuck = stuck();
-        if let Some(line) = self.unanswered.line(now, &stuck) {
+        if let Some(line) = self.stuck.line(now, &stuck) {
             tracing::warn!("{line}");
         }
-        if self.unanswered.wants_a_look(now, &stuck) {
-            self.look_at_proc()?;
+        if self.stuck.needs_reading(now, &stuck) {
+            self.reconcile(driver)?;
         }
         Ok(())
     }
 }
 
-/// Those that have not answered for a second, for whoever asks.
-pub fn told() -> Vec<StuckProcess> {
-    stuck().iter().filter(|one| one.waited >= TELL_AFTER).map(shown).collect()
+/// Those that have not answered for a second.
+pub fn reported() -> Vec<StuckProcess> {
+    stuck().iter().filter(|one| one.waited >= REPORT_AFTER).map(shown).collect()
 }
 
-/// All that do not answer, for a verb that looks once.
+/// All that do not answer now, for a verb that reads /proc once.
 pub fn all() -> Vec<StuckProcess> {
     stuck().iter().map(shown).collect()
 }
@@ -104,8 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_once_and_not_too_often() {
-        let mut them = Unanswered::default();
+    fn each_is_reported_once_and_not_too_often() {
+        let mut them = StuckReads::default();
         assert_eq!(them.line(at(100), &[one(7, 0)]), None);
         let line = them.line(at(101), &[one(7, 1)]).unwrap();
         assert!(line.starts_with("process 7 of user 1000 does not answer: "), "{line}");
@@ -118,18 +121,20 @@ mod tests {
 
     #[test]
     fn proc_is_read_again_when_one_answers_and_less_and_less_often() {
-        let mut them = Unanswered::default();
-        assert!(!them.wants_a_look(at(1), &[one(7, 1)]));
-        them.lacks(at(100), &[7]);
-        assert!(!them.wants_a_look(at(200), &[one(7, 1)]));
-        assert!(them.wants_a_look(at(101), &[]) && !them.wants_a_look(at(100), &[]));
+        let mut them = StuckReads::default();
+        assert!(!them.needs_reading(at(1), &[one(7, 1)]));
+        them.set_unread(at(100), &[7]);
+        assert!(!them.needs_reading(at(200), &[one(7, 1)]));
+        assert!(them.needs_reading(at(101), &[]) && !them.needs_reading(at(100), &[]));
         for delay in [2, 4, 8] {
-            them.lacks(at(200), &[7]);
-            assert!(!them.wants_a_look(at(200 + delay - 1), &[]) && them.wants_a_look(at(200 + delay), &[]));
+            them.set_unread(at(200), &[7]);
+            assert!(
+                !them.needs_reading(at(200 + delay - 1), &[]) && them.needs_reading(at(200 + delay), &[])
+            );
         }
-        them.lacks(at(300), &[]);
-        assert!(!them.wants_a_look(at(900), &[]));
-        them.lacks(at(1000), &[7]);
-        assert!(them.wants_a_look(at(1001), &[]));
+        them.set_unread(at(300), &[]);
+        assert!(!them.needs_reading(at(900), &[]));
+        them.set_unread(at(1000), &[7]);
+        assert!(them.needs_reading(at(1001), &[]));
     }
 }

@@ -31,7 +31,7 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     logging::start(config.log.min(LogLevel::Error));
     let mut checks = checks::of_host(&config, &flags.lock);
     checks.push(duplicates::check());
-    let seen = super::look::look(flags.config.as_deref())?;
+    let seen = super::scan::inspect(flags.config.as_deref())?;
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
     let paint = Paint::of(&std::io::stdout());

@@ -1,138 +1,66 @@
-//! Ending servers without a daemon: the same engine in this process, on one look through /proc.
+//! Ending servers without a daemon, on what /proc shows.
 
 use std::time::Duration;
 
 use anyhow::Context;
 
-use super::{Hand, MARGIN, settled};
+use super::{Backend, MARGIN, is_over};
 use crate::{
-    actuator::reaper::Reaper,
+    commands::offline::Offline,
     config::Config,
-    daemon::snapshot,
     os::clock::{self, Timer},
-    probe::Probe,
-    source::procfs::Procfs,
 };
-use orphand_core::{
-    engine::{Engine, Settings},
-    model::{Effect, Input, Mode, Planned, ReapRequest, Report, SignalError, Snapshot},
-    recognise::Rules,
-};
+use orphand_core::model::{Input, Planned, ReapRequest, Report};
 
-/// Until a second look through /proc finds who ended without having been signalled.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Between two readings of /proc, which find who ended without having been signalled.
+const READ_AGAIN: Duration = Duration::from_millis(200);
 
-/// An engine that has looked through /proc, and what it needs to act.
+/// An engine in this process.
 pub(super) struct Alone {
-    engine: Engine,
-    rules: Rules,
-    procfs: Procfs,
-    probe: Probe,
+    offline: Offline,
     term_timeout: Duration,
 }
 
 impl Alone {
-    /// Looks and judges. Nothing is signalled until somebody asks: by itself this engine only observes.
-    pub(super) fn look(config: &Config) -> anyhow::Result<Self> {
-        let rules = config.rules();
-        let procfs = Procfs::system()?;
-        let probe = Probe::new()?;
-        let snapshot = snapshot(&procfs, &probe, &rules)?;
-        let engine = Engine::new(Settings {
-            mode: Mode::Observe,
-            grace: Duration::ZERO,
-            term_timeout: config.term_timeout,
-            other_uids: config.other_uids,
-            rules: rules.clone(),
-            ourselves: procfs.ourselves()?,
-            ..Settings::default()
-        });
-        let term_timeout = config.term_timeout;
-        let mut alone = Self { engine, rules, procfs, probe, term_timeout };
-        alone.hand_in(None, Input::Snapshot { snapshot })?;
-        let now = clock::now();
-        while alone.engine.poll_timeout().is_some_and(|due| due <= now) {
-            alone.hand_in(None, Input::Timeout)?;
-        }
-        alone.engine.measure();
-        alone.carry_out(None)?;
-        Ok(alone)
-    }
-
-    fn hand_in(&mut self, reaper: Option<&mut Reaper>, input: Input) -> anyhow::Result<()> {
-        self.engine.handle(clock::now(), input);
-        self.carry_out(reaper)
-    }
-
-    fn carry_out(&mut self, mut reaper: Option<&mut Reaper>) -> anyhow::Result<()> {
-        while let Some(effect) = self.engine.poll_effect() {
-            match effect {
-                Effect::Ask { token, about } => {
-                    let answer = self.probe.answer(&about, &|| self.engine.judged_wires());
-                    self.engine.handle(clock::now(), Input::Answered { token, answer });
-                }
-                Effect::Signal { process, signal, uid } => {
-                    let Some(reaper) = reaper.as_deref_mut() else { continue };
-                    let error = reaper.signal(process, uid, signal).err();
-                    let gone = error == Some(SignalError::Gone);
-                    self.engine.handle(clock::now(), Input::Signalled { process, signal, error });
-                    if gone {
-                        self.engine.handle(clock::now(), Input::Gone { process });
-                    }
-                }
-                Effect::Resync => {
-                    let snapshot = self.snapshot()?;
-                    self.engine.handle(clock::now(), Input::Snapshot { snapshot });
-                }
-                // There is no kernel side, no store and no stream.
-                Effect::Emit { .. }
-                | Effect::Persist { .. }
-                | Effect::Track { .. }
-                | Effect::Untrack { .. } => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn snapshot(&self) -> anyhow::Result<Snapshot> {
-        Ok(snapshot(&self.procfs, &self.probe, &self.rules)?)
+    /// Reads /proc and judges. Nothing is signalled until [`Backend::reap`].
+    pub(super) fn inspect(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self { offline: Offline::inspect(config)?, term_timeout: config.term_timeout })
     }
 
     async fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        let mut reaper = Reaper::new()?;
+        let offline = &mut self.offline;
+        offline.arm()?;
         let timer = Timer::new()?;
         let patience = clock::now() + self.term_timeout + MARGIN;
-        self.hand_in(Some(&mut reaper), Input::Reap { request: request.clone() })?;
+        offline.handle(Input::Reap { request: request.clone() })?;
         loop {
-            // What was forked meanwhile, and who ended without having been signalled.
-            let snapshot = self.snapshot()?;
-            self.hand_in(Some(&mut reaper), Input::Snapshot { snapshot })?;
-            let report = self.engine.report();
+            offline.read_again()?;
+            let report = offline.report();
             let now = clock::now();
-            if settled(&report, request) || now >= patience {
+            if is_over(&report, request) || now >= patience {
                 return Ok(report);
             }
-            timer.set([Some(now + LOOK_AGAIN), self.engine.poll_timeout()].into_iter().flatten().min())?;
-            tokio::select! {
-                process = reaper.wait_any() => self.hand_in(Some(&mut reaper), Input::Gone { process: process? })?,
-                expired = timer.expired() => expired?,
+            timer.set([Some(now + READ_AGAIN), offline.due()].into_iter().flatten().min())?;
+            let ended = tokio::select! {
+                process = offline.ended() => Some(process?),
+                expired = timer.expired() => expired.map(|()| None)?,
+            };
+            if let Some(process) = ended {
+                offline.handle(Input::Gone { process })?;
             }
-            // Only some are looked at at a time.
-            while self.engine.poll_timeout().is_some_and(|due| due <= clock::now()) && clock::now() < patience
-            {
-                self.hand_in(Some(&mut reaper), Input::Timeout)?;
-            }
+            // The engine inspects only some servers at a time.
+            while clock::now() < patience && offline.pass_time(clock::now())? {}
         }
     }
 }
 
-impl Hand for Alone {
+impl Backend for Alone {
     fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
-        Ok(self.engine.plan(request))
+        Ok(self.offline.plan(request))
     }
 
     fn report(&mut self) -> anyhow::Result<Report> {
-        Ok(self.engine.report())
+        Ok(self.offline.report())
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
