@@ -311,5 +311,4 @@ fn split_argv(cmdline: &[u8]) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "process_tests.rs"]
 mod tests;

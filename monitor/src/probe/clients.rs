@@ -322,5 +322,4 @@ fn plain(address: SocketAddr) -> End {
 }
 
 #[cfg(test)]
-#[path = "clients_tests.rs"]
 mod tests;

@@ -135,5 +135,4 @@ fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
 }
 
 #[cfg(test)]
-#[path = "copies_tests.rs"]
 mod tests;

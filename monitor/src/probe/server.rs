@@ -164,5 +164,4 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
 }
 
 #[cfg(test)]
-#[path = "server_tests.rs"]
 mod tests;

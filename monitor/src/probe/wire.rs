@@ -277,5 +277,4 @@ pub(super) enum Age {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 mod tests;

@@ -15,8 +15,9 @@ const CORE: Layers = &[
     ("model", &[]),
     ("lineage", &["model"]),
     ("recognise", &["model", "lineage"]),
-    ("verdict", &["model", "lineage", "recognise"]),
-    ("engine", &["model", "lineage", "recognise", "verdict"]),
+    ("world", &["model", "lineage", "recognise"]),
+    ("verdict", &["model", "lineage", "recognise", "world"]),
+    ("engine", &["model", "lineage", "recognise", "world", "verdict"]),
 ];
 
 /// The rooms of the shell below `monitor`.
@@ -142,13 +143,10 @@ mod tests {
     #[test]
     fn down_is_allowed_and_up_is_not() {
         assert_eq!(
-            judged("verdict/runs.rs", "use crate::{lineage::Graph, model::ProcessId};"),
+            judged("world/runs.rs", "use crate::{lineage::Graph, model::ProcessId};"),
             Vec::<String>::new()
         );
-        assert_eq!(
-            judged("lineage/graph.rs", "use crate::verdict::Runs;"),
-            ["`lineage` must not use `verdict`"]
-        );
+        assert_eq!(judged("lineage/graph.rs", "use crate::world::Runs;"), ["`lineage` must not use `world`"]);
         assert_eq!(judged("engine.rs", "use super::sink;"), ["`engine` must not use `sink`"]);
         assert_eq!(
             judged("lineage/mod.rs", "use super::engine::Engine;"),

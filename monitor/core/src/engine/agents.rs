@@ -5,15 +5,14 @@ use crate::{
     lineage::{AgentKey, Node, ServerKey, UnitSight},
     model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking},
     recognise::Role,
-    verdict::{
-        Account, Makers as _, Newcomer, Server, State, TopMost, agent_view, program_name, server_view,
-    },
+    verdict::Makers as _,
+    world::{Account, Newcomer, Server, State, TopMost, agent_view, program_name},
 };
 
 impl Engine {
     /// A process turned out to be an agent: by rule, or because it started a server.
     pub(super) fn agent_recognised(&mut self, at: BootTime, id: ProcessId, name: String, implied: bool) {
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         let (unit, unsettled) = match &node.unit {
             UnitSight::Known(unit) => (unit.clone(), false),
             UnitSight::Gone => (None, true),
@@ -22,43 +21,53 @@ impl Engine {
                 return;
             }
         };
-        let known = self.agents.of(id).and_then(|key| self.agents.get(key));
+        let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
         let (origin, uid, sid) = (node.origin, node.uid, node.sid);
-        let account = if let Some(above) = above.and_then(|a| self.agents.get(a)) {
+        let account = if let Some(above) = above.and_then(|a| self.world.agent(a)) {
             above.account.clone()
         } else if unsettled {
             Account::unknown(&name, uid)
         } else {
             let witnessed = self.finding.is_none();
             let top = TopMost { name: &name, uid, main: id, unit: unit.as_deref(), witnessed };
-            let (account, run) = self.runs.account(&top);
+            let (account, run) = self.world.runs_mut().account(&top);
             if let Some(run) = run {
                 self.persist(at, Fact::Run { run });
             }
             account
         };
         let untold =
-            self.agents.of(id).filter(|key| self.agents.get(*key).is_some_and(|a| a.untold.is_some()));
+            self.world.agent_of(id).filter(|key| self.world.agent(*key).is_some_and(|a| a.untold.is_some()));
         let key = if let Some(key) = untold {
-            if let Some(agent) = self.agents.get_mut(key) {
+            if let Some(agent) = self.world.agent_mut(key) {
                 (agent.account, agent.unit, agent.untold) = (account, unit, None);
             }
             key
         } else {
-            self.agents.start(Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account })
+            self.world.start_agent(Newcomer {
+                name,
+                implied,
+                main: id,
+                origin,
+                uid,
+                sid,
+                above,
+                unit,
+                account,
+            })
         };
-        if let Some(agent) = self.agents.get_mut(key) {
+        if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled && agent.above.is_none();
         }
         self.unit_started_anew(at, key);
         // What it created before it was known as an agent is its own, too.
         let mut subtree = vec![id];
         if implied {
-            subtree.extend(self.graph.descendants(id));
+            subtree.extend(self.world.graph().descendants(id));
         }
         for process in subtree {
-            if let Some(node) = self.graph.get_mut(process).filter(|n| n.agent == above && !n.protected) {
+            if let Some(node) = self.world.node_mut(process).filter(|n| n.agent == above && !n.protected) {
                 node.agent = Some(key);
             }
         }
@@ -71,11 +80,11 @@ impl Engine {
 
     /// A process is no part any more of the server that it was started by, nor is what it started.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
-        let Some(key) = self.graph.get(id).and_then(|n| n.server) else { return };
-        for process in [id].into_iter().chain(self.graph.descendants(id)) {
-            let Some(node) = self.graph.get_mut(process).filter(|n| n.server == Some(key)) else { continue };
+        let Some(key) = self.world.node(id).and_then(|n| n.server) else { return };
+        for process in [id].into_iter().chain(self.world.graph().descendants(id)) {
+            let Some(node) = self.world.node_mut(process).filter(|n| n.server == Some(key)) else { continue };
             node.server = None;
-            if let Some(server) = self.servers.get_mut(key) {
+            if let Some(server) = self.world.server_mut(key) {
                 server.processes.remove(&process);
                 server.recognised.remove(&process);
             }
@@ -84,7 +93,7 @@ impl Engine {
     }
 
     pub(super) fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
-        if let Some(agent) = self.agents.get(key) {
+        if let Some(agent) = self.world.agent(key) {
             let notice = Notice::AgentStarted { agent: agent_view(agent), continues };
             self.emit(at, notice);
         }
@@ -101,11 +110,11 @@ impl Engine {
         id: ProcessId,
         role: &Role,
     ) {
-        let node = self.graph.get(id);
+        let node = self.world.node(id);
         let origin = node.map(|n| n.origin);
         let has_wire = node.is_some_and(|n| n.stdin.is_wire() && n.stdout.is_wire());
         let program = node.and_then(|n| n.image.as_deref()).map(|i| program_name(&self.settings.rules, i));
-        let Some(agent) = self.agents.get_mut(key) else { return };
+        let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
         // Nor was one found in /proc between its fork and its exec.
         let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers.is_empty();
@@ -131,13 +140,13 @@ impl Engine {
             self.hand_over(at, key, heir, status);
             return;
         }
-        let Some(agent) = self.agents.get(key) else { return };
+        let Some(agent) = self.world.agent(key) else { return };
         if copies.is_empty() || agent.servers.is_empty() {
             self.agent_is_over(now, at, key, status, Vec::new());
             return;
         }
         // What they have done so far: whoever does something from now on works on.
-        let servers = agent.servers.iter().filter_map(|server| self.servers.get(*server));
+        let servers = agent.servers.iter().filter_map(|server| self.world.server(*server));
         let among =
             servers.flat_map(|server| server.processes.iter().chain(&server.wrappers)).copied().collect();
         self.ask(About::Copies { copies, among }, Purpose::Copies { agent: key, at, status });
@@ -154,7 +163,7 @@ impl Engine {
     ) {
         // Its setsid(2) may not have been reported.
         for copy in &copies {
-            if let Some(node) = self.graph.get_mut(copy.process) {
+            if let Some(node) = self.world.node_mut(copy.process) {
                 node.sid = copy.sid;
             }
         }
@@ -174,27 +183,27 @@ impl Engine {
         status: Option<ExitStatus>,
         copies: Vec<CopyFacts>,
     ) {
-        if let Some(agent) = self.agents.get_mut(key) {
+        if let Some(agent) = self.world.agent_mut(key) {
             agent.copies = copies;
         }
-        let untold = self.agents.get(key).is_some_and(|a| a.untold.is_some() && a.servers.is_empty());
+        let untold = self.world.agent(key).is_some_and(|a| a.untold.is_some() && a.servers.is_empty());
         if untold {
             self.untold_ended(at, key);
         } else {
             self.left_ended(at, key);
         }
-        self.agents.end(key, at, matches!(status, Some(ExitStatus::Signal(_))));
+        self.world.end_agent(key, at, matches!(status, Some(ExitStatus::Signal(_))));
         self.run_may_have_ended(at, key);
         let servers: Vec<_> =
-            self.agents.get(key).map(|a| a.servers.iter().copied().collect()).unwrap_or_default();
+            self.world.agent(key).map(|a| a.servers.iter().copied().collect()).unwrap_or_default();
         let deadline = at + self.settings.grace;
         let mut processes = Vec::new();
         for server in &servers {
-            if let Some(s) = self.servers.get_mut(*server) {
+            if let Some(s) = self.world.server_mut(*server) {
                 s.state = State::Suspect { since: at, deadline };
                 processes.extend(s.processes.iter().copied());
             }
-            self.servers.set_timer(*server, Some(deadline));
+            self.world.set_timer(*server, Some(deadline));
         }
         if untold {
             self.forget_dead_agents();
@@ -210,13 +219,13 @@ impl Engine {
     /// What a process started that turns out to be an agent is its own, and no longer that of the agent whose
     /// copy it seemed to be.
     fn claim_made(&mut self, at: BootTime, key: AgentKey, id: ProcessId) {
-        for server in self.servers.keys() {
-            let head = self.servers.get(server).and_then(|s| self.graph.get(s.id));
-            let others = self.servers.get(server).and_then(|s| s.owner).is_some_and(|owner| owner != key);
+        for server in self.world.servers().keys() {
+            let head = self.world.server(server).and_then(|s| self.world.node(s.id));
+            let others = self.world.server(server).and_then(|s| s.owner).is_some_and(|owner| owner != key);
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
-                self.set_owner(server, Some(key));
+                self.world.set_owner(server, Some(key));
                 self.remember_server(at, server);
-                if let Some(since) = self.servers.get(server).and_then(Server::suspected_since) {
+                if let Some(since) = self.world.server(server).and_then(Server::suspected_since) {
                     self.owner_lives(at, server, since);
                 }
             }
@@ -227,19 +236,19 @@ impl Engine {
     pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         self.adopt_host(now, key, host);
         // Unless that told already that it is its owner.
-        if let Some(since) = self.servers.get(key).and_then(Server::suspected_since) {
+        if let Some(since) = self.world.server(key).and_then(Server::suspected_since) {
             self.owner_lives(now, key, since);
         }
     }
 
     /// What was a suspect since then, or judged, has an owner that lives.
     fn owner_lives(&mut self, now: BootTime, key: ServerKey, since: BootTime) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         server.state = State::Live;
-        let id = server.id;
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let view = server_view(server, &self.graph);
-        self.servers.set_timer(key, None);
+        let (id, owner) = (server.id, server.owner);
+        let owner = owner.and_then(|a| self.world.agent(a)).map(agent_view);
+        let Some(view) = self.world.view(key) else { return };
+        self.world.set_timer(key, None);
         self.persist(now, Fact::Cleared { server: id });
         let notice = Notice::OrphanCleared {
             server: view,
@@ -254,16 +263,19 @@ impl Engine {
     /// Forked copies of the agent, which never ran another program, oldest first; its main process not included, nor one that is an
     /// agent itself, because it started a server before it was known whose copy it is.
     fn copies(&self, key: AgentKey) -> Vec<ProcessId> {
-        let Some(agent) = self.agents.get(key) else { return Vec::new() };
-        let is_agent = |n: &Node| self.agents.of(n.id).is_some();
+        let Some(agent) = self.world.agent(key) else { return Vec::new() };
+        let is_agent = |n: &Node| self.world.agent_of(n.id).is_some();
         let is_copy =
             |n: &&Node| n.origin == agent.origin && n.id != agent.main && n.server.is_none() && !is_agent(n);
         let is_first =
-            !agent.took_over && self.graph.get(agent.main).is_some_and(|n| n.origin == agent.origin);
+            !agent.took_over && self.world.node(agent.main).is_some_and(|n| n.origin == agent.origin);
         // Nobody but what it created is a copy of one that took over from nobody: the whole graph need not be looked through.
-        let ids: Vec<ProcessId> =
-            if is_first { self.graph.descendants(agent.main) } else { self.graph.ids().collect() };
-        let nodes = ids.into_iter().filter_map(|id| self.graph.get(id)).filter(is_copy);
+        let ids: Vec<ProcessId> = if is_first {
+            self.world.graph().descendants(agent.main)
+        } else {
+            self.world.graph().ids().collect()
+        };
+        let nodes = ids.into_iter().filter_map(|id| self.world.node(id)).filter(is_copy);
         let mut copies: Vec<(u64, ProcessId)> = nodes.map(|n| (n.order, n.id)).collect();
         copies.sort_unstable();
         copies.into_iter().map(|(_, id)| id).collect()
@@ -273,10 +285,10 @@ impl Engine {
     /// that started servers of its own, or any if the agent left on its own accord, then or before. A pool worker whose host was
     /// killed is none.
     fn heir(&self, key: AgentKey, copies: &[ProcessId], status: Option<ExitStatus>) -> Option<ProcessId> {
-        let agent = self.agents.get(key)?;
+        let agent = self.world.agent(key)?;
         let killed = matches!(status, Some(ExitStatus::Signal(_)));
         let left_session = |copy: &&ProcessId| {
-            self.graph.get(**copy).is_some_and(|n| n.sid == n.id.pid || n.sid != agent.sid)
+            self.world.node(**copy).is_some_and(|n| n.sid == n.id.pid || n.sid != agent.sid)
         };
         let background = copies.iter().find(left_session);
         let host = || copies.iter().find(|copy| self.made_a_server(**copy));
@@ -285,25 +297,25 @@ impl Engine {
     }
 
     fn hand_over(&mut self, at: BootTime, key: AgentKey, heir: ProcessId, status: Option<ExitStatus>) {
-        let Some(agent) = self.agents.get(key) else { return };
+        let Some(agent) = self.world.agent(key) else { return };
         let before = agent.main;
         let mut view = agent_view(agent);
         view.alive = false;
         let servers_left = agent.servers.len() as u64;
         let rss_bytes = self.sum_rss(key);
-        let sid = self.graph.get(heir).map(|n| n.sid);
+        let sid = self.world.node(heir).map(|n| n.sid);
         if !matches!(status, Some(ExitStatus::Signal(_))) {
             let peers = self.copies(key).into_iter().filter(|copy| *copy != heir);
             let peers: Vec<ProcessId> = peers.collect();
-            if let Some(agent) = self.agents.get_mut(key) {
+            if let Some(agent) = self.world.agent_mut(key) {
                 agent.peers.extend(peers);
             }
         }
-        self.agents.hand_over(key, heir);
-        if let Some((agent, sid)) = self.agents.get_mut(key).zip(sid) {
+        self.world.transfer(key, heir);
+        if let Some((agent, sid)) = self.world.agent_mut(key).zip(sid) {
             agent.sid = sid;
         }
-        if self.agents.get(key).is_some_and(|a| a.untold.is_some()) {
+        if self.world.agent(key).is_some_and(|a| a.untold.is_some()) {
             return;
         }
         self.effects.push_back(Effect::Track { process: heir, tracking: Tracking::Agent });
@@ -313,8 +325,8 @@ impl Engine {
     }
 
     fn sum_rss(&self, key: AgentKey) -> u64 {
-        let servers = self.agents.get(key).into_iter().flat_map(|a| &a.servers);
-        servers.filter_map(|s| self.servers.get(*s)?.rss_bytes).sum()
+        let servers = self.world.agent(key).into_iter().flat_map(|a| &a.servers);
+        servers.filter_map(|s| self.world.server(*s)?.rss_bytes).sum()
     }
 
     pub(super) fn tell_agent_exit(
@@ -325,7 +337,7 @@ impl Engine {
         servers: &[ServerKey],
     ) {
         let rss_bytes = self.sum_rss(key);
-        let Some(agent) = self.agents.get(key) else { return };
+        let Some(agent) = self.world.agent(key) else { return };
         let view = agent_view(agent);
         let (exit_code, signal) = split(status);
         let notice = Notice::AgentExited {
@@ -337,10 +349,9 @@ impl Engine {
         };
         self.emit(at, notice);
         for key in servers {
-            let Some(server) = self.servers.get_mut(*key) else { continue };
+            let Some(server) = self.world.server(*key) else { continue };
             let State::Suspect { deadline, .. } = server.state else { continue };
-            let shown = server_view(server, &self.graph);
-            server.last_view = Some(shown.clone());
+            let Some(shown) = self.world.show(*key) else { continue };
             self.emit(
                 at,
                 Notice::OrphanSuspected {

@@ -9,7 +9,7 @@ use super::{Engine, ends::millis};
 use crate::{
     lineage::ServerKey,
     model::{AlertRule, BootTime, Notice, RunView, Watched},
-    verdict::Account,
+    world::Account,
 };
 
 /// How much of the past is kept for rates; the eldest go first. Whoever leaks more than that an hour has been told.
@@ -203,11 +203,11 @@ impl Engine {
             let (agent, unit) = run.map(|run| (run.agent, run.unit)).unzip();
             names(rule, agent.as_deref(), unit.flatten().as_deref())
         };
-        let servers = self.servers.keys().into_iter().filter_map(move |key: ServerKey| {
-            let server = self.servers.get(key).filter(|s| s.case().is_some())?;
+        let servers = self.world.servers().keys().into_iter().filter_map(move |key: ServerKey| {
+            let server = self.world.server(key).filter(|s| s.case().is_some())?;
             meant(server.account.as_ref()).then(|| server.rss_bytes.unwrap_or_default())
         });
-        let left = self.agents.all().into_iter().filter_map(move |(_, agent)| {
+        let left = self.world.agents().all().into_iter().filter_map(move |(_, agent)| {
             let is_one = agent.is_alive() && agent.left.is_orphan();
             (is_one && meant(Some(&agent.account))).then_some(agent.left.rss_bytes)
         });

@@ -5,15 +5,14 @@ use crate::{
     lineage::{Node, ServerKey},
     model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Tracking},
     recognise::Role,
-    verdict::server_view,
 };
 
 impl Engine {
     pub(super) fn fork(&mut self, at: BootTime, creator: ProcessId, child: ProcessId, uid: u32, sid: u32) {
-        if self.graph.get(child).is_some() {
+        if self.world.node(child).is_some() {
             return;
         }
-        let Some(parent) = self.graph.get(creator) else {
+        let Some(parent) = self.world.node(creator) else {
             // Nobody we know: the kernel side followed a process that was dismissed meanwhile.
             self.untrack(child);
             self.untrack(creator);
@@ -22,9 +21,9 @@ impl Engine {
         let node = parent.fork(child, uid, sid);
         let (server, pending) = (node.server, node.pending);
         self.make_room(at, child);
-        self.graph.insert(node, Some(creator));
+        self.world.insert(node, Some(creator));
         debug_assert!(!(pending && server.is_some()), "a server's processes are known to matter");
-        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+        if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
             server.processes.insert(child);
         }
         self.pursue(at, child);
@@ -32,16 +31,16 @@ impl Engine {
 
     /// The older holder of a number has ended, even if its exit was not told.
     pub(super) fn make_room(&mut self, at: BootTime, newcomer: ProcessId) {
-        if let Some(old) = self.graph.holder(newcomer.pid).filter(|old| *old != newcomer) {
+        if let Some(old) = self.world.graph().holder(newcomer.pid).filter(|old| *old != newcomer) {
             self.exit(at, at, old, None);
         }
     }
 
     pub(super) fn exec(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess) {
-        if self.graph.get(seen.id).is_none() {
+        if self.world.node(seen.id).is_none() {
             self.enter(at, seen);
         }
-        let before = self.graph.get(seen.id).and_then(|node| node.image.clone());
+        let before = self.world.node(seen.id).and_then(|node| node.image.clone());
         self.run(seen, true);
         if let Some(before) = before {
             self.server_ran(at, seen.id, &before);
@@ -52,9 +51,9 @@ impl Engine {
     /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes what it was to
     /// launch is the launch chain going on; a server that becomes another program is that server no longer.
     pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         let Some((key, image)) = node.server.zip(node.image.as_ref()) else { return };
-        let Some(server) = self.servers.get(key).filter(|s| s.recognised.contains(&id)) else { return };
+        let Some(server) = self.world.server(key).filter(|s| s.recognised.contains(&id)) else { return };
         let rules = &self.settings.rules;
         let same_wires = (node.stdin, node.stdout) == (server.stdin, server.stdout);
         let goes_on = match rules.role_but_for_exemption(image) {
@@ -72,27 +71,27 @@ impl Engine {
         let id = seen.id;
         self.make_room(at, id);
         let parent = seen.parent.filter(|p| p.pid != id.pid);
-        if let Some(parent) = parent.filter(|p| self.graph.get(*p).is_none()) {
+        if let Some(parent) = parent.filter(|p| self.world.node(*p).is_none()) {
             self.make_room(at, parent);
-            self.graph.insert(Node::bare(parent), None);
+            self.world.insert(Node::bare(parent), None);
         }
         let mut node = Node::bare(id);
-        if let Some(creator) = parent.and_then(|p| self.graph.get(p)).filter(|p| !p.protected) {
+        if let Some(creator) = parent.and_then(|p| self.world.node(p)).filter(|p| !p.protected) {
             // A creator that is tracked reports its forks; this one was missed, so it is inferred.
             node = creator.fork(id, seen.uid, seen.sid);
             node.witnessed = false;
         }
         node.creator = parent;
         let server = node.server;
-        self.graph.insert(node, parent);
-        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+        self.world.insert(node, parent);
+        if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
             server.processes.insert(id);
         }
     }
 
     /// The image changes.
     pub(super) fn run(&mut self, seen: &SnapshotProcess, witnessed: bool) {
-        if let Some(node) = self.graph.get_mut(seen.id) {
+        if let Some(node) = self.world.node_mut(seen.id) {
             node.run(seen.image.clone(), seen.stdio, witnessed);
             (node.uid, node.sid) = (seen.uid, seen.sid);
         }
@@ -100,7 +99,7 @@ impl Engine {
 
     /// A process runs a new program: agent, server, or nothing in particular?
     pub(super) fn become_what_it_is(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         let Some(image) = node.image.clone() else { return };
         let role = self.settings.rules.role(&image);
         let has_wire = node.stdin.is_wire();
@@ -112,16 +111,16 @@ impl Engine {
             self.server_recognised(now, at, id, name, rule);
             return;
         }
-        if let Some(agent) = self.agents.of(id) {
+        if let Some(agent) = self.world.agent_of(id) {
             self.agent_ran(now, at, agent, id, &role);
-            if self.agents.of(id).is_some() {
+            if self.world.agent_of(id).is_some() {
                 return;
             }
         }
         let escapes = !matches!(role, Role::Multiplexer | Role::Exempt { .. });
         // One that was part of a server stays known: forgotten, it would be taken for a child of its creator's server at its next exec.
-        let forgettable = self.graph.up(id).is_none_or(|up| up.protected || up.pending);
-        if let Some(node) = self.graph.get_mut(id).filter(|n| n.protected && escapes) {
+        let forgettable = self.world.graph().up(id).is_none_or(|up| up.protected || up.pending);
+        if let Some(node) = self.world.node_mut(id).filter(|n| n.protected && escapes) {
             // A child of a multiplexer runs a program of its own: it is looked at like any stranger.
             (node.protected, node.pending) = (false, forgettable);
         }
@@ -142,7 +141,7 @@ impl Engine {
 
     /// What multiplexers and exempt programs start is nobody's: they leave whatever they were part of.
     fn protect(&mut self, at: BootTime, id: ProcessId) {
-        let Some(node) = self.graph.get_mut(id) else { return };
+        let Some(node) = self.world.node_mut(id) else { return };
         if node.pending {
             self.dismiss_if_pending(id);
             return;
@@ -150,7 +149,7 @@ impl Engine {
         node.protected = true;
         node.agent = None;
         let server = node.server.take();
-        if let Some(part_of) = server.and_then(|key| self.servers.get_mut(key)) {
+        if let Some(part_of) = server.and_then(|key| self.world.server_mut(key)) {
             part_of.processes.remove(&id);
             part_of.recognised.remove(&id);
         }
@@ -164,13 +163,13 @@ impl Engine {
     }
 
     fn release_below(&mut self, id: ProcessId, server: Option<ServerKey>) {
-        for process in self.graph.descendants(id) {
-            if self.agents.of(process).is_some() {
+        for process in self.world.graph().descendants(id) {
+            if self.world.agent_of(process).is_some() {
                 continue;
             }
-            let Some(node) = self.graph.get_mut(process).filter(|n| n.server == server) else { continue };
+            let Some(node) = self.world.node_mut(process).filter(|n| n.server == server) else { continue };
             (node.server, node.agent) = (None, None);
-            if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+            if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
                 server.processes.remove(&process);
                 server.recognised.remove(&process);
             }
@@ -180,13 +179,13 @@ impl Engine {
     /// Nothing that matters: it leaves the graph and the kernel's map, and so does a parent that was only
     /// kept for its sake.
     pub(super) fn dismiss_if_pending(&mut self, id: ProcessId) {
-        if self.graph.get(id).is_none_or(|n| !n.pending) {
+        if self.world.node(id).is_none_or(|n| !n.pending) {
             return;
         }
-        let up = self.graph.up(id).map(|n| n.id);
-        for process in self.graph.descendants(id).into_iter().rev().chain([id]) {
-            if self.graph.get(process).is_some_and(|n| n.pending) {
-                self.graph.remove(process);
+        let up = self.world.graph().up(id).map(|n| n.id);
+        for process in self.world.graph().descendants(id).into_iter().rev().chain([id]) {
+            if self.world.node(process).is_some_and(|n| n.pending) {
+                self.world.remove(process);
                 self.untrack(process);
             }
         }
@@ -197,41 +196,40 @@ impl Engine {
 
     /// A bare parent without children has nothing to be watched for.
     pub(super) fn dismiss_if_idle(&mut self, id: ProcessId) {
-        let idle = self.graph.get(id).is_some_and(|n| n.pending && n.origin.execs == 0);
-        if idle && self.graph.children(id).next().is_none() {
-            self.graph.remove(id);
+        let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin.execs == 0);
+        if idle && self.world.graph().children(id).next().is_none() {
+            self.world.remove(id);
             self.untrack(id);
         }
     }
 
     /// It matters: the kernel side keeps following it and all that it created.
     pub(super) fn confirm(&mut self, id: ProcessId) {
-        for process in [id].into_iter().chain(self.graph.descendants(id)) {
-            let Some(node) = self.graph.get_mut(process).filter(|n| n.pending) else { continue };
+        for process in [id].into_iter().chain(self.world.graph().descendants(id)) {
+            let Some(node) = self.world.node_mut(process).filter(|n| n.pending) else { continue };
             node.pending = false;
             self.effects.push_back(Effect::Track { process, tracking: Tracking::Member });
         }
     }
 
     pub(super) fn setsid(&mut self, at: BootTime, process: ProcessId, sid: u32) {
-        let Some(node) = self.graph.get_mut(process) else { return };
+        let Some(node) = self.world.node_mut(process) else { return };
         if node.sid == sid {
             return;
         }
         node.sid = sid;
         let server = node.server;
-        if let Some(agent) = self.agents.of(process).and_then(|key| self.agents.get_mut(key)) {
+        if let Some(agent) = self.world.agent_of(process).and_then(|key| self.world.agent_mut(key)) {
             agent.sid = sid;
         }
-        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)).filter(|s| s.proper == process)
+        if let Some(server) =
+            server.and_then(|key| self.world.server_mut(key)).filter(|s| s.proper == process)
         {
             server.session = sid;
         }
         // One that is still to be told of (its owner is being looked for) is told as it is then.
-        let told = |server: &&mut crate::verdict::Server| server.last_view.is_some();
-        let Some(server) = server.and_then(|key| self.servers.get_mut(key)).filter(told) else { return };
-        let view = server_view(server, &self.graph);
-        server.last_view = Some(view.clone());
+        let told = |key: &ServerKey| self.world.server(*key).is_some_and(|s| s.last_view.is_some());
+        let Some(view) = server.filter(told).and_then(|key| self.world.show(key)) else { return };
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
     }
 }

@@ -6,7 +6,7 @@ use super::Engine;
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId, Stdio},
-    verdict::{Stage, State, agent_view},
+    world::{Stage, State, agent_view},
 };
 
 /// After the end of a server proper, until what it left is looked at: most of that ends with it.
@@ -16,13 +16,13 @@ impl Engine {
     /// A process ended. `status` is absent where nobody witnessed it.
     pub(super) fn exit(&mut self, now: BootTime, at: BootTime, id: ProcessId, status: Option<ExitStatus>) {
         self.managers.remove(&id);
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         let (server, wraps, protected, stdin) = (node.server, node.wraps, node.protected, node.stdin);
-        let up = self.graph.up(id).map(|n| n.id);
-        if let Some(agent) = self.agents.of(id) {
+        let up = self.world.graph().up(id).map(|n| n.id);
+        if let Some(agent) = self.world.agent_of(id) {
             self.agent_ended(now, at, agent, status);
         }
-        self.graph.remove(id);
+        self.world.remove(id);
         if let Some(key) = server {
             self.server_lost(at, key, id, stdin);
         }
@@ -38,18 +38,19 @@ impl Engine {
     }
 
     fn server_lost(&mut self, at: BootTime, key: ServerKey, id: ProcessId, stdin: Stdio) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         server.processes.remove(&id);
         let has_wire = server.stdin.is_wire() && server.stdin == stdin;
         let was_core = server.recognised.remove(&id) || has_wire;
         if was_core {
             server.ended.insert(id);
         }
+        let Some(server) = self.world.server(key) else { return };
         // A wrapper may have been all that a rule knew: what has the wire is the server proper still.
-        let order = |p: &&ProcessId| self.graph.get(**p).map(|n| n.order);
+        let order = |p: &&ProcessId| self.world.node(**p).map(|n| n.order);
         let on_wire = |p: &&ProcessId| {
             // A fork that never ran a program on it is a copy of the server proper, not the server; a daemon left its session.
-            self.graph.get(**p).is_some_and(|n| {
+            self.world.node(**p).is_some_and(|n| {
                 server.stdin.is_wire()
                     && n.stdin == server.stdin
                     && n.sid == server.session
@@ -58,6 +59,7 @@ impl Engine {
         };
         let next = server.recognised.iter().max_by_key(order).copied();
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
+        let Some(server) = self.world.server_mut(key) else { return };
         match next {
             Some(next) if server.proper == id => server.proper = next,
             Some(_) => {}
@@ -66,13 +68,13 @@ impl Engine {
         let left = was_core && server.proper_ended && !server.processes.is_empty();
         if left {
             // What it started may have been let go: seen at a look, unless it ends with it.
-            self.servers.set_timer(key, Some(at + AFTER_ITS_END));
+            self.world.set_timer(key, Some(at + AFTER_ITS_END));
         }
         self.end_if_done(at, key);
     }
 
     fn wrapper_lost(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        if let Some(server) = self.servers.get_mut(key) {
+        if let Some(server) = self.world.server_mut(key) {
             server.wrappers.retain(|w| *w != id);
             self.end_if_done(at, key);
         }
@@ -80,7 +82,7 @@ impl Engine {
 
     /// A server has ended when its processes have; one that is being ended, when its wrappers have, too.
     pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         if !server.processes.is_empty() {
             return;
         }
@@ -90,15 +92,15 @@ impl Engine {
             return;
         }
         self.tell_failure(at, key);
-        let Some(server) = self.servers.remove(key) else { return };
+        let Some(server) = self.world.remove_server(key) else { return };
         for wrapper in &server.wrappers {
-            if let Some(node) = self.graph.get_mut(*wrapper) {
+            if let Some(node) = self.world.node_mut(*wrapper) {
                 node.wraps = None;
             }
         }
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let owner = server.owner.and_then(|a| self.world.agent(a)).map(agent_view);
         let strongest = server.strongest_signal();
-        if let Some(agent) = server.owner.and_then(|a| self.agents.get_mut(a)) {
+        if let Some(agent) = server.owner.and_then(|a| self.world.agent_mut(a)) {
             agent.servers.remove(&key);
         }
         let let_go = server.let_go.clone();
@@ -157,11 +159,11 @@ impl Engine {
     /// its exec may still turn out to be a server.
     pub(super) fn forget_dead_agents(&mut self) {
         // The whole graph is looked through for it: not for each of thousands.
-        if !self.agents.has_many_dead() {
+        if !self.world.agents().has_many_dead() {
             return;
         }
-        let referenced = self.graph.agents();
-        self.agents.forget_dead(|key| referenced.contains(&key));
+        let referenced = self.world.graph().agents();
+        self.world.forget_dead(|key| referenced.contains(&key));
     }
 }
 

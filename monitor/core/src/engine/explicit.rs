@@ -4,7 +4,7 @@ use super::Engine;
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Class, Guard, Notice, Planned, ReapRequest, ServerFacts},
-    verdict::{Stage, State, agent_view, server_view},
+    world::{Stage, State, agent_view},
 };
 
 impl Engine {
@@ -43,8 +43,8 @@ impl Engine {
     /// Begins to end what a request means and nothing forbids. Each server is looked at first, as any orphan is.
     pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
         let planned = self.plan(request);
-        for key in self.servers.keys() {
-            let Some(server) = self.servers.get_mut(key) else { continue };
+        for key in self.world.servers().keys() {
+            let Some(server) = self.world.server_mut(key) else { continue };
             let id = server.id.to_string();
             let ends = planned.iter().any(|p| p.guards.is_empty() && p.server.id == id);
             let under_way =
@@ -71,15 +71,16 @@ impl Engine {
         let Some(guards) = self.examine(key, facts).map(|f| f.guards).filter(|g| !g.is_empty()) else {
             return false;
         };
-        let Some(server) = self.servers.get_mut(key) else { return true };
+        let Some(server) = self.world.server_mut(key) else { return true };
         server.asked = false;
-        let owner = server.owner.and_then(|a| self.agents.get(a));
+        let owner = self.world.owner(key);
         let (owner_exited, view) = (owner.and_then(|a| a.exited), owner.map(agent_view));
+        let Some(server) = self.world.server_mut(key) else { return true };
         if server.judged().is_some() {
             // It goes on as what it was, and tells what is new about its guards.
             let unproven = server.is_unproven();
-            let server = server_view(server, &self.graph);
-            self.servers.set_timer(key, Some(now));
+            let Some(server) = self.world.view(key) else { return true };
+            self.world.set_timer(key, Some(now));
             if unproven {
                 self.emit(now, Notice::OrphanSpared { class: Class::Server, server, owner: view, guards });
             }
@@ -88,8 +89,8 @@ impl Engine {
         let deadline = now + self.settings.grace;
         server.state = owner_exited.map_or(State::Live, |since| State::Suspect { since, deadline });
         let due = (owner_exited.is_some() || server.found).then_some(deadline);
-        let server = server_view(server, &self.graph);
-        self.servers.set_timer(key, due);
+        let Some(server) = self.world.view(key) else { return true };
+        self.world.set_timer(key, due);
         self.emit(now, Notice::OrphanSpared { class: Class::Server, server, owner: view, guards });
         true
     }

@@ -14,7 +14,7 @@ use super::{Engine, Purpose};
 use crate::{
     lineage::{AgentKey, UnitSight},
     model::{About, BootTime, Effect, Notice, ProcessId, Tracking},
-    verdict::{Account, Newcomer},
+    world::{Account, Newcomer},
 };
 
 /// Agents that a user may start at once.
@@ -96,11 +96,11 @@ impl Folds {
 impl Engine {
     /// A rule knows this process as an agent, and it has just run that program.
     pub(super) fn agent_ran_up(&mut self, at: BootTime, id: ProcessId, name: String) {
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         let (user, above) = (node.uid, node.agent);
-        let below_untold = above.and_then(|a| self.agents.get(a)).is_some_and(|a| a.untold.is_some());
+        let below_untold = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.untold.is_some());
         // What was there before us is no burst; what has started something may be somebody's owner.
-        let plain = self.finding.is_none() && self.graph.children(id).next().is_none();
+        let plain = self.finding.is_none() && self.world.graph().children(id).next().is_none();
         if !plain || (!below_untold && self.folds.takes(user, at)) {
             self.agent_recognised(at, id, name, false);
             return;
@@ -109,11 +109,11 @@ impl Engine {
         let account = Account::unknown(&name, user);
         let new =
             Newcomer { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
-        let key = self.agents.start(new);
-        if let Some(agent) = self.agents.get_mut(key) {
+        let key = self.world.start_agent(new);
+        if let Some(agent) = self.world.agent_mut(key) {
             (agent.untold, agent.unsettled) = (Some(at), above.is_none());
         }
-        if let Some(node) = self.graph.get_mut(id).filter(|n| n.agent == above && !n.protected) {
+        if let Some(node) = self.world.node_mut(id).filter(|n| n.agent == above && !n.protected) {
             node.agent = Some(key);
         }
         self.folds.holds_back(user, key, at);
@@ -125,7 +125,7 @@ impl Engine {
     pub(super) fn untold_from(&self, key: AgentKey) -> Vec<AgentKey> {
         let mut chain = Vec::new();
         let mut at = Some(key);
-        while let Some(agent) = at.and_then(|key| self.agents.get(key).filter(|a| a.untold.is_some())) {
+        while let Some(agent) = at.and_then(|key| self.world.agent(key).filter(|a| a.untold.is_some())) {
             chain.extend(at);
             at = agent.above;
         }
@@ -136,16 +136,16 @@ impl Engine {
     /// An agent of a burst matters: it is told of, and those above it, as far as they have not been.
     pub(super) fn tell_untold(&mut self, key: AgentKey) {
         for key in self.untold_from(key) {
-            let above = self.agents.get(key).and_then(|a| a.above).and_then(|a| self.agents.get(a));
+            let above = self.world.agent(key).and_then(|a| a.above).and_then(|a| self.world.agent(a));
             let account = above.map(|above| above.account.clone());
-            let Some(agent) = self.agents.get_mut(key) else { continue };
+            let Some(agent) = self.world.agent_mut(key) else { continue };
             let Some(born) = agent.untold.take() else { continue };
             if let Some(account) = account {
                 agent.account = account;
             }
             let (main, user) = (agent.main, agent.uid);
             self.folds.forget(user, key);
-            if self.agents.of(main) == Some(key) {
+            if self.world.agent_of(main) == Some(key) {
                 self.effects.push_back(Effect::Track { process: main, tracking: Tracking::Agent });
             }
             self.tell_agent_started(born, key, None);
@@ -154,7 +154,7 @@ impl Engine {
 
     /// One that was not told of has ended: it is counted.
     pub(super) fn untold_ended(&mut self, now: BootTime, key: AgentKey) {
-        let Some(agent) = self.agents.get_mut(key) else { return };
+        let Some(agent) = self.world.agent_mut(key) else { return };
         agent.untold = None;
         let (name, user) = (agent.name.clone(), agent.uid);
         self.folds.forget(user, key);
@@ -173,10 +173,10 @@ impl Engine {
             self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
         }
         for key in untold {
-            let Some(agent) = self.agents.get(key) else { continue };
+            let Some(agent) = self.world.agent(key) else { continue };
             let Some(born) = agent.untold.filter(|born| *born + LIVED <= now) else { break };
             let below_untold =
-                agent.above.and_then(|a| self.agents.get(a)).is_some_and(|a| a.untold.is_some());
+                agent.above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.untold.is_some());
             if below_untold {
                 continue;
             }
@@ -185,7 +185,7 @@ impl Engine {
                 break;
             }
             self.folds.forget(user, key);
-            let unasked = self.graph.get(main).is_some_and(|node| node.unit == UnitSight::Unasked);
+            let unasked = self.world.node(main).is_some_and(|node| node.unit == UnitSight::Unasked);
             if unasked {
                 self.ask(
                     About::Process(main),

@@ -9,9 +9,8 @@ use super::{Engine, ends::millis};
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Class, Doubt, Fact, Guard, Mode, Notice, ProcessId, ServerFacts},
-    verdict::{
-        Case, Finding, Look, Members, Server, Stage, State, agent_view, examine, process_view, server_view,
-    },
+    verdict::{Finding, Look, Members, examine},
+    world::{Case, Server, Stage, State, agent_view, process_view},
 };
 
 /// How long after a look that failed, or that was not answered, the next one is due.
@@ -32,14 +31,14 @@ impl Engine {
     /// The wires of all servers whose owner is gone: one pass over the descriptors of the host serves them all.
     pub fn judged_wires(&self) -> Vec<crate::model::Stdio> {
         let judged = |server: &&Server| !matches!(server.state, State::Live) || server.found;
-        let keys = self.servers.keys();
-        let servers = keys.iter().filter_map(|key| self.servers.get(*key)).filter(judged);
+        let keys = self.world.servers().keys();
+        let servers = keys.iter().filter_map(|key| self.world.server(*key)).filter(judged);
         servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
     }
 
     /// The host answered.
     pub(super) fn looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         let blind = facts.blind.is_some();
         if self.is_doubtful(key) || (blind && !self.tell_blind(now, key)) {
             self.look_later(now, key, blind);
@@ -59,19 +58,19 @@ impl Engine {
             self.unproven(now, key, facts, finding);
             return;
         }
-        if let Some(server) = self.servers.get_mut(key) {
+        if let Some(server) = self.world.server_mut(key) {
             server.blind_looks = 0;
         }
         if self.let_go_of(now, key, &finding.members) {
             return;
         }
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         let is_suspect = match server.state {
             State::Live if server.found => return self.found_looked(now, key, facts),
             State::Live => return,
             // The server proper ended early: the look was about what it left.
             State::Suspect { deadline, .. } if now < deadline && !server.asked => {
-                self.servers.set_timer(key, Some(deadline));
+                self.world.set_timer(key, Some(deadline));
                 return;
             }
             State::Suspect { .. } => true,
@@ -79,7 +78,7 @@ impl Engine {
         };
         let asked = server.asked;
         if finding.too_early && !asked {
-            self.servers.set_timer(key, Some(now + self.closing(now, key)));
+            self.world.set_timer(key, Some(now + self.closing(now, key)));
             return;
         }
         if let Some(host) = finding.host.as_ref().filter(|_| !asked) {
@@ -89,7 +88,7 @@ impl Engine {
         self.weigh(key, facts);
         if !finding.doubts.is_empty() && !asked {
             self.unproven(now, key, facts, finding);
-        } else if is_suspect || self.servers.get(key).is_some_and(Server::is_unproven) {
+        } else if is_suspect || self.world.server(key).is_some_and(Server::is_unproven) {
             self.declare(now, key, facts, finding);
         } else {
             self.go_on(now, key, finding);
@@ -98,13 +97,13 @@ impl Engine {
 
     /// How long to wait for the owner to close its files: a moment, unless it hangs in that.
     fn closing(&self, now: BootTime, key: ServerKey) -> Duration {
-        let since = self.servers.get(key).and_then(Server::suspected_since).unwrap_or(now);
+        let since = self.world.server(key).and_then(Server::suspected_since).unwrap_or(now);
         if now.since(since) < self.settings.grace + LOOK_AGAIN { CLOSING } else { LOOK_AGAIN }
     }
 
     /// Whether looks have failed so often that it is told: what cannot be seen is a doubt.
     fn tell_blind(&self, now: BootTime, key: ServerKey) -> bool {
-        self.servers.get(key).is_some_and(|server| {
+        self.world.server(key).is_some_and(|server| {
             let due = match server.state {
                 State::Live => false,
                 State::Suspect { deadline, .. } => deadline <= now,
@@ -116,10 +115,10 @@ impl Engine {
 
     /// A look that could not see everything says nothing.
     fn look_later(&mut self, now: BootTime, key: ServerKey, blind: bool) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         let delay = if server.blind_looks < BLIND_LOOKS { LOOK_AGAIN } else { SPARED_FIRST };
         server.blind_looks += u32::from(blind);
-        self.servers.set_timer(key, Some(now + delay));
+        self.world.set_timer(key, Some(now + delay));
     }
 
     /// What the facts mean for a server.
@@ -129,11 +128,11 @@ impl Engine {
 
     fn all_of<'a>(&'a self, key: ServerKey, facts: &'a ServerFacts) -> Option<Look<'a>> {
         Some(Look {
-            graph: &self.graph,
+            graph: self.world.graph(),
             rules: &self.settings.rules,
-            agents: &self.agents,
+            agents: self.world.agents(),
             makers: self,
-            server: self.servers.get(key)?,
+            server: self.world.server(key)?,
             facts,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
@@ -147,22 +146,22 @@ impl Engine {
             server.proper_ended |= members.core.is_empty() && server.strongest_signal().is_none();
             server.proper_ended
         };
-        if self.servers.get_mut(key).is_some_and(ended) {
+        if self.world.server_mut(key).is_some_and(ended) {
             self.release(key, &members.let_go);
             self.end_if_done(now, key);
         }
-        self.servers.get(key).is_none()
+        self.world.server(key).is_none()
     }
 
     /// These processes are no part of the server any more; what they create from now on is not either.
     fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
         for process in let_go {
-            let Some(node) = self.graph.get_mut(*process).filter(|node| node.server == Some(key)) else {
+            let Some(node) = self.world.node_mut(*process).filter(|node| node.server == Some(key)) else {
                 continue;
             };
             node.server = None;
             let view = process_view(node);
-            let Some(server) = self.servers.get_mut(key) else { return };
+            let Some(server) = self.world.server_mut(key) else { return };
             server.processes.remove(process);
             server.recognised.remove(process);
             if server.let_go.len() < LET_GO_MAX {
@@ -173,7 +172,7 @@ impl Engine {
 
     /// What a judged server that stays holds now.
     fn weigh(&mut self, key: ServerKey, facts: &ServerFacts) {
-        if let Some(server) = self.servers.get_mut(key).filter(|s| s.judged().is_some()) {
+        if let Some(server) = self.world.server_mut(key).filter(|s| s.judged().is_some()) {
             server.rss_bytes = Some(facts.processes.iter().map(|p| p.rss_bytes).sum());
             self.alarms.stir();
         }
@@ -182,7 +181,7 @@ impl Engine {
     /// The owner is gone, and somebody may use the server all the same.
     fn unproven(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, finding: Finding) {
         let Finding { evidence, doubts, guards, .. } = finding;
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         let Some(since) = server.suspected_since() else { return };
         let rss_bytes = facts.processes.iter().map(|p| p.rss_bytes).sum();
         let before = std::mem::replace(&mut server.state, State::Live);
@@ -200,11 +199,10 @@ impl Engine {
         let delay = UNPROVEN_FIRST.saturating_mul(1 << case.looks.min(10)).min(STAYS_MOST);
         server.state = State::Unproven(case);
         server.rss_bytes = Some(rss_bytes);
-        let view = server_view(server, &self.graph);
-        server.last_view = Some(view.clone());
         let id = server.id;
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        self.servers.set_timer(key, Some(now + delay));
+        let Some(view) = self.world.show(key) else { return };
+        let owner = self.world.owner(key).map(agent_view);
+        self.world.set_timer(key, Some(now + delay));
         if !news {
             return;
         }
@@ -218,7 +216,7 @@ impl Engine {
 
     /// A suspect, or one that was unproven, is an orphan.
     fn declare(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, finding: Finding) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         let Some(since) = server.suspected_since() else { return };
         let due = match server.state {
             State::Suspect { deadline, .. } => deadline,
@@ -229,8 +227,8 @@ impl Engine {
         let known_pss: Vec<u64> = facts.processes.iter().filter_map(|p| p.pss_bytes).collect();
         let pss_bytes = (!known_pss.is_empty()).then(|| known_pss.iter().sum());
         server.rss_bytes = Some(rss_bytes);
-        let view = server_view(server, &self.graph);
-        server.last_view = Some(view.clone());
+        let Some(view) = self.world.show(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         let Finding { evidence, doubts, guards, members, .. } = finding;
         let before = std::mem::replace(&mut server.state, State::Live);
         let mut case = match before {
@@ -243,7 +241,7 @@ impl Engine {
         case.looks = 0;
         server.state = State::Orphan(case);
         let (id, recovered, asked) = (server.id, server.recovered, server.asked);
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
+        let owner = self.world.owner(key).map(agent_view);
         self.remember_server(now, key);
         if asked && (!doubts.is_empty() || owner.as_ref().is_none_or(|o| o.alive)) {
             // Ended because a person wants it, not because it is an orphan.
@@ -280,7 +278,7 @@ impl Engine {
 
     /// Another look at an orphan.
     fn go_on(&mut self, now: BootTime, key: ServerKey, finding: Finding) {
-        let Some(case) = self.servers.get(key).and_then(|s| s.case()) else { return };
+        let Some(case) = self.world.server(key).and_then(|s| s.case()) else { return };
         let Finding { guards, members, .. } = finding;
         if !guards.is_empty() {
             let changed = case.guards != guards;
@@ -298,21 +296,20 @@ impl Engine {
                 self.begin_kill(now, key);
             }
             Stage::Kill => {}
-            Stage::Failed => self.servers.set_timer(key, None),
+            Stage::Failed => self.world.set_timer(key, None),
         }
         self.end_if_done(now, key);
     }
 
     fn spare(&mut self, now: BootTime, key: ServerKey, guards: Vec<Guard>, tell: bool) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let view = server_view(server, &self.graph);
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let Some(case) = server.case_mut() else { return };
+        let Some(view) = self.world.view(key) else { return };
+        let owner = self.world.owner(key).map(agent_view);
+        let Some(case) = self.world.server_mut(key).and_then(Server::case_mut) else { return };
         case.guards.clone_from(&guards);
         case.stage = Stage::Spared;
         case.looks = if tell { 0 } else { case.looks.saturating_add(1) };
         let delay = SPARED_FIRST.saturating_mul(1 << case.looks.min(10)).min(STAYS_MOST);
-        self.servers.set_timer(key, Some(now + delay));
+        self.world.set_timer(key, Some(now + delay));
         if tell {
             self.emit(now, Notice::OrphanSpared { class: Class::Server, server: view, owner, guards });
         }
@@ -321,7 +318,7 @@ impl Engine {
     /// The server proper first: what is not part of the server stays.
     fn begin(&mut self, now: BootTime, key: ServerKey, members: &Members) {
         self.release(key, &members.let_go);
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+        if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
             case.sessions.clone_from(&members.sessions);
             case.tied.clone_from(&members.tied);
         }

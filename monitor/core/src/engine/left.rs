@@ -12,7 +12,7 @@ use crate::{
         About, BootTime, Class, Effect, End, Evidence, Fact, Guard, Mode, Notice, ProcessId, ServerFacts,
         Signal, Subject, Tracked,
     },
-    verdict::{Account, Left, LeftStage, agent_as_server, agent_view},
+    world::{Account, Left, LeftStage, agent_as_server, agent_view},
 };
 
 /// Between two looks: its unit may be stopped only later, or a guard go.
@@ -23,9 +23,10 @@ const LOOK_SOON: Duration = Duration::from_secs(1);
 impl Engine {
     /// An agent lives in a unit: those of earlier invocations of that unit were left behind by now, and so may itself be.
     pub(super) fn unit_started_anew(&mut self, at: BootTime, key: AgentKey) {
-        let Some(facts) = self.agents.get(key).and_then(|a| a.unit.clone()) else { return };
+        let Some(facts) = self.world.agent(key).and_then(|a| a.unit.clone()) else { return };
         let earlier: Vec<AgentKey> = self
-            .agents
+            .world
+            .agents()
             .all()
             .into_iter()
             .filter(|(other, a)| {
@@ -40,14 +41,19 @@ impl Engine {
 
     /// An agent is about to end: what it leaves behind, and what becomes of its own case.
     pub(super) fn left_ended(&mut self, at: BootTime, key: AgentKey) {
-        let Some(agent) = self.agents.get(key) else { return };
-        let below = |a: &crate::verdict::Agent| {
+        let Some(agent) = self.world.agent(key) else { return };
+        let below = |a: &crate::world::Agent| {
             a.is_alive() && a.above.is_some() && a.account.run() == agent.account.run()
         };
         let left: Vec<AgentKey> = match agent.above {
-            None => {
-                self.agents.all().iter().filter(|(k, a)| *k != key && below(a)).map(|(k, _)| *k).collect()
-            }
+            None => self
+                .world
+                .agents()
+                .all()
+                .iter()
+                .filter(|(k, a)| *k != key && below(a))
+                .map(|(k, _)| *k)
+                .collect(),
             Some(_) => Vec::new(),
         };
         self.suspect(at, &left);
@@ -57,20 +63,20 @@ impl Engine {
     fn suspect(&mut self, at: BootTime, agents: &[AgentKey]) {
         let due = at + self.settings.grace;
         for key in agents {
-            if let Some(agent) = self.agents.get_mut(*key).filter(|a| a.left.since.is_none()) {
+            if let Some(agent) = self.world.agent_mut(*key).filter(|a| a.left.since.is_none()) {
                 (agent.left.since, agent.left.timer) = (Some(at), Some(due));
             }
         }
     }
 
     fn close_left(&mut self, at: BootTime, key: AgentKey) {
-        let Some(agent) = self.agents.get_mut(key) else { return };
+        let Some(agent) = self.world.agent_mut(key) else { return };
         let left = std::mem::take(&mut agent.left);
         if !left.is_orphan() {
             return;
         }
-        let Some(agent) = self.agents.get(key) else { return };
-        let mut server = agent_as_server(agent, &self.graph);
+        let Some(agent) = self.world.agent(key) else { return };
+        let mut server = agent_as_server(agent, self.world.graph());
         server.rss_bytes = Some(left.rss_bytes);
         let (id, owner) = (agent.main, self.above(key));
         let class = Class::Agent;
@@ -100,7 +106,7 @@ impl Engine {
 
     /// The time has come to look at an agent.
     pub(super) fn look_at_left(&mut self, key: AgentKey) {
-        let Some(agent) = self.agents.get(key) else { return };
+        let Some(agent) = self.world.agent(key) else { return };
         let (processes, turn) = (vec![agent.main], Some(agent.uid));
         let about = About::Server(Subject { processes, turn, ..Subject::default() });
         let sight = self.left_sight(key);
@@ -118,7 +124,7 @@ impl Engine {
         if asked == self.left_sight(key).as_ref() {
             self.take_users(facts);
             self.left_looked(now, key, facts);
-        } else if let Some(agent) = self.agents.get_mut(key).filter(|agent| agent.is_alive()) {
+        } else if let Some(agent) = self.world.agent_mut(key).filter(|agent| agent.is_alive()) {
             agent.left.timer = Some(now + LOOK_SOON);
         }
     }
@@ -126,7 +132,7 @@ impl Engine {
     /// What the host says about an agent that nobody above is left of.
     pub(super) fn left_looked(&mut self, now: BootTime, key: AgentKey, facts: &ServerFacts) {
         let guards = self.left_guards(key, facts);
-        let Some(agent) = self.agents.get_mut(key).filter(|a| a.is_alive()) else { return };
+        let Some(agent) = self.world.agent_mut(key).filter(|a| a.is_alive()) else { return };
         let unseen = self.doubtful || self.crowded.contains(&agent.uid);
         let left = &mut agent.left;
         if unseen || facts.blind.is_some() || facts.processes.is_empty() {
@@ -155,8 +161,8 @@ impl Engine {
         if guards.is_empty() {
             self.end_left(now, key, Signal::Term);
         } else if news || changed {
-            let Some(agent) = self.agents.get(key) else { return };
-            let server = agent_as_server(agent, &self.graph);
+            let Some(agent) = self.world.agent(key) else { return };
+            let server = agent_as_server(agent, self.world.graph());
             let owner = self.above(key);
             self.emit(now, Notice::OrphanSpared { class: Class::Agent, server, owner, guards });
         }
@@ -164,16 +170,16 @@ impl Engine {
 
     fn tell_left(&mut self, now: BootTime, key: AgentKey) {
         self.tell_untold(key);
-        let Some(agent) = self.agents.get(key) else { return };
+        let Some(agent) = self.world.agent(key) else { return };
         let Left { since, evidence, guards, rss_bytes, pss_bytes, .. } = agent.left.clone();
-        let server = agent_as_server(agent, &self.graph);
+        let server = agent_as_server(agent, self.world.graph());
         let tracked = Tracked {
             id: agent.main,
             name: agent.name.clone(),
             rule: server.rule.clone(),
             uid: Some(agent.uid),
             processes: vec![agent.main],
-            owner: agent.above.and_then(|a| self.agents.get(a)).map(tracked_owner),
+            owner: agent.above.and_then(|a| self.world.agent(a)).map(tracked_owner),
             run: Account::run(&agent.account),
         };
         let id = agent.main;
@@ -203,20 +209,20 @@ impl Engine {
     }
 
     fn above(&self, key: AgentKey) -> Option<crate::model::AgentView> {
-        self.agents.get(key)?.above.and_then(|a| self.agents.get(a)).map(agent_view)
+        self.world.agent(key)?.above.and_then(|a| self.world.agent(a)).map(agent_view)
     }
 
     /// What forbids to end an agent.
     fn left_guards(&self, key: AgentKey, facts: &ServerFacts) -> Vec<Guard> {
-        let Some(agent) = self.agents.get(key) else { return Vec::new() };
+        let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let mut guards = Vec::new();
         let mut add = |holds: bool, guard| {
             if holds {
                 guards.push(guard);
             }
         };
-        let below = self.graph.descendants(agent.main);
-        let protected = |p: &ProcessId| self.graph.get(*p).is_some_and(|n| n.protected);
+        let below = self.world.graph().descendants(agent.main);
+        let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
         add(below.iter().chain([&agent.main]).any(protected), Guard::ExemptRule);
         add(facts.opted_out, Guard::OptedOut);
         let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
@@ -224,7 +230,7 @@ impl Engine {
         // Without a rule that says so the agent itself is the live agent that nobody ends.
         // One with clients is in use: alive, as far as anybody can tell.
         let used = facts.processes.iter().any(|p| p.sockets.clients || p.traced);
-        let lives = used || below.iter().any(|p| self.agents.of(*p).is_some());
+        let lives = used || below.iter().any(|p| self.world.agent_of(*p).is_some());
         add(lives || !self.settings.rules.reap_agent(&agent.name), Guard::LiveAgentBelow);
         add(self.settings.mode == Mode::Observe, Guard::Observe);
         guards
@@ -232,7 +238,7 @@ impl Engine {
 
     /// The gate for signals to agents.
     fn may_end(&self, key: AgentKey) -> bool {
-        self.agents.get(key).is_some_and(|agent| {
+        self.world.agent(key).is_some_and(|agent| {
             let by_unit = |e: &Evidence| matches!(e, Evidence::StaleInvocation | Evidence::UnitStopped);
             let main = agent.main;
             agent.is_alive()
@@ -242,8 +248,8 @@ impl Engine {
                 && self.settings.mode == Mode::Reap
                 && self.settings.rules.reap_agent(&agent.name)
                 && !self.settings.ourselves.contains(&main)
-                && self.graph.get(main).is_some_and(|n| !n.protected)
-                && self.graph.descendants(main).iter().all(|p| self.agents.of(*p).is_none())
+                && self.world.node(main).is_some_and(|n| !n.protected)
+                && self.world.graph().descendants(main).iter().all(|p| self.world.agent_of(*p).is_none())
         })
     }
 
@@ -252,7 +258,7 @@ impl Engine {
         if !self.may_end(key) {
             return;
         }
-        let Some(agent) = self.agents.get_mut(key) else { return };
+        let Some(agent) = self.world.agent_mut(key) else { return };
         let process = agent.main;
         let first = match agent.left.stage {
             LeftStage::Signalled { signal: Signal::Kill, .. } | LeftStage::Failed => return,
@@ -268,7 +274,7 @@ impl Engine {
 
     /// A signal to an agent was not sent, because it may not be what was judged: it is looked at again. Whether it was to one.
     pub(super) fn left_unsure(&mut self, now: BootTime, process: ProcessId, signal: Signal) -> bool {
-        let Some(agent) = self.agents.of(process).and_then(|key| self.agents.get_mut(key)) else {
+        let Some(agent) = self.world.agent_of(process).and_then(|key| self.world.agent_mut(key)) else {
             return false;
         };
         let LeftStage::Signalled { first, .. } = agent.left.stage else { return false };
@@ -288,13 +294,14 @@ impl Engine {
         error: &str,
         errno: i32,
     ) -> bool {
-        let Some(key) = self.agents.of(process) else { return false };
-        let Some(agent) = self.agents.get_mut(key) else { return false };
+        let Some(key) = self.world.agent_of(process) else { return false };
+        let Some(agent) = self.world.agent_mut(key) else { return false };
         if !matches!(agent.left.stage, LeftStage::Signalled { .. }) {
             return false;
         }
         (agent.left.stage, agent.left.timer) = (LeftStage::Failed, None);
-        let server = agent_as_server(agent, &self.graph);
+        let Some(agent) = self.world.agent(key) else { return false };
+        let server = agent_as_server(agent, self.world.graph());
         let fact = Fact::ReapFailed { server: process, pid: process.pid, error: error.to_owned() };
         self.persist(now, fact);
         let error = error.to_owned();

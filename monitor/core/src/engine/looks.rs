@@ -16,7 +16,7 @@ use super::{Engine, Purpose, judge::LOOK_AGAIN};
 use crate::{
     lineage::{AgentKey, Origin, ServerKey},
     model::{About, BootTime, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState},
-    verdict::{Asked, LeftStage, Server, Stage, State},
+    world::{Asked, LeftStage, Server, Stage, State},
 };
 
 /// After a look during which the server changed.
@@ -69,15 +69,15 @@ impl Engine {
 
     /// The same for one that has just been recognised: it is told of when its owner is known.
     pub(super) fn first_look(&mut self, now: BootTime, key: ServerKey) {
-        let size = self.servers.get(key).map_or(0, |server| server.processes.len() + server.wrappers.len());
+        let size = self.world.server(key).map_or(0, |server| server.processes.len() + server.wrappers.len());
         self.ask_for_look(now, key, !self.ready || size <= SMALL);
     }
 
     fn ask_for_look(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         if let Some(Asked { token, since, .. }) = server.looking {
             if now.since(since) < LOST {
-                self.servers.set_timer(key, Some(now + LOOK_AGAIN));
+                self.world.set_timer(key, Some(now + LOOK_AGAIN));
                 return;
             }
             self.questions.remove(&token);
@@ -85,20 +85,20 @@ impl Engine {
         let turn = (!at_once).then_some(server.user);
         let subject = Subject { turn, ..self.subject(key, server) };
         let sight = if at_once { None } else { self.sight(key).map(Box::new) };
-        self.servers.set_timer(key, Some(now + LOOK_AGAIN));
+        self.world.set_timer(key, Some(now + LOOK_AGAIN));
         let token = self.ask(About::Server(subject), Purpose::Look { server: key, sight });
-        self.servers.begin_look(key, token, now);
+        self.world.begin_look(key, token, now);
     }
 
     fn subject(&self, key: ServerKey, server: &Server) -> Subject {
-        let owner = server.owner.and_then(|owner| self.agents.get(owner));
+        let owner = server.owner.and_then(|owner| self.world.agent(owner));
         // Without a known owner those that have none either may have had the same.
         let siblings: Vec<_> = match owner {
             Some(owner) => owner.servers.iter().copied().collect(),
-            None => self.servers.keys(),
+            None => self.world.servers().keys(),
         };
         let siblings = siblings.into_iter().filter(|other| *other != key);
-        let siblings = siblings.filter_map(|other| self.servers.get(other));
+        let siblings = siblings.filter_map(|other| self.world.server(other));
         let siblings = siblings.filter(|other| other.owner.is_some() == owner.is_some());
         Subject {
             processes: server.processes.iter().chain(&server.wrappers).copied().collect(),
@@ -127,7 +127,7 @@ impl Engine {
             return;
         };
         let Some(sight) = self.sight(key) else { return };
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         if sight == *asked {
             server.stale_looks = 0;
         } else {
@@ -137,7 +137,7 @@ impl Engine {
         let fits = sight == *asked || (restless && sight.frame == asked.frame);
         if !fits || self.is_outlived(facts) {
             let delay = if restless { LOOK_AGAIN } else { LOOK_SOON };
-            self.servers.set_timer(key, Some(now + delay));
+            self.world.set_timer(key, Some(now + delay));
             return;
         }
         let is_new = |(id, seen): &(&ProcessId, &Option<Seen>)| asked.members.get(id) != Some(*seen);
@@ -147,13 +147,13 @@ impl Engine {
     }
 
     pub(super) fn look_is_over(&mut self, key: ServerKey) {
-        self.servers.end_look(key);
+        self.world.end_look(key);
     }
 
     /// Whether somebody who held a wire then has ended since, and his number is another one's.
     fn is_outlived(&self, facts: &ServerFacts) -> bool {
         let newer = |holder: &Holder| {
-            let now = self.graph.holder(holder.process.pid);
+            let now = self.world.graph().holder(holder.process.pid);
             now.is_some_and(|now| now != holder.process && now.start >= holder.process.start)
         };
         [&facts.stdin, &facts.stdout]
@@ -162,12 +162,12 @@ impl Engine {
     }
 
     fn seen(&self, process: ProcessId) -> (ProcessId, Option<Seen>) {
-        (process, self.graph.get(process).map(|node| (node.origin, node.sid)))
+        (process, self.world.node(process).map(|node| (node.origin, node.sid)))
     }
 
     fn sight(&self, key: ServerKey) -> Option<Sight> {
-        let server = self.servers.get(key)?;
-        let owner = server.owner.and_then(|owner| Some((owner, self.agents.get(owner)?)));
+        let server = self.world.server(key)?;
+        let owner = server.owner.and_then(|owner| Some((owner, self.world.agent(owner)?)));
         let copies = owner.iter().flat_map(|(_, agent)| &agent.copies).map(|copy| self.seen(copy.process));
         let frame = Frame {
             copies: copies.collect(),
@@ -186,7 +186,7 @@ impl Engine {
 
     /// What an agent that was left behind is now.
     pub(super) fn left_sight(&self, key: AgentKey) -> Option<LeftSight> {
-        let agent = self.agents.get(key).filter(|agent| agent.is_alive())?;
+        let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
         Some(LeftSight {
             main: self.seen(agent.main),
             stage: agent.left.stage,

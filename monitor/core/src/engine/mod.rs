@@ -35,22 +35,19 @@ use rustc_hash::FxHashMap;
 
 pub use self::settings::Settings;
 use crate::{
-    lineage::{AgentKey, Graph, ServerKey},
+    lineage::{AgentKey, ServerKey},
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Memory, Notice, ProcessEvent, ProcessId,
         SnapshotProcess, Tracking,
     },
-    verdict::{Agents, Runs, Servers},
+    world::World,
 };
 
 /// The engine.
 #[derive(Debug, Default)]
 pub struct Engine {
     settings: Settings,
-    graph: Graph,
-    agents: Agents,
-    servers: Servers,
-    runs: Runs,
+    world: World,
     /// What earlier daemons followed and this one has not found yet.
     recall: recall::Recall,
     /// Bursts of short-lived agents.
@@ -171,11 +168,11 @@ impl Engine {
         }
         // Hundreds may be due at once; a look takes up to milliseconds. The ring is drained in between.
         for _ in 0..LOOKS_AT_ONCE {
-            let Some(server) = self.servers.due(now) else { break };
+            let Some(server) = self.world.due(now) else { break };
             self.due(now, server);
         }
         for _ in 0..LOOKS_AT_ONCE {
-            let Some(agent) = self.agents.left_due(now) else { break };
+            let Some(agent) = self.world.left_due(now) else { break };
             self.look_at_left(agent);
         }
     }
@@ -187,13 +184,13 @@ impl Engine {
 
     /// When the engine wants [`Input::Timeout`], if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        let looks = [self.servers.next_timer(), self.agents.next_left(), self.look_again_at];
+        let looks = [self.world.servers().next_timer(), self.world.agents().next_left(), self.look_again_at];
         looks.into_iter().chain([self.repair_at, self.alarms.next(), self.folds.next()]).flatten().min()
     }
 
     /// The number of processes in the lineage graph.
     pub fn processes(&self) -> usize {
-        self.graph.len()
+        self.world.graph().len()
     }
 
     fn process(&mut self, now: BootTime, event: ProcessEvent) {
@@ -227,7 +224,7 @@ impl Engine {
             (Purpose::Unit { process, at, name, implied }, answer) => {
                 self.unit_known(process, answer);
                 // A look that was answered meanwhile may have told what it is.
-                let known = self.agents.of(process).and_then(|key| self.agents.get(key));
+                let known = self.world.agent_of(process).and_then(|key| self.world.agent(key));
                 if known.is_none_or(|agent| agent.untold.is_some()) {
                     self.agent_recognised(at, process, name, implied);
                 }
@@ -285,7 +282,7 @@ impl Engine {
     fn remember_memory(&mut self, servers: &[ServerKey], memory: &[Memory]) {
         let by_process: FxHashMap<ProcessId, u64> = memory.iter().map(|m| (m.process, m.rss_bytes)).collect();
         for key in servers {
-            if let Some(server) = self.servers.get_mut(*key) {
+            if let Some(server) = self.world.server_mut(*key) {
                 server.rss_bytes = Some(server.processes.iter().filter_map(|p| by_process.get(p)).sum());
             }
         }
@@ -325,8 +322,8 @@ impl Engine {
 
     /// How many agents, servers (orphans included) and orphans there are now.
     pub fn counts(&self) -> [u64; 3] {
-        let orphans = self.servers.all().filter(|server| server.case().is_some()).count();
-        [self.agents.alive() as u64, self.servers.len() as u64, orphans as u64]
+        let orphans = self.world.servers().all().filter(|server| server.case().is_some()).count();
+        [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
     }
 
     fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {
@@ -337,9 +334,9 @@ impl Engine {
             mode: self.settings.mode,
             kernel,
             hooks,
-            processes: self.graph.len() as u64,
-            agents: self.agents.alive() as u64,
-            servers: self.servers.len() as u64,
+            processes: self.world.graph().len() as u64,
+            agents: self.world.agents().alive() as u64,
+            servers: self.world.servers().len() as u64,
         };
         self.emit(now, notice);
     }

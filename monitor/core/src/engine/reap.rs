@@ -9,7 +9,7 @@ use super::Engine;
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Fact, Notice, ProcessId, Signal},
-    verdict::{Failure, Stage, server_view},
+    world::{Failure, Stage, server_view},
 };
 
 /// Between two rounds of SIGKILL: what was forked meanwhile is in the next one.
@@ -20,12 +20,12 @@ const SWEEPS: u32 = 100;
 impl Engine {
     /// A server's timer has run out.
     pub(super) fn due(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         match server.case().map(|c| c.stage) {
             // What a server proper left that has ended since is looked at all the same.
             Some(Stage::Failed) if !server.proper_ended => {}
             Some(Stage::Kill) => self.sweep(now, key),
-            _ if self.doubtful => self.servers.set_timer(key, Some(now + SWEEP)),
+            _ if self.doubtful => self.world.set_timer(key, Some(now + SWEEP)),
             _ => self.look(now, key),
         }
     }
@@ -34,19 +34,19 @@ impl Engine {
     pub(super) fn begin_to_end(&mut self, now: BootTime, key: ServerKey) {
         let leaf = self.leaf(key);
         let moment = self.moment();
-        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
+        let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { return };
         case.guards.clear();
         if self.living(key).is_empty() {
             self.tell_untouchable(now, key);
             return;
         }
-        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
+        let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { return };
         case.stage = Stage::Leaf;
         case.first_signal.get_or_insert(now);
-        if let Some(server) = self.servers.get(key).map(|s| s.id) {
+        if let Some(server) = self.world.server(key).map(|s| s.id) {
             self.persist(now, Fact::Reaping { server });
         }
-        self.servers.set_timer(key, Some(now + moment));
+        self.world.set_timer(key, Some(now + moment));
         match leaf {
             Some(leaf) => self.send(key, leaf, Signal::Term),
             None => self.terminate_rest(now, key),
@@ -64,15 +64,15 @@ impl Engine {
                 self.send(key, process, Signal::Term);
             }
         }
-        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
+        let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { return };
         case.stage = Stage::Rest;
         // Not from the first signal of all: a guard may have stopped an earlier try long ago.
         let patience = self.settings.term_timeout.saturating_sub(self.moment());
-        self.servers.set_timer(key, Some(now + patience));
+        self.world.set_timer(key, Some(now + patience));
     }
 
     pub(super) fn begin_kill(&mut self, now: BootTime, key: ServerKey) {
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+        if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
             case.stage = Stage::Kill;
             case.looks = 0;
         }
@@ -87,11 +87,11 @@ impl Engine {
             }
         }
         let left = self.living(key);
-        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
+        let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { return };
         case.looks += 1;
         let hopeless = !left.is_empty() && left.iter().all(|process| case.refused.contains(process));
         if case.looks < SWEEPS && !hopeless {
-            self.servers.set_timer(key, Some(now + SWEEP));
+            self.world.set_timer(key, Some(now + SWEEP));
             return;
         }
         if left.is_empty() {
@@ -100,7 +100,7 @@ impl Engine {
         }
         let after = SWEEP * SWEEPS;
         let error = format!("still there {} s after SIGKILL (blocked in the kernel?)", after.as_secs());
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+        if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
             let first = left.iter().find(|process| !case.refused.contains(process)).copied();
             case.failure =
                 case.failure.take().or(first.map(|process| Failure { process, error, errno: None }));
@@ -111,15 +111,15 @@ impl Engine {
 
     /// No guard holds, and yet nothing that is left may be signalled.
     fn tell_untouchable(&mut self, now: BootTime, key: ServerKey) {
-        let Some(proper) = self.servers.get(key).map(|s| s.proper) else { return };
+        let Some(proper) = self.world.server(key).map(|s| s.proper) else { return };
         let error = "not signalled: orphand itself was started below it".to_owned();
         self.fail(now, key, proper, error, None);
     }
 
     /// A server that is being killed forked.
     pub(super) fn pursue(&mut self, _at: BootTime, child: ProcessId) {
-        let Some(key) = self.graph.get(child).and_then(|n| n.server) else { return };
-        if self.servers.get(key).and_then(|s| s.case()).is_some_and(|c| c.stage == Stage::Kill) {
+        let Some(key) = self.world.node(child).and_then(|n| n.server) else { return };
+        if self.world.server(key).and_then(|s| s.case()).is_some_and(|c| c.stage == Stage::Kill) {
             self.send(key, child, Signal::Kill);
         }
     }
@@ -133,10 +133,10 @@ impl Engine {
         error: String,
         errno: Option<i32>,
     ) {
-        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
+        let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { return };
         case.refused.insert(process);
         case.failure.get_or_insert(Failure { process, error, errno });
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         let refused = |process: &ProcessId| server.case().is_some_and(|case| case.refused.contains(process));
         let mut others = server.processes.iter().chain(&server.wrappers).filter(|process| !refused(process));
         if !others.any(|process| self.may_signal(key, *process)) {
@@ -146,16 +146,16 @@ impl Engine {
 
     /// Nothing more is tried.
     fn give_up(&mut self, now: BootTime, key: ServerKey) {
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+        if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
             case.stage = Stage::Failed;
         }
-        self.servers.set_timer(key, None);
+        self.world.set_timer(key, None);
         self.tell_failure(now, key);
     }
 
     /// What could not be ended, if that has not been told yet: one event, however many processes they are.
     pub(super) fn tell_failure(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.world.server_mut(key) else { return };
         let Some((failure, failed)) =
             server.case_mut().and_then(|case| Some((case.failure.take()?, case.refused.len() as u64)))
         else {
@@ -163,7 +163,8 @@ impl Engine {
         };
         let Failure { process, error, errno } = failure;
         let (id, pid) = (server.id, process.pid);
-        let now_there = server_view(server, &self.graph);
+        let Some(server) = self.world.server(key) else { return };
+        let now_there = server_view(server, self.world.graph());
         let before = server.last_view.clone().filter(|_| now_there.processes.is_empty());
         let view = before.unwrap_or(now_there);
         self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });

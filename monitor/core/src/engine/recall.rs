@@ -9,7 +9,7 @@ use crate::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
         Snapshot, Tracked, TrackedOwner,
     },
-    verdict::{Account, Newcomer, State, agent_view, server_view, trace},
+    world::{Account, Newcomer, State, agent_view, trace},
 };
 
 /// Servers of earlier daemons that are to be found again.
@@ -50,7 +50,7 @@ impl Recall {
 impl Engine {
     /// Takes over what earlier daemons knew.
     pub(super) fn remember(&mut self, knowledge: Knowledge) {
-        self.runs.remember(knowledge.runs);
+        self.world.runs_mut().remember(knowledge.runs);
         for server in knowledge.servers {
             let id = server.server.id;
             for process in &server.server.processes {
@@ -64,13 +64,13 @@ impl Engine {
     /// A server was found in /proc that an earlier daemon followed. Its owner is known then: alive still, or gone since. Whether
     /// all is done; if not, the wire has to tell.
     pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
-        let Some(node) = self.graph.get(id) else { return false };
-        let wrappers = trace(&self.graph, &self.settings.rules, &self.agents, node).wrappers;
+        let Some(node) = self.world.node(id) else { return false };
+        let wrappers = trace(self.world.graph(), &self.settings.rules, self.world.agents(), node).wrappers;
         let known = [id].iter().chain(&wrappers).find_map(|process| self.recall.take(*process));
         let Some(RememberedServer { server: Tracked { owner: Some(owner), run, .. }, .. }) = known else {
             return false;
         };
-        if let Some(agent) = self.agents.of(owner.main) {
+        if let Some(agent) = self.world.agent_of(owner.main) {
             let key = self.enter_server(id, name.to_owned(), rule.to_owned(), Some(agent), wrappers);
             self.confirm_server(key);
             self.tell_server_started(now, key);
@@ -84,12 +84,12 @@ impl Engine {
         self.confirm_server(key);
         self.tell_server_started(now, key);
         let deadline = now + self.settings.grace;
-        let Some(server) = self.servers.get_mut(key) else { return true };
+        let Some(server) = self.world.server_mut(key) else { return true };
         server.recovered = true;
         server.state = State::Suspect { since: now, deadline };
-        let view = server_view(server, &self.graph);
-        self.servers.set_timer(key, Some(deadline));
-        let owner = self.agents.get(agent).map(agent_view);
+        let Some(view) = self.world.view(key) else { return true };
+        self.world.set_timer(key, Some(deadline));
+        let owner = self.world.agent(agent).map(agent_view);
         self.emit(now, Notice::OrphanSuspected { recovered: true, server: view, owner, deadline });
         true
     }
@@ -101,17 +101,17 @@ impl Engine {
         owner: TrackedOwner,
         run: Option<(RunKey, u64)>,
     ) -> crate::lineage::AgentKey {
-        let same = self.agents.all().into_iter().find(|(_, a)| a.main == owner.main && !a.is_alive());
+        let same = self.world.agents().all().into_iter().find(|(_, a)| a.main == owner.main && !a.is_alive());
         if let Some((key, _)) = same {
             return key;
         }
-        let account = run.and_then(|(key, generation)| self.runs.account_of(&key, generation));
+        let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
         let account = account.unwrap_or_else(|| Account::unknown(&owner.name, owner.uid));
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
         let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-        let key = self.agents.start(new);
-        self.agents.end(key, now, false);
+        let key = self.world.start_agent(new);
+        self.world.end_agent(key, now, false);
         key
     }
 
@@ -133,7 +133,7 @@ impl Engine {
             });
             self.persist(now, Fact::Ended { server: server.id, end });
             if let Some(orphan) = reaped {
-                let account = server.run.as_ref().and_then(|(key, g)| self.runs.account_of(key, *g));
+                let account = server.run.as_ref().and_then(|(key, g)| self.world.runs().account_of(key, *g));
                 self.emit(
                     now,
                     Notice::OrphanReaped {
@@ -151,9 +151,9 @@ impl Engine {
                 );
             }
         }
-        for (key, generation) in self.runs.alive() {
-            if !self.agents.run_lives(&key, generation)
-                && let Some(run) = self.runs.end(&key, generation)
+        for (key, generation) in self.world.runs().alive() {
+            if !self.world.agents().run_lives(&key, generation)
+                && let Some(run) = self.world.runs_mut().end(&key, generation)
             {
                 self.persist(now, Fact::Run { run });
             }

@@ -10,7 +10,7 @@ use crate::{
     lineage::{AgentKey, Node},
     model::{BootTime, Image, Notice, Policy, ProcessId},
     recognise::{Role, Rules},
-    verdict::Stage,
+    world::Stage,
 };
 
 impl Engine {
@@ -38,22 +38,28 @@ impl Engine {
         let now = &self.settings.rules;
         let is_server =
             |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
-        for key in self.servers.keys() {
-            let Some(server) = self.servers.get(key) else { continue };
+        for key in self.world.servers().keys() {
+            let Some(server) = self.world.server(key) else { continue };
             let images: Vec<Arc<Image>> =
-                server.recognised.iter().filter_map(|p| self.graph.get(*p)?.image.clone()).collect();
+                server.recognised.iter().filter_map(|p| self.world.node(*p)?.image.clone()).collect();
             let was = images.iter().any(|image| is_server(before, image));
             let is = images.iter().any(|image| is_server(now, image));
-            if let Some(server) = self.servers.get_mut(key).filter(|s| was && !is || s.disowned && is) {
+            if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
                 server.disowned = !is;
             }
         }
-        let agents: Vec<(AgentKey, ProcessId)> =
-            self.agents.all().into_iter().filter(|(_, a)| a.is_alive()).map(|(k, a)| (k, a.main)).collect();
+        let agents: Vec<(AgentKey, ProcessId)> = self
+            .world
+            .agents()
+            .all()
+            .into_iter()
+            .filter(|(_, a)| a.is_alive())
+            .map(|(k, a)| (k, a.main))
+            .collect();
         for (key, main) in agents {
-            let Some(image) = self.graph.get(main).and_then(|n| n.image.clone()) else { continue };
+            let Some(image) = self.world.node(main).and_then(|n| n.image.clone()) else { continue };
             let exempt = matches!(now.role(&image), Role::Exempt { .. } | Role::Multiplexer);
-            if let Some(agent) = self.agents.get_mut(key) {
+            if let Some(agent) = self.world.agent_mut(key) {
                 agent.exempt = exempt;
             }
         }
@@ -64,14 +70,15 @@ impl Engine {
     fn recognise_anew(&mut self, now: BootTime, before: &Rules) {
         let rules = &self.settings.rules;
         let mut matters: Vec<(u64, ProcessId)> = self
-            .graph
+            .world
+            .graph()
             .ids()
-            .filter_map(|id| self.graph.get(id))
+            .filter_map(|id| self.world.node(id))
             .filter(|node| {
                 let Some(image) = node.image.as_deref() else { return false };
                 let role = rules.role(image);
                 let wanted = match role {
-                    Role::Agent { .. } => self.agents.of(node.id).is_none(),
+                    Role::Agent { .. } => self.world.agent_of(node.id).is_none(),
                     Role::Server { .. } => is_free(node),
                     _ => false,
                 };
@@ -87,19 +94,19 @@ impl Engine {
 
     /// Guards may hold now that did not, or the other way round.
     fn look_again_at_all(&mut self, now: BootTime) {
-        for key in self.servers.keys() {
-            let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { continue };
+        for key in self.world.servers().keys() {
+            let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { continue };
             match case.stage {
                 // Between the rounds of SIGKILL nobody looks: it goes back to the look before.
                 Stage::Kill => case.stage = Stage::Rest,
                 Stage::Spared => {}
                 Stage::Leaf | Stage::Rest | Stage::Failed => continue,
             }
-            self.servers.set_timer(key, Some(now));
+            self.world.set_timer(key, Some(now));
         }
-        let left: Vec<AgentKey> = self.agents.all().into_iter().map(|(key, _)| key).collect();
+        let left: Vec<AgentKey> = self.world.agents().all().into_iter().map(|(key, _)| key).collect();
         for key in left {
-            if let Some(agent) = self.agents.get_mut(key).filter(|a| a.left.is_orphan()) {
+            if let Some(agent) = self.world.agent_mut(key).filter(|a| a.left.is_orphan()) {
                 agent.left.timer = Some(now);
             }
         }

@@ -12,7 +12,7 @@ use crate::{
         UnitFacts, WireState,
     },
     recognise::Role,
-    verdict::{State, program_name},
+    world::{State, program_name},
 };
 
 /// Repairs are this far apart: under a lasting overload the daemon must not do nothing but read /proc.
@@ -42,9 +42,9 @@ impl Engine {
 
     /// Whether nothing of this server is judged, because records of it may be missing.
     pub(super) fn is_doubtful(&self, key: ServerKey) -> bool {
-        let Some(server) = self.servers.get(key).filter(|_| !self.doubtful) else { return self.doubtful };
-        let owner = server.owner.and_then(|owner| self.agents.get(owner)).map(|owner| owner.uid);
-        let processes = server.processes.iter().filter_map(|id| self.graph.get(*id)).map(|node| node.uid);
+        let Some(server) = self.world.server(key).filter(|_| !self.doubtful) else { return self.doubtful };
+        let owner = server.owner.and_then(|owner| self.world.agent(owner)).map(|owner| owner.uid);
+        let processes = server.processes.iter().filter_map(|id| self.world.node(*id)).map(|node| node.uid);
         !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.crowded.contains(&uid))
     }
 
@@ -60,8 +60,8 @@ impl Engine {
         self.doubtful = self.repair_at.is_some();
         self.recall.alive(&snapshot);
         let mains = self.find_managers(&snapshot);
-        let Difference { gone, unknown, known } = compare(&self.graph, snapshot);
-        let before = self.graph.len();
+        let Difference { gone, unknown, known } = compare(self.world.graph(), snapshot);
+        let before = self.world.graph().len();
         let removed = gone.len() as u64;
         for id in gone {
             self.exit(now, now, id, None);
@@ -73,31 +73,33 @@ impl Engine {
             self.tell_unanswered_exits(now);
         }
         self.execs_lost &= self.doubtful;
-        let after_removal = self.graph.len().min(before);
+        let after_removal = self.world.graph().len().min(before);
         let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
             self.found(now, process, &by_id, mains.contains(&process.id));
             self.tell_unanswered_exits(now);
         }
         if repair || !self.crowded.is_empty() {
-            let added = self.graph.len().saturating_sub(after_removal) as u64;
+            let added = self.world.graph().len().saturating_sub(after_removal) as u64;
             self.emit(now, Notice::Resynced { added, removed });
         }
     }
 
     /// A process that is known: an exec or a setsid of it may have been lost.
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
-        let Some(node) = self.graph.get_mut(seen.id) else { return };
+        let Some(node) = self.world.node_mut(seen.id) else { return };
         node.sid = seen.sid;
         if self.execs_lost && node.origin.process != seen.id {
             // An agent that starts its own program again (gemini, qwen) is no copy of its launcher, and /proc
             // cannot tell the two apart.
             node.origin = Origin { process: seen.id, execs: 0 };
             node.witnessed = false;
-            if let Some(agent) = self.agents.of(seen.id).and_then(|key| self.agents.get_mut(key)) {
-                agent.origin = node.origin;
+            let origin = node.origin;
+            if let Some(agent) = self.world.agent_of(seen.id).and_then(|key| self.world.agent_mut(key)) {
+                agent.origin = origin;
             }
         }
+        let Some(node) = self.world.node(seen.id) else { return };
         let old = node.image.as_deref();
         let rules = &self.settings.rules;
         // The kernel's record names the file that was asked for, /proc the one that a link led to (python3, python3.11).
@@ -109,7 +111,8 @@ impl Engine {
         let (was, is) = (old.map(|i| rules.role(i)), rules.role(&seen.image));
         // An agent's fork that has become a server by the same interpreter, say.
         let another = was.is_none_or(|was| {
-            !matters(&was) || (self.agents.of(seen.id).is_none() && discriminant(&was) != discriminant(&is))
+            !matters(&was)
+                || (self.world.agent_of(seen.id).is_none() && discriminant(&was) != discriminant(&is))
         });
         // A title written over argv is no exec; another program is, and so is one that matters now.
         if !same || (matters(&is) && another) {
@@ -130,7 +133,7 @@ impl Engine {
         others: &FxHashMap<ProcessId, &SnapshotProcess>,
         main_of_unit: bool,
     ) {
-        if self.graph.get(seen.id).is_some() {
+        if self.world.node(seen.id).is_some() {
             return;
         }
         if main_of_unit {
@@ -139,7 +142,7 @@ impl Engine {
             return;
         }
         let parent_matters =
-            seen.parent.and_then(|p| self.graph.get(p)).is_some_and(|p| !p.pending && !p.protected);
+            seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
         if parent_matters {
             self.place(seen, seen.parent);
             self.become_found(now, seen.id, Found::default());
@@ -178,7 +181,7 @@ impl Engine {
             if stdin != wire
                 || !launches
                 || chain.iter().any(|c| c.id == link.id)
-                || self.graph.get(link.id).is_some()
+                || self.world.node(link.id).is_some()
             {
                 break;
             }
@@ -198,10 +201,10 @@ impl Engine {
 
     /// Enters a process with an inferred creator.
     fn place(&mut self, seen: &SnapshotProcess, up: Option<ProcessId>) {
-        if self.graph.get(seen.id).is_some() {
+        if self.world.node(seen.id).is_some() {
             return;
         }
-        let inherited = up.and_then(|u| self.graph.get(u)).filter(|u| !u.protected);
+        let inherited = up.and_then(|u| self.world.node(u)).filter(|u| !u.protected);
         let mut node = match inherited {
             Some(up) => up.fork(seen.id, seen.uid, seen.sid),
             None => Node::bare(seen.id),
@@ -212,9 +215,9 @@ impl Engine {
         node.unit = UnitSight::Known(seen.unit.clone().map(Box::new));
         let server = node.server;
         let confirmed = !node.pending;
-        self.graph.insert(node, up);
+        self.world.insert(node, up);
         self.run(seen, false);
-        if let Some(server) = server.and_then(|key| self.servers.get_mut(key)) {
+        if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
             server.processes.insert(seen.id);
         }
         if confirmed {
@@ -231,19 +234,19 @@ impl Engine {
 
     /// The first look at a server that was there before us: who holds the other end of its wire?
     pub(super) fn found_looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
-        let Some(server) = self.servers.get(key) else { return };
+        let Some(server) = self.world.server(key) else { return };
         let outside = |h: &&Holder| !server.contains(h.process);
         let host = match &facts.stdin {
             WireState::Held { holders, .. } => {
                 // Another server may have inherited a descriptor; it is nobody's host.
                 let hosts = |h: &&Holder| {
                     !matches!(self.settings.rules.role(&h.image), Role::Launcher)
-                        && self.graph.get(h.process).is_none_or(|n| n.server.is_none())
-                        && !self.graph.ancestors(h.process).any(|n| server.contains(n.id))
+                        && self.world.node(h.process).is_none_or(|n| n.server.is_none())
+                        && !self.world.graph().ancestors(h.process).any(|n| server.contains(n.id))
                 };
                 // The look may have run ahead of the records: who was born in the same moment and is not known yet may be its child.
                 let older = |h: &&Holder| {
-                    let known = !server.sought || self.graph.get(h.process).is_some();
+                    let known = !server.sought || self.world.node(h.process).is_some();
                     h.process.start < server.id.start || (known && h.process.start == server.id.start)
                 };
                 // What a manager started itself (a socket's service) is not its client's: that lives in another unit. And what
@@ -253,7 +256,7 @@ impl Engine {
                     let same = unit(&h.unit).is_some_and(|u| unit(&facts.unit) == Some(u));
                     let agent = || {
                         unit(&h.unit) == unit(&facts.unit)
-                            && (self.agents.of(h.process).is_some()
+                            && (self.world.agent_of(h.process).is_some()
                                 || matches!(self.settings.rules.role(&h.image), Role::Agent { .. }))
                     };
                     !server.sought || same || agent()
@@ -266,27 +269,27 @@ impl Engine {
             || matches!(&facts.stdin, WireState::Held { holders, .. } if !holders.is_empty())
             || facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
         let (first, sought) = (server.last_view.is_none(), server.sought);
-        let account = facts.unit.as_ref().map(|unit| self.runs.left_behind(unit));
-        if let Some(server) = self.servers.get_mut(key) {
+        let account = facts.unit.as_ref().map(|unit| self.world.runs().left_behind(unit));
+        if let Some(server) = self.world.server_mut(key) {
             server.account = account.or_else(|| server.account.take());
         }
         if let Some(host) = host {
             self.adopt_host(now, key, &host);
-            self.servers.set_timer(key, None);
+            self.world.set_timer(key, None);
         } else if sought {
             // Nobody's, like what is started on a terminal.
-            if let Some(server) = self.servers.get_mut(key) {
+            if let Some(server) = self.world.server_mut(key) {
                 (server.found, server.sought) = (false, false);
             }
-            self.servers.set_timer(key, None);
+            self.world.set_timer(key, None);
         } else if proven {
             let deadline = now + self.settings.grace;
-            if let Some(server) = self.servers.get_mut(key) {
+            if let Some(server) = self.world.server_mut(key) {
                 server.state = State::Suspect { since: now, deadline };
             }
-            self.servers.set_timer(key, Some(deadline));
+            self.world.set_timer(key, Some(deadline));
         } else {
-            self.servers.set_timer(key, Some(now + LOOK_FOR_OWNER));
+            self.world.set_timer(key, Some(now + LOOK_FOR_OWNER));
         }
         if first {
             self.tell_server_started(now, key);
@@ -296,24 +299,24 @@ impl Engine {
     /// `host` holds the other end of the server's wire: it is the owner from now on.
     pub(super) fn adopt_host(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         let id = host.process;
-        if self.graph.get(id).is_none() {
+        if self.world.node(id).is_none() {
             self.make_room(now, id);
             let mut node = Node::bare(id);
             (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
-            self.graph.insert(node, None);
+            self.world.insert(node, None);
         }
-        if let Some(node) = self.graph.get_mut(id).filter(|n| n.unit == UnitSight::Unasked) {
+        if let Some(node) = self.world.node_mut(id).filter(|n| n.unit == UnitSight::Unasked) {
             node.unit = UnitSight::Known(host.unit.clone().map(Box::new));
         }
-        if let Some(node) = self.graph.get_mut(id)
+        if let Some(node) = self.world.node_mut(id)
             && node.image.is_none()
         {
             node.image = Some(Arc::new(host.image.clone()));
         }
-        let agent = self.agents.of(id).or_else(|| {
-            let node = self.graph.get(id)?;
+        let agent = self.world.agent_of(id).or_else(|| {
+            let node = self.world.node(id)?;
             node.agent
-                .filter(|a| self.agents.get(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin))
+                .filter(|a| self.world.agent(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin))
         });
         let agent = agent.or_else(|| {
             let (name, implied) = match self.settings.rules.role(&host.image) {
@@ -325,13 +328,13 @@ impl Engine {
                 _ => (program_name(&self.settings.rules, &host.image), true),
             };
             self.agent_recognised(now, id, name, implied);
-            self.agents.of(id)
+            self.world.agent_of(id)
         });
         if let Some(agent) = agent {
             self.tell_untold(agent);
         }
-        self.set_owner(key, agent);
-        if let Some(server) = self.servers.get_mut(key) {
+        self.world.set_owner(key, agent);
+        if let Some(server) = self.world.server_mut(key) {
             server.found = false;
         }
         self.remember_server(now, key);

@@ -4,7 +4,7 @@ use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
     model::{About, AgentReport, Report, SHOWN, ServerReport},
-    verdict::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, short_view},
+    world::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, short_view},
 };
 
 /// Processes that are shown of all servers together; beyond that each server is shown with its first one.
@@ -13,8 +13,8 @@ const SHOWN_IN_ALL: usize = 4096;
 impl Engine {
     /// Asks for the memory of all servers; the answer goes into the next report.
     pub fn measure(&mut self) {
-        let servers = self.servers.keys();
-        let members = servers.iter().filter_map(|key| self.servers.get(*key)).flat_map(|s| &s.processes);
+        let servers = self.world.servers().keys();
+        let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(|s| &s.processes);
         let about = About::Memory(members.copied().collect());
         self.ask(about, Purpose::Measure { servers });
     }
@@ -27,7 +27,8 @@ impl Engine {
             room = room.saturating_sub(report.server.processes.len());
             Some(report)
         };
-        let agents = self.agents.all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
+        let agents =
+            self.world.agents().all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
             left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
@@ -35,24 +36,25 @@ impl Engine {
         });
         let agents = agents.collect();
         let unowned = self
-            .servers
+            .world
+            .servers()
             .keys()
             .into_iter()
-            .filter(|key| self.servers.get(*key).is_some_and(|s| s.owner.is_none()));
+            .filter(|key| self.world.server(*key).is_some_and(|s| s.owner.is_none()));
         Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
-            runs: self.runs.report(&self.held()),
+            runs: self.world.runs().report(&self.held()),
             blind: Vec::new(),
         }
     }
 
     /// Runs that something living is accounted to.
     pub(super) fn held(&self) -> Held {
-        let servers = self.servers.keys();
-        let servers = servers.iter().filter_map(|key| self.servers.get(*key)?.account.as_ref());
+        let servers = self.world.servers().keys();
+        let servers = servers.iter().filter_map(|key| self.world.server(*key)?.account.as_ref());
         let mut held = Held::new();
-        for (key, number) in servers.chain(self.agents.accounts()).filter_map(Account::run) {
+        for (key, number) in servers.chain(self.world.agents().accounts()).filter_map(Account::run) {
             held.entry(key).or_default().insert(number);
         }
         held
@@ -67,7 +69,7 @@ impl Engine {
             LeftStage::None | LeftStage::Told => "spared",
         };
         Some(ServerReport {
-            server: agent_as_server(agent, &self.graph),
+            server: agent_as_server(agent, self.world.graph()),
             evidence: left.evidence.clone(),
             doubts: Vec::new(),
             guards: left.guards.clone(),
@@ -79,7 +81,7 @@ impl Engine {
 
     /// A server with so many of its processes at most.
     fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
-        let server = self.servers.get(key)?;
+        let server = self.world.server(key)?;
         let state = match &server.state {
             // A person asked to end it, and the look that comes first has not been answered.
             State::Live | State::Suspect { .. } | State::Unproven(_) if server.asked => "terminating",
@@ -95,7 +97,7 @@ impl Engine {
         };
         let case = server.judged();
         Some(ServerReport {
-            server: short_view(server, &self.graph, shown),
+            server: short_view(server, self.world.graph(), shown),
             evidence: case.map(|c| c.evidence.clone()).unwrap_or_default(),
             doubts: case.map(|c| c.doubts.clone()).unwrap_or_default(),
             guards: case.map(|c| c.guards.clone()).unwrap_or_default(),

@@ -7,7 +7,7 @@ use crate::{
     lineage::{AgentKey, Maker, Node, ServerKey, UnitSight},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
-    verdict::{
+    world::{
         Account, Agent, Claim, Newcomer, Ownership, Server, State, agent_view, program_name, server_view,
         trace,
     },
@@ -23,22 +23,22 @@ impl Engine {
         name: String,
         rule: String,
     ) {
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         if node.protected {
             return;
         }
         if let Some(key) = node.server {
-            let same_wire = self.servers.get(key).is_some_and(|server| server.stdin == node.stdin);
+            let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin);
             if same_wire || !self.is_job(key) {
                 self.recognised_again(at, key, id);
                 return;
             }
             self.leave_server(at, id);
         }
-        let Some(node) = self.graph.get(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.wraps {
             // The exec that made this wrapper a part of the server was lost.
-            if let Some(server) = self.servers.get_mut(key) {
+            if let Some(server) = self.world.server_mut(key) {
                 server.wrappers.retain(|w| *w != id);
             }
             self.join(at, key, id);
@@ -47,8 +47,9 @@ impl Engine {
         if self.finding.is_some() && self.server_recalled(now, id, &name, &rule) {
             return;
         }
-        let Some(node) = self.graph.get(id) else { return };
-        let Ownership { claim, wrappers } = trace(&self.graph, &self.settings.rules, &self.agents, node);
+        let Some(node) = self.world.node(id) else { return };
+        let Ownership { claim, wrappers } =
+            trace(self.world.graph(), &self.settings.rules, self.world.agents(), node);
         let claim = match claim {
             // A shell's job that starts a server is a program of its own, whatever its name is.
             Claim::Inside(key, maker) if self.is_job(key) => Claim::Implied(maker),
@@ -71,7 +72,7 @@ impl Engine {
                 // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
                 // an agent further up the owner of what a host below it started.
                 let known = node.agent.filter(|a| {
-                    !matches!(claim, Claim::Implied(_)) && self.agents.get(*a).is_some_and(Agent::is_alive)
+                    !matches!(claim, Claim::Implied(_)) && self.world.agent(*a).is_some_and(Agent::is_alive)
                 });
                 if known.is_none() {
                     self.server_found(now, id, name, rule, wrappers);
@@ -79,21 +80,21 @@ impl Engine {
                 }
                 known
             }
-            Claim::Implied(maker) if self.graph.get(maker).is_some_and(|n| n.unit == UnitSight::Unasked) => {
+            Claim::Implied(maker) if self.world.node(maker).is_some_and(|n| n.unit == UnitSight::Unasked) => {
                 self.ask(About::Process(maker), Purpose::Creator { creator: maker, server: id });
                 return;
             }
             // It ended before anybody could ask what it was: a helper that forked the server and left, or the host itself.
-            Claim::Implied(maker) if self.graph.get(maker).is_none_or(ran_unseen) => {
+            Claim::Implied(maker) if self.world.node(maker).is_none_or(ran_unseen) => {
                 self.server_left(now, id, name, rule);
                 return;
             }
             Claim::Implied(maker) => {
                 self.make_implied(at, maker);
-                self.agents.of(maker)
+                self.world.agent_of(maker)
             }
             // Its parent may be an adopter: who talks to it made its wire.
-            Claim::Adopted if self.graph.get(id).is_some_and(|n| n.stdout.is_wire()) => {
+            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout.is_wire()) => {
                 self.server_found(now, id, name, rule, Vec::new());
                 return;
             }
@@ -112,7 +113,7 @@ impl Engine {
 
     /// A process is an agent because it made the wire of a server.
     fn make_implied(&mut self, at: BootTime, maker: ProcessId) {
-        let image = self.graph.get(maker).and_then(|n| n.image.clone()).unwrap_or_default();
+        let image = self.world.node(maker).and_then(|n| n.image.clone()).unwrap_or_default();
         let name = program_name(&self.settings.rules, &image);
         // A rule may know it all the same: its exec was not reported.
         let implied = !matches!(self.settings.rules.role(&image), Role::Agent { .. });
@@ -121,29 +122,30 @@ impl Engine {
 
     /// Whether this is nobody's server: what a shell feeds, for instance.
     fn is_job(&self, key: ServerKey) -> bool {
-        self.servers.get(key).is_some_and(|server| server.owner.is_none() && !server.found)
+        self.world.server(key).is_some_and(|server| server.owner.is_none() && !server.found)
     }
 
     /// Whoever made the wire has exited before it was known as an agent.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
-        let same = self.agents.all().into_iter().find(|(_, a)| !a.is_alive() && a.main == maker.process);
+        let same =
+            self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main == maker.process);
         if let Some((key, _)) = same {
             return Some(key);
         }
-        let node = self.graph.get(id)?;
+        let node = self.world.node(id)?;
         let (uid, sid, above) = (node.uid, node.sid, node.agent);
         let name = program_name(&self.settings.rules, &maker.image);
         let implied = !matches!(self.settings.rules.role(&maker.image), Role::Agent { .. });
-        let account = above.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
+        let account = above.and_then(|a| self.world.agent(a)).map(|a| a.account.clone());
         let unsettled = account.is_none();
         let account = account.unwrap_or_else(|| Account::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
         let new = Newcomer { name, implied, main, origin, uid, sid, above, unit: None, account };
-        let key = self.agents.start(new);
-        if let Some(agent) = self.agents.get_mut(key) {
+        let key = self.world.start_agent(new);
+        if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled;
         }
-        self.agents.end(key, at, false);
+        self.world.end_agent(key, at, false);
         Some(key)
     }
 
@@ -158,7 +160,7 @@ impl Engine {
     ) {
         let key = self.enter_server(id, name, rule, None, wrappers);
         let (adopted, sought) = (self.finding.is_some_and(|found| found.adopted), self.finding.is_none());
-        if let Some(server) = self.servers.get_mut(key) {
+        if let Some(server) = self.world.server_mut(key) {
             (server.found, server.adopted, server.sought) = (true, adopted, sought);
         }
         self.confirm_server(key);
@@ -169,7 +171,7 @@ impl Engine {
     /// where nobody does, nobody is.
     fn server_left(&mut self, now: BootTime, id: ProcessId, name: String, rule: String) {
         let key = self.enter_server(id, name, rule, None, Vec::new());
-        if let Some(server) = self.servers.get_mut(key) {
+        if let Some(server) = self.world.server_mut(key) {
             (server.found, server.adopted) = (true, true);
         }
         self.confirm_server(key);
@@ -177,7 +179,7 @@ impl Engine {
     }
 
     pub(super) fn confirm_server(&mut self, key: ServerKey) {
-        if let Some(head) = self.servers.get(key).map(|s| s.id) {
+        if let Some(head) = self.world.server(key).map(|s| s.id) {
             self.confirm(head);
         }
     }
@@ -193,12 +195,12 @@ impl Engine {
         let answer = answer.filter(|p| p.id == creator);
         let gone = answer.is_none();
         let seen = answer.unwrap_or_default();
-        if let Some(node) = self.graph.get_mut(creator)
+        if let Some(node) = self.world.node_mut(creator)
             && node.unit == UnitSight::Unasked
         {
             node.unit = if gone { UnitSight::Gone } else { UnitSight::Known(seen.unit.map(Box::new)) };
         }
-        if let Some(node) = self.graph.get_mut(creator)
+        if let Some(node) = self.world.node_mut(creator)
             && node.image.is_none()
         {
             node.image = Some(Arc::new(seen.image));
@@ -209,8 +211,8 @@ impl Engine {
     }
 
     fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        let Some(wire) = self.graph.get(id).map(|n| n.stdin) else { return };
-        if let Some(server) = self.servers.get_mut(key) {
+        let Some(wire) = self.world.node(id).map(|n| n.stdin) else { return };
+        if let Some(server) = self.world.server_mut(key) {
             server.recognised.insert(id);
             if server.stdin == wire {
                 server.proper = id;
@@ -219,44 +221,10 @@ impl Engine {
         self.remember_server(at, key);
     }
 
-    /// Changes who owns a server, or says who does.
-    pub(super) fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
-        let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let before = std::mem::replace(&mut server.owner, owner);
-        server.account = account.or_else(|| server.account.take());
-        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
-            before.servers.remove(&key);
-        }
-        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
-            agent.servers.insert(key);
-            self.servers.set_user(key, agent.uid);
-        }
-    }
-
     fn join(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        self.claim_subtree(key, id);
+        self.world.claim_subtree(key, id);
         self.confirm(id);
         self.recognised_again(at, key, id);
-    }
-
-    /// `id` and what it created belong to the server.
-    fn claim_subtree(&mut self, key: ServerKey, id: ProcessId) {
-        let mut claimed = Vec::new();
-        for process in [id].into_iter().chain(self.graph.descendants(id)) {
-            let agents = &self.agents;
-            if let Some(node) = self.graph.get_mut(process)
-                && node.server.is_none()
-                && !node.protected
-                && agents.of(process).is_none()
-            {
-                node.server = Some(key);
-                claimed.push(process);
-            }
-        }
-        if let Some(server) = self.servers.get_mut(key) {
-            server.processes.extend(claimed);
-        }
     }
 
     pub(super) fn enter_server(
@@ -267,14 +235,14 @@ impl Engine {
         owner: Option<AgentKey>,
         wrappers: Vec<ProcessId>,
     ) -> ServerKey {
-        let node = self.graph.get(id);
+        let node = self.world.node(id);
         let [stdin, stdout, _] = node.map(Node::streams).unwrap_or_default();
         let session = node.map_or(0, |node| node.sid);
         let user = node.map_or(0, |node| node.uid);
         let [talks, answers, _] = node.map(|n| n.makers.clone()).unwrap_or_default();
         let made_apart = talks.as_ref().zip(answers).is_some_and(|(a, b)| a.origin != b.origin);
         let maker = talks.map(|maker| maker.process);
-        let key = self.servers.start(Server {
+        let key = self.world.start_server(Server {
             id: wrappers.last().copied().unwrap_or(id),
             proper: id,
             name,
@@ -308,25 +276,23 @@ impl Engine {
             timer: None,
         });
         for wrapper in wrappers {
-            if let Some(node) = self.graph.get_mut(wrapper) {
+            if let Some(node) = self.world.node_mut(wrapper) {
                 node.wraps = Some(key);
             }
         }
-        self.claim_subtree(key, id);
-        self.set_owner(key, owner);
+        self.world.claim_subtree(key, id);
+        self.world.set_owner(key, owner);
         key
     }
 
     pub(super) fn tell_server_started(&mut self, at: BootTime, key: ServerKey) {
         self.remember_server(at, key);
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let view = server_view(server, &self.graph);
-        server.last_view = Some(view.clone());
-        let proper = server.proper;
-        let owner = server.owner.and_then(|a| self.agents.get(a));
+        let Some(view) = self.world.show(key) else { return };
+        let Some(proper) = self.world.server(key).map(|server| server.proper) else { return };
+        let owner = self.world.owner(key);
         let owner_sid = owner.map(|a| a.sid);
         let owner = owner.map(agent_view);
-        let sid = self.graph.get(proper).map(|n: &Node| n.sid);
+        let sid = self.world.node(proper).map(|n: &Node| n.sid);
         self.emit(at, Notice::ServerStarted { server: view.clone(), owner });
         if let (Some(sid), Some(owner_sid)) = (sid, owner_sid)
             && sid != owner_sid
@@ -338,17 +304,17 @@ impl Engine {
 
     /// An owner that exited between the server's fork and its exec leaves a suspect from birth.
     fn after_birth(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.servers.get(key) else { return };
-        let Some(since) = server.owner.and_then(|a| self.agents.get(a)).and_then(|a| a.exited) else {
+        let Some(server) = self.world.server(key) else { return };
+        let Some(since) = server.owner.and_then(|a| self.world.agent(a)).and_then(|a| a.exited) else {
             return;
         };
         let deadline = now + self.settings.grace;
-        let owner = server.owner.and_then(|a| self.agents.get(a)).map(agent_view);
-        let view = server_view(server, &self.graph);
-        if let Some(server) = self.servers.get_mut(key) {
+        let owner = server.owner.and_then(|a| self.world.agent(a)).map(agent_view);
+        let view = server_view(server, self.world.graph());
+        if let Some(server) = self.world.server_mut(key) {
             server.state = State::Suspect { since, deadline };
         }
-        self.servers.set_timer(key, Some(deadline));
+        self.world.set_timer(key, Some(deadline));
         self.emit(now, Notice::OrphanSuspected { recovered: false, server: view, owner, deadline });
     }
 }

@@ -4,13 +4,13 @@ use super::{Engine, judge::LOOK_AGAIN};
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Effect, ProcessId, ServerFacts, Signal, SignalError},
-    verdict::Stage,
+    world::Stage,
 };
 
 impl Engine {
     /// Whether this signal, or a stronger one, is on its way to a process already, or was refused.
     pub(super) fn was_sent(&self, key: ServerKey, process: ProcessId, signal: Signal) -> bool {
-        let case = self.servers.get(key).and_then(|s| s.case());
+        let case = self.world.server(key).and_then(|s| s.case());
         case.is_some_and(|c| {
             c.refused.contains(&process) || c.signalled.get(&process).is_some_and(|s| *s >= signal)
         })
@@ -23,7 +23,7 @@ impl Engine {
             return;
         }
         let uid = self.user(process);
-        if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+        if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
             case.signalled.insert(process, signal);
             self.effects.push_back(Effect::Signal { process, signal, uid });
         }
@@ -32,13 +32,13 @@ impl Engine {
     /// The real user of a process, as it was reported or seen last.
     pub(super) fn user(&self, process: ProcessId) -> Option<u32> {
         // Of a bare parent only the identity is known.
-        self.graph.get(process).filter(|n| n.witnessed || n.image.is_some()).map(|n| n.uid)
+        self.world.node(process).filter(|n| n.witnessed || n.image.is_some()).map(|n| n.uid)
     }
 
     /// A look tells whom processes belong to now: setuid(2) makes no record.
     pub(super) fn take_users(&mut self, facts: &ServerFacts) {
         for seen in &facts.processes {
-            if let Some(node) = self.graph.get_mut(seen.process) {
+            if let Some(node) = self.world.node_mut(seen.process) {
                 node.uid = seen.uid;
             }
         }
@@ -64,8 +64,8 @@ impl Engine {
                 if self.left_refused(now, process, &message, errno) {
                     return;
                 }
-                let Some(key) = self.graph.get(process).and_then(|n| n.server.or(n.wraps)) else { return };
-                if let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) {
+                let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) else { return };
+                if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
                     case.signalled.remove(&process);
                 }
                 self.fail(now, key, process, message, Some(errno));
@@ -75,8 +75,8 @@ impl Engine {
 
     /// Not sent, because the process may not be what was judged: a look first, then the same step again.
     fn unsure(&mut self, now: BootTime, process: ProcessId, signal: Signal) {
-        let Some(key) = self.graph.get(process).and_then(|n| n.server.or(n.wraps)) else { return };
-        let Some(case) = self.servers.get_mut(key).and_then(|s| s.case_mut()) else { return };
+        let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) else { return };
+        let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) else { return };
         case.signalled.remove(&process);
         case.stage = match (signal, case.stage) {
             (_, stage @ (Stage::Spared | Stage::Failed)) => stage,
@@ -85,7 +85,7 @@ impl Engine {
             (Signal::Kill, _) => Stage::Rest,
         };
         if case.stage != Stage::Failed {
-            self.servers.set_timer(key, Some(now + LOOK_AGAIN));
+            self.world.set_timer(key, Some(now + LOOK_AGAIN));
         }
     }
 }

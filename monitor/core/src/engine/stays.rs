@@ -3,7 +3,7 @@
 use super::{Engine, judge::LOOK_AGAIN};
 use crate::{
     model::{BootTime, Guard},
-    verdict::{Stage, State},
+    world::{Stage, State},
 };
 
 impl Engine {
@@ -17,8 +17,8 @@ impl Engine {
             return;
         }
         (self.looked_again, self.look_again_at) = (Some(now), None);
-        for key in self.servers.keys() {
-            let Some(server) = self.servers.get(key) else { continue };
+        for key in self.world.servers().keys() {
+            let Some(server) = self.world.server(key) else { continue };
             let may_change = match &server.state {
                 State::Unproven(_) => true,
                 State::Orphan(case) => {
@@ -27,7 +27,7 @@ impl Engine {
                 State::Live | State::Suspect { .. } => false,
             };
             if may_change {
-                self.servers.set_timer(key, Some(now));
+                self.world.set_timer(key, Some(now));
             }
         }
     }

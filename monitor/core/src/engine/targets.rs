@@ -14,21 +14,21 @@ impl Engine {
     /// part of this orphan, what a guard holds, what is protected, an agent or somebody above one,
     /// ourselves, pid 1, and a wrapper that has other children.
     pub(super) fn may_signal(&self, key: ServerKey, process: ProcessId) -> bool {
-        let is_agent = |node: &Node| self.agents.of(node.id).is_some();
+        let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
         self.may_signal_but_for_agents(key, process)
-            && self.agents.of(process).is_none()
-            && !self.graph.any_below(process, is_agent)
+            && self.world.agent_of(process).is_none()
+            && !self.world.graph().any_below(process, is_agent)
     }
 
     fn may_signal_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
-        let Some(server) = self.servers.get(key) else { return false };
-        let (Some(case), Some(node)) = (server.case(), self.graph.get(process)) else { return false };
+        let Some(server) = self.world.server(key) else { return false };
+        let (Some(case), Some(node)) = (server.case(), self.world.node(process)) else { return false };
         let is_wrapper = !server.processes.contains(&process);
         let launches = || {
             node.image.as_ref().is_some_and(|i| {
                 matches!(self.settings.rules.role(i), Role::Launcher | Role::Shell)
                     && node.stdin == server.stdin
-            }) && !self.graph.any_below(process, |below| !server.contains(below.id))
+            }) && !self.world.graph().any_below(process, |below| !server.contains(below.id))
         };
         process.pid > 1
             && case.guards.is_empty()
@@ -40,11 +40,12 @@ impl Engine {
 
     /// The server proper: down the launch chain from the process that was recognised last.
     pub(super) fn leaf(&self, key: ServerKey) -> Option<ProcessId> {
-        let server = self.servers.get(key)?;
-        let mut at = self.graph.get(server.proper).filter(|n| n.server == Some(key))?;
+        let server = self.world.server(key)?;
+        let mut at = self.world.node(server.proper).filter(|n| n.server == Some(key))?;
         loop {
             let mut next = self
-                .graph
+                .world
+                .graph()
                 .children(at.id)
                 .filter(|n| n.server == Some(key) && n.stdin == server.stdin && n.origin.process == n.id);
             match (next.next(), next.next()) {
@@ -63,9 +64,9 @@ impl Engine {
             if !seen.insert(process) {
                 continue;
             }
-            stack.extend(self.graph.children(process).map(|child| child.id));
-            if self.agents.of(process).is_some() && found.insert(process) {
-                let mut above = self.graph.ancestors(process);
+            stack.extend(self.world.graph().children(process).map(|child| child.id));
+            if self.world.agent_of(process).is_some() && found.insert(process) {
+                let mut above = self.world.graph().ancestors(process);
                 while above.next().is_some_and(|node| found.insert(node.id)) {}
             }
         }
@@ -74,13 +75,13 @@ impl Engine {
 
     /// What lives of the server and may be signalled, leaves first.
     pub(super) fn living(&self, key: ServerKey) -> Vec<ProcessId> {
-        let Some(server) = self.servers.get(key) else { return Vec::new() };
+        let Some(server) = self.world.server(key) else { return Vec::new() };
         let all = || server.processes.iter().chain(&server.wrappers).copied();
         // Once for all of them: there may be thousands, one below the other.
         let above_agents = self.at_and_above_agents(all());
         let mut living: Vec<_> = all()
             .filter(|p| !above_agents.contains(p) && self.may_signal_but_for_agents(key, *p))
-            .filter_map(|p| self.graph.get(p).map(|n| (n.order, p)))
+            .filter_map(|p| self.world.node(p).map(|n| (n.order, p)))
             .collect();
         living.sort_unstable_by(|a, b| b.cmp(a));
         living.into_iter().map(|(_, p)| p).collect()

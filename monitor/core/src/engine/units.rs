@@ -10,7 +10,7 @@ use crate::{
         Unit,
     },
     recognise::Role,
-    verdict::{Agent, Server, TopMost},
+    world::{Agent, Server, TopMost},
 };
 
 impl Engine {
@@ -22,7 +22,7 @@ impl Engine {
             }
             _ => UnitSight::Gone,
         };
-        if let Some(node) = self.graph.get_mut(process) {
+        if let Some(node) = self.world.node_mut(process) {
             node.unit = unit;
         }
     }
@@ -41,8 +41,8 @@ impl Engine {
     }
 
     fn settle_one(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
-        let Some(agent) = self.agents.get(owner).filter(|a| a.unsettled) else { return true };
-        let Some(node) = self.graph.get(server) else { return true };
+        let Some(agent) = self.world.agent(owner).filter(|a| a.unsettled) else { return true };
+        let Some(node) = self.world.node(server) else { return true };
         let UnitSight::Known(unit) = node.unit.clone() else {
             if node.unit == UnitSight::Unasked {
                 self.ask(About::Process(server), Purpose::Settle { server, at });
@@ -50,21 +50,16 @@ impl Engine {
             }
             return true;
         };
-        let top = TopMost {
-            name: &agent.name,
-            uid: agent.uid,
-            main: agent.main,
-            unit: unit.as_deref(),
-            witnessed: true,
-        };
-        let (account, run) = self.runs.account(&top);
+        let (name, uid, main) = (agent.name.clone(), agent.uid, agent.main);
+        let top = TopMost { name: &name, uid, main, unit: unit.as_deref(), witnessed: true };
+        let (account, run) = self.world.runs_mut().account(&top);
         if let Some(run) = run {
             self.persist(at, Fact::Run { run });
         }
-        if let Some(agent) = self.agents.get_mut(owner) {
+        if let Some(agent) = self.world.agent_mut(owner) {
             (agent.account, agent.unit, agent.unsettled) = (account, unit, false);
         }
-        if self.agents.get(owner).is_some_and(|a| !a.is_alive()) {
+        if self.world.agent(owner).is_some_and(|a| !a.is_alive()) {
             self.run_may_have_ended(at, owner);
         }
         true
@@ -81,10 +76,10 @@ impl Engine {
     pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
         let others =
             matches!(role, Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward);
-        if others || !self.settings.rules.name_units() || self.agents.of(id).is_some() {
+        if others || !self.settings.rules.name_units() || self.world.agent_of(id).is_some() {
             return false;
         }
-        let Some(node) = self.graph.get(id) else { return false };
+        let Some(node) = self.world.node(id) else { return false };
         if !node.creator.is_some_and(|creator| self.managers.contains(&creator)) {
             return false;
         }
@@ -102,7 +97,7 @@ impl Engine {
                     .as_ref()
                     .is_some_and(|u| u.unit == facts.unit && u.invocation_id == facts.invocation_id)
         };
-        if self.agents.all().iter().any(|(_, a)| same(a)) {
+        if self.world.agents().all().iter().any(|(_, a)| same(a)) {
             return false;
         }
         self.agent_recognised(at, id, name, false);
@@ -138,11 +133,11 @@ impl Engine {
 
     /// A run is over when no top-most agent of it lives.
     pub(super) fn run_may_have_ended(&mut self, at: BootTime, key: AgentKey) {
-        let Some((run, generation)) = self.agents.get(key).and_then(|a| a.account.run()) else { return };
-        if self.agents.run_lives(&run, generation) {
+        let Some((run, generation)) = self.world.agent(key).and_then(|a| a.account.run()) else { return };
+        if self.world.agents().run_lives(&run, generation) {
             return;
         }
-        if let Some(run) = self.runs.end(&run, generation) {
+        if let Some(run) = self.world.runs_mut().end(&run, generation) {
             self.persist(at, Fact::Run { run });
             self.forget_runs(at);
         }
@@ -150,9 +145,9 @@ impl Engine {
 
     /// Room for the runs to come: what is over goes, by user, the oldest first.
     pub(super) fn forget_runs(&mut self, at: BootTime) {
-        if self.runs.is_crowded() {
+        if self.world.runs().is_crowded() {
             let held = self.held();
-            for key in self.runs.forget(&held) {
+            for key in self.world.runs_mut().forget(&held) {
                 self.persist(at, Fact::Forgotten { key });
             }
         }
@@ -161,17 +156,17 @@ impl Engine {
     /// What the next daemon must know of a server that is somebody's, or an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
         let matters = |s: &&Server| s.owner.is_some() || s.account.is_some() || s.case().is_some();
-        let Some(server) = self.servers.get(key).filter(matters) else { return };
-        let owner = server.owner.and_then(|a| self.agents.get(a));
+        let Some(server) = self.world.server(key).filter(matters) else { return };
+        let owner = server.owner.and_then(|a| self.world.agent(a));
         let processes: BTreeSet<ProcessId> = self.first_of(server).into_iter().collect();
         let tracked = Tracked {
             id: server.id,
             name: server.name.clone(),
             rule: server.rule.clone(),
-            uid: self.graph.get(server.id).map(|node| node.uid),
+            uid: self.world.node(server.id).map(|node| node.uid),
             processes: processes.into_iter().collect(),
             owner: owner.map(tracked_owner),
-            run: server.account.as_ref().and_then(crate::verdict::Account::run),
+            run: server.account.as_ref().and_then(crate::world::Account::run),
         };
         self.persist(at, Fact::Server { server: tracked });
     }
@@ -180,7 +175,7 @@ impl Engine {
 impl Engine {
     /// The first [`SHOWN`] processes of a server, from the head of the launch chain down.
     fn first_of(&self, server: &Server) -> Vec<ProcessId> {
-        let all = server.processes.iter().chain(&server.wrappers).filter_map(|id| self.graph.get(*id));
+        let all = server.processes.iter().chain(&server.wrappers).filter_map(|id| self.world.node(*id));
         let mut all: Vec<_> = all.map(|node| (node.order, node.id)).collect();
         all.sort_unstable();
         all.into_iter().take(SHOWN).map(|(_, id)| id).collect()

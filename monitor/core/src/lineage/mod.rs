@@ -1,6 +1,6 @@
 //! Lineage: who was created by whom, among the living processes that matter. Pure.
 //!
-//! Used by `verdict` and `engine` only.
+//! Used by the modules above it only.
 
 mod graph;
 mod node;

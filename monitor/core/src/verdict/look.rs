@@ -4,9 +4,10 @@ use crate::{
     lineage::{Graph, Node},
     model::{CopyFacts, Holder, ProcessFacts, ProcessId, ServerFacts, WireState},
     recognise::Rules,
+    world::{Agent, Agents, Server},
 };
 
-use super::{Agent, Agents, Server, membership::Members};
+use super::membership::Members;
 
 /// All that a verdict on one server rests on.
 #[derive(Clone, Copy, Debug)]

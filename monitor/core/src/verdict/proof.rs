@@ -4,13 +4,15 @@
 //! doubt, and with a doubt nothing is ended. An orphan that is proven may stay all the same, because of a guard.
 
 use super::{
-    Agent,
     guards::guards,
     look::Look,
     membership::{Members, members},
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
-use crate::model::{Doubt, Evidence, Guard, Holder, UnitFacts};
+use crate::{
+    model::{Doubt, Evidence, Guard, Holder, UnitFacts},
+    world::Agent,
+};
 
 /// What an examination found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,11 +3,12 @@
 //! Every holder outside of the server may be who uses it, whatever its age. Only two are accidents, each proven: another server
 //! of the same dead owner, which inherited a descriptor, and a forked copy of the killed owner that does nothing.
 
-use super::{Agent, look::Look, membership::Members};
+use super::{look::Look, membership::Members};
 use crate::{
     lineage::Node,
     model::{Doubt, Holder, Stdio, UnitFacts, WireState},
     recognise::Role,
+    world::Agent,
 };
 
 /// Whether nobody can talk to the server: what keeps that from being proven.

@@ -203,8 +203,8 @@ impl Hook {
         if !settings.events.has(kind(notice).event) {
             return;
         }
-        let waiting: usize = state.queue.iter().map(|item| item.notice.weight()).sum();
-        let full = state.queue.len() >= QUEUE || waiting + notice.weight() > QUEUE_BYTES;
+        let waiting: usize = state.queue.iter().map(|item| item.notice.queued_bytes()).sum();
+        let full = state.queue.len() >= QUEUE || waiting + notice.queued_bytes() > QUEUE_BYTES;
         let begins = full && !state.dropping;
         state.dropping = full;
         if full {
