@@ -1,5 +1,5 @@
-//! The engine without a daemon: in this process, on one reading of /proc, with neither a kernel side nor a store. What
-//! `scan`, `tree`, `doctor` and `reap` do where no daemon is to be asked.
+//! The engine without a daemon: in this process, on readings of /proc, with neither a kernel side nor a store. `scan`, `tree`,
+//! `doctor` and `reap` use it where no daemon is asked.
 
 use crate::{
     actuator::reaper::Reaper,
@@ -31,7 +31,7 @@ struct Host {
     probe: Probe,
     /// Nothing is signalled before there is one.
     reaper: Option<Reaper>,
-    /// What could not be inspected, and why; each reason once in a row.
+    /// Why servers could not be inspected. A reason that repeats at once is there once.
     blind: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Offline {
         let host = Host { rules, procfs, probe, reaper: None, blind: Vec::new() };
         let mut offline = Self { driver, host };
         offline.handle(Input::Snapshot { snapshot })?;
-        // Who holds a wire is known; now the verdicts on what nobody holds, some at a time.
+        // The owners are known; now the engine judges the servers without one, some at a time.
         let now = clock::now();
         while offline.pass_time(now)? {}
         offline.driver.measure(&mut offline.host)?;
@@ -66,7 +66,7 @@ impl Offline {
         self.driver.engine().report()
     }
 
-    /// What could not be inspected, and why.
+    /// Why servers could not be inspected.
     pub(super) fn blind(&self) -> &[String] {
         &self.host.blind
     }

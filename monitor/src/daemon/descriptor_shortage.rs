@@ -42,7 +42,7 @@ impl Environment {
     pub(super) fn note_shortage(&mut self) {
         let Some(errno) = descriptors::shortage() else { return };
         if self.descriptors.why.is_none() {
-            let why = format!("descriptors have run out ({errno}): not everything can be looked at");
+            let why = format!("descriptors have run out ({errno}): not everything can be inspected");
             tracing::error!("{why}; raise the hard limit of descriptors (LimitNOFILE=)");
             self.descriptors.why = Some(why);
         }

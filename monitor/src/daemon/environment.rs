@@ -1,4 +1,4 @@
-//! What the effects of the engine act on: the kernel side, /proc, signals, the store, and all who are told.
+//! What the effects of the engine act on: the kernel side, /proc, processes, the store, and the sinks of events.
 
 use super::{
     command_lines::Completer,

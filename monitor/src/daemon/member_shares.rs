@@ -41,7 +41,7 @@ impl MemberShares {
         self.due
     }
 
-    /// Why the daemon cannot vouch for all that it says.
+    /// Why not everything is judged, if that is so.
     pub fn blind(&self) -> Option<String> {
         if self.users.is_empty() {
             return None;

@@ -22,11 +22,10 @@ mod records;
 pub mod reload;
 pub mod stuck_reads;
 
-use std::time::Duration;
+use std::{os::fd::AsFd, time::Duration};
 
 use anyhow::Context;
 use rustix::system::uname;
-use std::os::fd::AsFd;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
@@ -48,7 +47,7 @@ use orphand_core::model::{Answer, BootTime, Input, Knowledge, Mode, ProcessEvent
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// Drains before a deadline at most, so that none is passed before all records until then are handed in.
+/// The most drains before the engine is told that a deadline has come: a storm of records must not keep it from that.
 const CATCH_UP: usize = 4;
 
 /// Once told to stop, the daemon runs the hook this long for events that it has not seen.
@@ -64,7 +63,7 @@ pub struct Daemon {
     pub configuration: reload::Configuration,
     /// Tells the service manager.
     pub notify: Notify,
-    /// What is asked of us.
+    /// Requests from the control socket and the metrics server.
     pub queries: mpsc::Receiver<Query>,
     /// When `ready` was announced.
     pub ready_at: Option<BootTime>,
@@ -170,8 +169,8 @@ impl Daemon {
     /// Tells the engine that a time it waited for has come, if one has: only up to the last drain of the ring, so that no verdict
     /// runs ahead of records that are still in it.
     ///
-    /// An input may have a later time than that drain, and time never goes back: then the ring is drained again, until nothing new
-    /// is in it or often enough.
+    /// Inputs since then may have later times, and time never goes back: then the ring is drained again, until nothing new is in it,
+    /// at most [`CATCH_UP`] times.
     fn pass_time(&mut self) -> anyhow::Result<()> {
         for _ in 0..CATCH_UP {
             let is_due = self.driver.due().is_some_and(|due| due <= self.outside.seen_until);

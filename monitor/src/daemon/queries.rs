@@ -11,7 +11,7 @@ impl Daemon {
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Plan(request, reply) => drop(reply.send(self.driver.engine().plan(&request))),
             Query::Reload(reply) => self.reload(Some(reply)),
-            // Nobody would hear what was ended: then nothing is.
+            // The client has gone and would not learn what was ended: then nothing is.
             Query::Reap(_, reply) if reply.is_closed() => {}
             Query::Reap(request, reply) => {
                 let planned = self.driver.engine().plan(&request);

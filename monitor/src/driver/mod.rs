@@ -1,8 +1,8 @@
-//! The driver: the only way into the engine and out of it. The daemon, the verbs that work without a daemon, and replay
-//! all use it.
+//! The driver: the only way into the engine and out of it, for the daemon, for the commands that work without a daemon, and for
+//! replay.
 //!
-//! It stamps what the engine is told, records it, and has the effects of the engine carried out in their order by an
-//! [`EffectHandler`]. Invariants: the time of live inputs never goes back, and an input is in the recording before the
+//! It gives each input its time, records it, hands it to the engine, and has the effects of the engine carried out in their order
+//! by an [`EffectHandler`]. Invariants: the time of live inputs never goes back, and an input is in the recording before the
 //! engine has it.
 
 mod proc_read;
@@ -20,29 +20,28 @@ use orphand_core::{
 
 /// Carries out the effects of an engine: one method for each kind of effect, called in their order.
 ///
-/// What comes of an effect is fed to the driver that it is called with. The effects of that follow behind those that wait
-/// already. A host without a part of the outside (no kernel side, no store) leaves the method for it as it is: then nothing
-/// happens.
+/// The outcome of an effect is fed to the driver that the method gets. The effects of that outcome follow those that wait already.
+/// A handler without a kernel side, or without a store, keeps the default of those methods: then nothing happens.
 pub trait EffectHandler {
-    /// Why nothing can go on.
+    /// Why no more effects can be carried out.
     type Error;
 
-    /// Tells the world what happened.
+    /// Announces an event.
     fn emit(&mut self, _at: BootTime, _notice: Box<Notice>) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Keeps a fact for the next daemon. What follows it may rest on it.
+    /// Keeps a fact for the next daemon. It must be safe before any later effect is carried out that rests on it.
     fn persist(&mut self, _at: BootTime, _fact: &Fact) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Answers a question about the host, now or later, by [`Input::Answered`].
+    /// Answers a question about the host, now or later, with [`Input::Answered`].
     fn ask(&mut self, _driver: &mut Driver, _token: u64, _about: About) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Signals a process; says what became of it by [`Input::Signalled`].
+    /// Signals a process, and feeds the outcome as [`Input::Signalled`].
     fn signal(&mut self, _driver: &mut Driver, _request: SignalRequest) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -62,12 +61,12 @@ pub trait EffectHandler {
         Ok(())
     }
 
-    /// Reads /proc, and feeds what was seen.
+    /// Reads /proc, and feeds it as [`Input::Snapshot`].
     fn resync(&mut self, _driver: &mut Driver) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// No effect is left to be carried out.
+    /// All effects are carried out.
     fn finish(&mut self) {}
 }
 
@@ -159,6 +158,11 @@ impl Driver {
         Ok(())
     }
 
+    /// The one place where live time comes in. If `now` is before the time of the latest input, that time is used.
+    pub fn feed_at(&mut self, now: BootTime, input: Input) {
+        self.dispatch(now.max(self.last), input);
+    }
+
     /// Puts into the file what was recorded so far.
     pub fn flush_trace(&mut self) {
         if let Some(trace) = &mut self.trace {
@@ -166,13 +170,7 @@ impl Driver {
         }
     }
 
-    /// The one place where live time comes in. Where `now` is before the latest input, that one's time holds.
-    fn feed_at(&mut self, now: BootTime, input: Input) {
-        let now = now.max(self.last);
-        self.dispatch(now, input);
-    }
-
-    /// Replay comes here with the times of the recording: what was told then is told again.
+    /// Replay comes here with the times of the recording, whatever they are: the engine must do what it did then.
     fn dispatch(&mut self, now: BootTime, input: Input) {
         self.last = now;
         if let Some(trace) = &mut self.trace {

@@ -1,6 +1,6 @@
-//! A recorded trace through the same engine: what it told then, it tells now.
+//! A recorded trace through the same engine: it announces the same events again.
 //!
-//! A trace has every input, the passing of time included, so nothing is made up here: at the end of the trace it stops.
+//! A trace has every input, the passing of time included, so nothing is added here, not even at the end.
 
 use std::ops::ControlFlow;
 
@@ -11,15 +11,15 @@ use orphand_core::{
     model::{BootTime, Notice, TraceEntry},
 };
 
-/// Hands the inputs of `trace` to `engine` and its notices to `tell`, until the trace ends or is broken, or
-/// `tell` wants no more. Effects other than notices are not carried out: the trace has what became of them.
+/// Hands the inputs of `trace` to `engine` and its notices to `listen`, until the trace ends or is broken, or `listen`
+/// breaks off. Effects other than notices are not carried out: their outcome is in the trace.
 pub fn replay(
     trace: impl IntoIterator<Item = Result<TraceEntry, TraceError>>,
     engine: Engine,
-    tell: impl FnMut(BootTime, Notice) -> ControlFlow<()>,
+    listen: impl FnMut(BootTime, Notice) -> ControlFlow<()>,
 ) -> Result<(), TraceError> {
     let mut driver = Driver::new(engine, None);
-    let mut listener = Listener(tell);
+    let mut listener = Listener(listen);
     for entry in trace {
         let TraceEntry { at, input } = entry?;
         driver.dispatch(at, input);

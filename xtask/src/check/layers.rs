@@ -29,6 +29,7 @@ const SHELL: Layers = &[
     ("sink", &["model", "os", "host"]),
     ("actuator", &["model", "os", "host", "sink"]),
     ("store", &["model", "os"]),
+    ("driver", &["model", "recognise", "engine", "os", "host", "source", "probe"]),
     ("control", &["model", "os", "host", "sink", "probe", "store"]),
 ];
 

@@ -1,4 +1,4 @@
-//! Files and directories that the daemon writes must be its own: nobody else may put something in their place.
+//! Files and directories that the daemon writes must be its own: no other user may be able to put something in their place.
 
 use anyhow::Context;
 
