@@ -1,7 +1,7 @@
 //! The daemon: a loop that waits for the ring, the timer, signals and pidfds, tells the engine what happened, and has its
 //! effects carried out.
 //!
-//! What feeds the loop: [`records`] (the ring and /proc), [`inspections`] (answers found beside it), `queries` (the control
+//! What feeds the loop: `records` (the ring and /proc), [`inspections`] (answers found beside it), `queries` (the control
 //! socket), [`reload`] (the configuration). What it feeds: the [`environment`], by the one [`Driver`]. What it sees to by
 //! itself: [`member_shares`], [`descriptor_shortage`], [`stuck_reads`].
 //!
