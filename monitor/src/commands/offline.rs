@@ -5,9 +5,9 @@ use crate::{
     actuator::reaper::Reaper,
     config::Config,
     driver::{Driver, EffectHandler, SignalRequest, read_proc},
+    host::Procfs,
     os::clock,
     probe::Probe,
-    source::procfs::Procfs,
 };
 use orphand_core::{
     engine::{Engine, Settings},

@@ -6,9 +6,9 @@ use crate::{
     config::Config,
     control::client::{Client, ClientError},
     daemon::stuck_reads,
-    sink::{paint::Paint, report, scan as table, text, tree as branches},
+    sink::{paint::Paint, report, scan as table, tree as branches},
 };
-use orphand_core::model::Report;
+use orphand_core::model::{Report, text};
 
 /// Servers and orphans as a table.
 pub fn scan(flags: &cli::Scan) -> anyhow::Result<ExitCode> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::environment::Environment;
 use crate::{
     driver::Driver,
+    host::ProcfsError,
     os::{clock, descriptors},
-    source::procfs::ProcfsError,
 };
 use orphand_core::model::BootTime;
 

@@ -12,9 +12,10 @@ use super::{
 use crate::{
     actuator::{hook::Hook, reaper::Reaper},
     driver::{Driver, EffectHandler, SignalRequest},
+    host::Procfs,
     probe::Probe,
     sink::{metrics::Metrics, outlets::Outlets},
-    source::{kernel::KernelSource, procfs::Procfs},
+    source::kernel::KernelSource,
 };
 use orphand_core::{
     model::{About, Answer, BootTime, Fact, Input, Notice, ProcessId, SignalError, Status, Tracking},

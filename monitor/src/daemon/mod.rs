@@ -40,9 +40,8 @@ use crate::{
         readable,
         systemd_notify::Notify,
     },
-    sink::text,
 };
-use orphand_core::model::{Answer, BootTime, Input, Knowledge, Mode, ProcessEvent};
+use orphand_core::model::{Answer, BootTime, Input, Knowledge, Mode, ProcessEvent, text};
 
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
 const DRAIN: Duration = Duration::from_millis(20);

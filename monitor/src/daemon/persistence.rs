@@ -2,9 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
-use anyhow::Context;
-
 use crate::{
+    host::boot_id,
     os::clock,
     store::{Store, StoreError, Writer},
 };
@@ -12,9 +11,6 @@ use orphand_core::model::{BootTime, Fact, Knowledge};
 
 /// Between two tries to write while nothing happens.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// The kernel's name of this boot, random(4).
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The store, or nothing where it cannot be opened. A store that cannot be written does not stop the daemon: the log has one line,
 /// and the store itself tries again.
@@ -31,8 +27,8 @@ impl Persistence {
     /// The only failures are a store that a newer orphand wrote and a kernel that does not name this boot.
     pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
         // Without it processes of an earlier boot would pass for those of this one.
-        let boot = std::fs::read_to_string(BOOT_ID).with_context(|| format!("cannot read {BOOT_ID}"))?;
-        match Writer::open(dir, boot.trim(), offset_ns) {
+        let boot = boot_id()?;
+        match Writer::open(dir, &boot, offset_ns) {
             Ok((store, opening, knowledge)) => {
                 if let Some(aside) = opening.set_aside {
                     tracing::warn!("{aside}");

@@ -7,9 +7,8 @@ use super::environment::Environment;
 use crate::{
     driver::Driver,
     host::{Stuck, stuck},
-    sink::text,
 };
-use orphand_core::model::{BootTime, StuckProcess};
+use orphand_core::model::{BootTime, StuckProcess, text};
 
 /// A read that takes this long is reported.
 const REPORT_AFTER: Duration = Duration::from_secs(1);

@@ -1,9 +1,9 @@
 //! One reading of /proc, as the engine wants it.
 
 use crate::{
+    host::{Procfs, ProcfsError},
     os::clock,
     probe::Probe,
-    source::procfs::{Procfs, ProcfsError},
 };
 use orphand_core::{
     model::{Image, Snapshot},

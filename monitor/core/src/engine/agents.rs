@@ -6,7 +6,7 @@ use crate::{
     model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking},
     recognise::Role,
     verdict::Makers as _,
-    world::{Account, Newcomer, Server, State, TopMost, agent_view, program_name},
+    world::{Account, Agent, Newcomer, Server, State, TopMost, agent_view, program_name},
 };
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
         } else if unsettled {
             Account::unknown(&name, uid)
         } else {
-            let witnessed = self.finding.is_none();
+            let witnessed = !node.provenance.is_found();
             let top = TopMost { name: &name, uid, main: id, unit: unit.as_deref(), witnessed };
             let (account, run) = self.world.runs_mut().account(&top);
             if let Some(run) = run {
@@ -39,38 +39,21 @@ impl Engine {
         };
         let untold =
             self.world.agent_of(id).filter(|key| self.world.agent(*key).is_some_and(|a| a.untold.is_some()));
+        // What it created before it was known as an agent is its own, too.
         let key = if let Some(key) = untold {
             if let Some(agent) = self.world.agent_mut(key) {
                 (agent.account, agent.unit, agent.untold) = (account, unit, None);
             }
+            self.world.assign(key, id, above, implied);
             key
         } else {
-            self.world.start_agent(Newcomer {
-                name,
-                implied,
-                main: id,
-                origin,
-                uid,
-                sid,
-                above,
-                unit,
-                account,
-            })
+            let new = Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account };
+            self.world.start_agent(new, implied)
         };
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled && agent.above.is_none();
         }
         self.unit_started_anew(at, key);
-        // What it created before it was known as an agent is its own, too.
-        let mut subtree = vec![id];
-        if implied {
-            subtree.extend(self.world.graph().descendants(id));
-        }
-        for process in subtree {
-            if let Some(node) = self.world.node_mut(process).filter(|n| n.agent == above && !n.protected) {
-                node.agent = Some(key);
-            }
-        }
         self.leave_server(at, id);
         self.claim_made(at, key, id);
         self.confirm(id);
@@ -80,16 +63,9 @@ impl Engine {
 
     /// A process is no part any more of the server that it was started by, nor is what it started.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
-        let Some(key) = self.world.node(id).and_then(|n| n.server) else { return };
-        for process in [id].into_iter().chain(self.world.graph().descendants(id)) {
-            let Some(node) = self.world.node_mut(process).filter(|n| n.server == Some(key)) else { continue };
-            node.server = None;
-            if let Some(server) = self.world.server_mut(key) {
-                server.processes.remove(&process);
-                server.recognised.remove(&process);
-            }
+        if let Some(key) = self.world.leave(id) {
+            self.end_if_done(at, key);
         }
-        self.end_if_done(at, key);
     }
 
     pub(super) fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
@@ -117,7 +93,7 @@ impl Engine {
         let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
         // Nor was one found in /proc between its fork and its exec.
-        let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers.is_empty();
+        let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers().is_empty();
         if a_server || (agent.took_over && !itself && !matches!(role, Role::Agent { .. })) {
             self.agent_ended(now, at, key, None);
             return;
@@ -141,14 +117,14 @@ impl Engine {
             return;
         }
         let Some(agent) = self.world.agent(key) else { return };
-        if copies.is_empty() || agent.servers.is_empty() {
+        if copies.is_empty() || agent.servers().is_empty() {
             self.agent_is_over(now, at, key, status, Vec::new());
             return;
         }
         // What they have done so far: whoever does something from now on works on.
-        let servers = agent.servers.iter().filter_map(|server| self.world.server(*server));
+        let servers = agent.servers().iter().filter_map(|server| self.world.server(*server));
         let among =
-            servers.flat_map(|server| server.processes.iter().chain(&server.wrappers)).copied().collect();
+            servers.flat_map(|server| server.processes().iter().chain(server.wrappers())).copied().collect();
         self.ask(About::Copies { copies, among }, Purpose::Copies { agent: key, at, status });
     }
 
@@ -163,11 +139,11 @@ impl Engine {
     ) {
         // Its setsid(2) may not have been reported.
         for copy in &copies {
-            if let Some(node) = self.world.node_mut(copy.process) {
-                node.sid = copy.sid;
-            }
+            self.world.set_session(copy.process, copy.sid);
         }
-        let alive: Vec<ProcessId> = copies.iter().map(|copy| copy.process).collect();
+        let lives =
+            |copy: &ProcessId| self.world.node(*copy).is_some() && self.world.agent_of(*copy).is_none();
+        let alive: Vec<ProcessId> = copies.iter().map(|copy| copy.process).filter(lives).collect();
         match self.heir(key, &alive, status) {
             Some(heir) => self.hand_over(at, key, heir, status),
             None => self.agent_is_over(now, at, key, status, copies),
@@ -186,27 +162,25 @@ impl Engine {
         if let Some(agent) = self.world.agent_mut(key) {
             agent.copies = copies;
         }
-        let untold = self.world.agent(key).is_some_and(|a| a.untold.is_some() && a.servers.is_empty());
+        let untold = self.world.agent(key).is_some_and(|a| a.untold.is_some() && a.servers().is_empty());
         if untold {
             self.untold_ended(at, key);
         } else {
             self.left_ended(at, key);
         }
-        self.world.end_agent(key, at, matches!(status, Some(ExitStatus::Signal(_))));
+        let servers = self.world.end_agent(key, at, matches!(status, Some(ExitStatus::Signal(_))));
         self.run_may_have_ended(at, key);
-        let servers: Vec<_> =
-            self.world.agent(key).map(|a| a.servers.iter().copied().collect()).unwrap_or_default();
         let deadline = at + self.settings.grace;
         let mut processes = Vec::new();
         for server in &servers {
             if let Some(s) = self.world.server_mut(*server) {
                 s.state = State::Suspect { since: at, deadline };
-                processes.extend(s.processes.iter().copied());
+                processes.extend(s.processes().iter().copied());
             }
             self.world.set_timer(*server, Some(deadline));
         }
         if untold {
-            self.forget_dead_agents();
+            self.world.forget_dead_agents();
         } else if servers.is_empty() {
             self.tell_agent_exit(key, at, status, &servers);
         } else {
@@ -221,7 +195,7 @@ impl Engine {
     fn claim_made(&mut self, at: BootTime, key: AgentKey, id: ProcessId) {
         for server in self.world.servers().keys() {
             let head = self.world.server(server).and_then(|s| self.world.node(s.id));
-            let others = self.world.server(server).and_then(|s| s.owner).is_some_and(|owner| owner != key);
+            let others = self.world.server(server).and_then(Server::owner).is_some_and(|owner| owner != key);
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
                 self.world.set_owner(server, Some(key));
                 self.remember_server(at, server);
@@ -245,7 +219,7 @@ impl Engine {
     fn owner_lives(&mut self, now: BootTime, key: ServerKey, since: BootTime) {
         let Some(server) = self.world.server_mut(key) else { return };
         server.state = State::Live;
-        let (id, owner) = (server.id, server.owner);
+        let (id, owner) = (server.id, server.owner());
         let owner = owner.and_then(|a| self.world.agent(a)).map(agent_view);
         let Some(view) = self.world.view(key) else { return };
         self.world.set_timer(key, None);
@@ -265,13 +239,14 @@ impl Engine {
     fn copies(&self, key: AgentKey) -> Vec<ProcessId> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let is_agent = |n: &Node| self.world.agent_of(n.id).is_some();
-        let is_copy =
-            |n: &&Node| n.origin == agent.origin && n.id != agent.main && n.server.is_none() && !is_agent(n);
+        let is_copy = |n: &&Node| {
+            n.origin == agent.origin && n.id != agent.main() && n.server.is_none() && !is_agent(n)
+        };
         let is_first =
-            !agent.took_over && self.world.node(agent.main).is_some_and(|n| n.origin == agent.origin);
+            !agent.took_over && self.world.node(agent.main()).is_some_and(|n| n.origin == agent.origin);
         // Nobody but what it created is a copy of one that took over from nobody: the whole graph need not be looked through.
         let ids: Vec<ProcessId> = if is_first {
-            self.world.graph().descendants(agent.main)
+            self.world.graph().descendants(agent.main())
         } else {
             self.world.graph().ids().collect()
         };
@@ -298,12 +273,11 @@ impl Engine {
 
     fn hand_over(&mut self, at: BootTime, key: AgentKey, heir: ProcessId, status: Option<ExitStatus>) {
         let Some(agent) = self.world.agent(key) else { return };
-        let before = agent.main;
+        let before = agent.main();
         let mut view = agent_view(agent);
         view.alive = false;
-        let servers_left = agent.servers.len() as u64;
+        let servers_left = agent.servers().len() as u64;
         let rss_bytes = self.sum_rss(key);
-        let sid = self.world.node(heir).map(|n| n.sid);
         if !matches!(status, Some(ExitStatus::Signal(_))) {
             let peers = self.copies(key).into_iter().filter(|copy| *copy != heir);
             let peers: Vec<ProcessId> = peers.collect();
@@ -312,9 +286,6 @@ impl Engine {
             }
         }
         self.world.transfer(key, heir);
-        if let Some((agent, sid)) = self.world.agent_mut(key).zip(sid) {
-            agent.sid = sid;
-        }
         if self.world.agent(key).is_some_and(|a| a.untold.is_some()) {
             return;
         }
@@ -325,7 +296,7 @@ impl Engine {
     }
 
     fn sum_rss(&self, key: AgentKey) -> u64 {
-        let servers = self.world.agent(key).into_iter().flat_map(|a| &a.servers);
+        let servers = self.world.agent(key).into_iter().flat_map(Agent::servers);
         servers.filter_map(|s| self.world.server(*s)?.rss_bytes).sum()
     }
 
@@ -362,7 +333,7 @@ impl Engine {
                 },
             );
         }
-        self.forget_dead_agents();
+        self.world.forget_dead_agents();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    lineage::{Node, ServerKey},
+    lineage::{Node, Provenance, ServerKey},
     model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Tracking},
     recognise::Role,
 };
@@ -19,13 +19,8 @@ impl Engine {
             return;
         };
         let node = parent.fork(child, uid, sid);
-        let (server, pending) = (node.server, node.pending);
         self.make_room(at, child);
-        self.world.insert(node, Some(creator));
-        debug_assert!(!(pending && server.is_some()), "a server's processes are known to matter");
-        if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
-            server.processes.insert(child);
-        }
+        self.world.enter(node, Some(creator));
         self.pursue(at, child);
     }
 
@@ -41,7 +36,7 @@ impl Engine {
             self.enter(at, seen);
         }
         let before = self.world.node(seen.id).and_then(|node| node.image.clone());
-        self.run(seen, true);
+        self.world.run(seen, Provenance::Witnessed);
         if let Some(before) = before {
             self.server_ran(at, seen.id, &before);
         }
@@ -53,7 +48,7 @@ impl Engine {
     pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.world.node(id) else { return };
         let Some((key, image)) = node.server.zip(node.image.as_ref()) else { return };
-        let Some(server) = self.world.server(key).filter(|s| s.recognised.contains(&id)) else { return };
+        let Some(server) = self.world.server(key).filter(|s| s.recognised().contains(&id)) else { return };
         let rules = &self.settings.rules;
         let same_wires = (node.stdin, node.stdout) == (server.stdin, server.stdout);
         let goes_on = match rules.role_but_for_exemption(image) {
@@ -73,7 +68,7 @@ impl Engine {
         let parent = seen.parent.filter(|p| p.pid != id.pid);
         if let Some(parent) = parent.filter(|p| self.world.node(*p).is_none()) {
             self.make_room(at, parent);
-            self.world.insert(Node::bare(parent), None);
+            self.world.enter(Node::bare(parent), None);
         }
         let mut node = Node::bare(id);
         if let Some(creator) = parent.and_then(|p| self.world.node(p)).filter(|p| !p.protected) {
@@ -82,19 +77,7 @@ impl Engine {
             node.witnessed = false;
         }
         node.creator = parent;
-        let server = node.server;
-        self.world.insert(node, parent);
-        if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
-            server.processes.insert(id);
-        }
-    }
-
-    /// The image changes.
-    pub(super) fn run(&mut self, seen: &SnapshotProcess, witnessed: bool) {
-        if let Some(node) = self.world.node_mut(seen.id) {
-            node.run(seen.image.clone(), seen.stdio, witnessed);
-            (node.uid, node.sid) = (seen.uid, seen.sid);
-        }
+        self.world.enter(node, parent);
     }
 
     /// A process runs a new program: agent, server, or nothing in particular?
@@ -120,9 +103,9 @@ impl Engine {
         let escapes = !matches!(role, Role::Multiplexer | Role::Exempt { .. });
         // One that was part of a server stays known: forgotten, it would be taken for a child of its creator's server at its next exec.
         let forgettable = self.world.graph().up(id).is_none_or(|up| up.protected || up.pending);
-        if let Some(node) = self.world.node_mut(id).filter(|n| n.protected && escapes) {
-            // A child of a multiplexer runs a program of its own: it is looked at like any stranger.
-            (node.protected, node.pending) = (false, forgettable);
+        if escapes && self.world.node(id).is_some_and(|node| node.protected) {
+            // A child of a multiplexer runs a program of its own: it is treated like any stranger.
+            self.world.unprotect(id, forgettable);
         }
         if matches!(role, Role::Steward) {
             self.manager_ran(id);
@@ -139,40 +122,17 @@ impl Engine {
         }
     }
 
-    /// What multiplexers and exempt programs start is nobody's: they leave whatever they were part of.
+    /// What multiplexers and exempt programs start belongs to nobody: they leave whatever they were part of.
     fn protect(&mut self, at: BootTime, id: ProcessId) {
-        let Some(node) = self.world.node_mut(id) else { return };
+        let Some(node) = self.world.node(id) else { return };
         if node.pending {
             self.dismiss_if_pending(id);
             return;
         }
-        node.protected = true;
-        node.agent = None;
-        let server = node.server.take();
-        if let Some(part_of) = server.and_then(|key| self.world.server_mut(key)) {
-            part_of.processes.remove(&id);
-            part_of.recognised.remove(&id);
-        }
-        if self.finding.is_some() {
-            // Its exec was lost: what it started since seemed to be part of the server.
-            self.release_below(id, server);
-        }
-        if let Some(key) = server {
+        // If its exec was lost, what it started since seemed to be part of the server.
+        let exec_was_lost = node.provenance.is_found();
+        if let Some(key) = self.world.protect(id, exec_was_lost) {
             self.end_if_done(at, key);
-        }
-    }
-
-    fn release_below(&mut self, id: ProcessId, server: Option<ServerKey>) {
-        for process in self.world.graph().descendants(id) {
-            if self.world.agent_of(process).is_some() {
-                continue;
-            }
-            let Some(node) = self.world.node_mut(process).filter(|n| n.server == server) else { continue };
-            (node.server, node.agent) = (None, None);
-            if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
-                server.processes.remove(&process);
-                server.recognised.remove(&process);
-            }
         }
     }
 
@@ -185,7 +145,7 @@ impl Engine {
         let up = self.world.graph().up(id).map(|n| n.id);
         for process in self.world.graph().descendants(id).into_iter().rev().chain([id]) {
             if self.world.node(process).is_some_and(|n| n.pending) {
-                self.world.remove(process);
+                self.world.exit(process);
                 self.untrack(process);
             }
         }
@@ -198,32 +158,27 @@ impl Engine {
     pub(super) fn dismiss_if_idle(&mut self, id: ProcessId) {
         let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin.execs == 0);
         if idle && self.world.graph().children(id).next().is_none() {
-            self.world.remove(id);
+            self.world.exit(id);
             self.untrack(id);
         }
     }
 
     /// It matters: the kernel side keeps following it and all that it created.
     pub(super) fn confirm(&mut self, id: ProcessId) {
-        for process in [id].into_iter().chain(self.world.graph().descendants(id)) {
-            let Some(node) = self.world.node_mut(process).filter(|n| n.pending) else { continue };
-            node.pending = false;
+        for process in self.world.confirm(id) {
             self.effects.push_back(Effect::Track { process, tracking: Tracking::Member });
         }
     }
 
     pub(super) fn setsid(&mut self, at: BootTime, process: ProcessId, sid: u32) {
-        let Some(node) = self.world.node_mut(process) else { return };
-        if node.sid == sid {
-            return;
-        }
-        node.sid = sid;
+        let Some(node) = self.world.node(process).filter(|node| node.sid != sid) else { return };
         let server = node.server;
+        self.world.set_session(process, sid);
         if let Some(agent) = self.world.agent_of(process).and_then(|key| self.world.agent_mut(key)) {
             agent.sid = sid;
         }
         if let Some(server) =
-            server.and_then(|key| self.world.server_mut(key)).filter(|s| s.proper == process)
+            server.and_then(|key| self.world.server_mut(key)).filter(|s| s.proper() == process)
         {
             server.session = sid;
         }

@@ -4,7 +4,7 @@ use super::Engine;
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Class, Guard, Notice, Planned, ReapRequest, ServerFacts},
-    world::{Stage, State, agent_view},
+    world::{Agent, Stage, State, agent_view},
 };
 
 impl Engine {
@@ -74,7 +74,7 @@ impl Engine {
         let Some(server) = self.world.server_mut(key) else { return true };
         server.asked = false;
         let owner = self.world.owner(key);
-        let (owner_exited, view) = (owner.and_then(|a| a.exited), owner.map(agent_view));
+        let (owner_exited, view) = (owner.and_then(Agent::exited), owner.map(agent_view));
         let Some(server) = self.world.server_mut(key) else { return true };
         if server.judged().is_some() {
             // It goes on as what it was, and tells what is new about its guards.
@@ -88,7 +88,7 @@ impl Engine {
         }
         let deadline = now + self.settings.grace;
         server.state = owner_exited.map_or(State::Live, |since| State::Suspect { since, deadline });
-        let due = (owner_exited.is_some() || server.found).then_some(deadline);
+        let due = (owner_exited.is_some() || server.seeks_owner).then_some(deadline);
         let Some(server) = self.world.view(key) else { return true };
         self.world.set_timer(key, due);
         self.emit(now, Notice::OrphanSpared { class: Class::Server, server, owner: view, guards });

@@ -100,7 +100,7 @@ impl Engine {
         let (user, above) = (node.uid, node.agent);
         let below_untold = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.untold.is_some());
         // What was there before us is no burst; what has started something may be somebody's owner.
-        let plain = self.finding.is_none() && self.world.graph().children(id).next().is_none();
+        let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
         if !plain || (!below_untold && self.folds.takes(user, at)) {
             self.agent_recognised(at, id, name, false);
             return;
@@ -109,12 +109,9 @@ impl Engine {
         let account = Account::unknown(&name, user);
         let new =
             Newcomer { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
-        let key = self.world.start_agent(new);
+        let key = self.world.start_agent(new, false);
         if let Some(agent) = self.world.agent_mut(key) {
             (agent.untold, agent.unsettled) = (Some(at), above.is_none());
-        }
-        if let Some(node) = self.world.node_mut(id).filter(|n| n.agent == above && !n.protected) {
-            node.agent = Some(key);
         }
         self.folds.holds_back(user, key, at);
         self.leave_server(at, id);
@@ -143,7 +140,7 @@ impl Engine {
             if let Some(account) = account {
                 agent.account = account;
             }
-            let (main, user) = (agent.main, agent.uid);
+            let (main, user) = (agent.main(), agent.uid);
             self.folds.forget(user, key);
             if self.world.agent_of(main) == Some(key) {
                 self.effects.push_back(Effect::Track { process: main, tracking: Tracking::Agent });
@@ -180,7 +177,7 @@ impl Engine {
             if below_untold {
                 continue;
             }
-            let (main, name) = (agent.main, agent.name.clone());
+            let (main, name) = (agent.main(), agent.name.clone());
             if !self.folds.takes(user, now) {
                 break;
             }

@@ -3,14 +3,14 @@
 //! Suspect -> (grace) -> look -> orphan, unproven, or cleared. An unproven one is looked at again and becomes an orphan when its
 //! last doubt has gone; a doubt or a guard at any later look stops what was begun.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use super::{Engine, ends::millis};
 use crate::{
-    lineage::ServerKey,
-    model::{BootTime, Class, Doubt, Fact, Guard, Mode, Notice, ProcessId, ServerFacts},
+    lineage::{Provenance, ServerKey},
+    model::{BootTime, Class, Doubt, Fact, Guard, Mode, Notice, ServerFacts},
     verdict::{Finding, Look, Members, examine},
-    world::{Case, Server, Stage, State, agent_view, process_view},
+    world::{Case, Server, Stage, State, agent_view},
 };
 
 /// How long after a look that failed, or that was not answered, the next one is due.
@@ -24,13 +24,11 @@ const UNPROVEN_FIRST: Duration = Duration::from_secs(5);
 const STAYS_MOST: Duration = Duration::from_secs(600);
 /// Until the files of an owner that has just ended are closed.
 const CLOSING: Duration = Duration::from_millis(100);
-/// Processes that a server let go of which it keeps a view.
-const LET_GO_MAX: usize = 16;
 
 impl Engine {
     /// The wires of all servers whose owner is gone: one pass over the descriptors of the host serves them all.
     pub fn judged_wires(&self) -> Vec<crate::model::Stdio> {
-        let judged = |server: &&Server| !matches!(server.state, State::Live) || server.found;
+        let judged = |server: &&Server| !matches!(server.state, State::Live) || server.seeks_owner;
         let keys = self.world.servers().keys();
         let servers = keys.iter().filter_map(|key| self.world.server(*key)).filter(judged);
         servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
@@ -66,7 +64,7 @@ impl Engine {
         }
         let Some(server) = self.world.server(key) else { return };
         let is_suspect = match server.state {
-            State::Live if server.found => return self.found_looked(now, key, facts),
+            State::Live if server.seeks_owner => return self.found_looked(now, key, facts),
             State::Live => return,
             // The server proper ended early: the look was about what it left.
             State::Suspect { deadline, .. } if now < deadline && !server.asked => {
@@ -147,27 +145,10 @@ impl Engine {
             server.proper_ended
         };
         if self.world.server_mut(key).is_some_and(ended) {
-            self.release(key, &members.let_go);
+            self.world.release(key, &members.let_go);
             self.end_if_done(now, key);
         }
         self.world.server(key).is_none()
-    }
-
-    /// These processes are no part of the server any more; what they create from now on is not either.
-    fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
-        for process in let_go {
-            let Some(node) = self.world.node_mut(*process).filter(|node| node.server == Some(key)) else {
-                continue;
-            };
-            node.server = None;
-            let view = process_view(node);
-            let Some(server) = self.world.server_mut(key) else { return };
-            server.processes.remove(process);
-            server.recognised.remove(process);
-            if server.let_go.len() < LET_GO_MAX {
-                server.let_go.push(view);
-            }
-        }
     }
 
     /// What a judged server that stays holds now.
@@ -240,7 +221,7 @@ impl Engine {
         case.doubts.clear();
         case.looks = 0;
         server.state = State::Orphan(case);
-        let (id, recovered, asked) = (server.id, server.recovered, server.asked);
+        let (id, recovered, asked) = (server.id, server.provenance == Provenance::Recovered, server.asked);
         let owner = self.world.owner(key).map(agent_view);
         self.remember_server(now, key);
         if asked && (!doubts.is_empty() || owner.as_ref().is_none_or(|o| o.alive)) {
@@ -288,11 +269,11 @@ impl Engine {
         match case.stage {
             Stage::Spared => self.begin(now, key, &members),
             Stage::Leaf => {
-                self.release(key, &members.let_go);
+                self.world.release(key, &members.let_go);
                 self.terminate_rest(now, key);
             }
             Stage::Rest => {
-                self.release(key, &members.let_go);
+                self.world.release(key, &members.let_go);
                 self.begin_kill(now, key);
             }
             Stage::Kill => {}
@@ -317,7 +298,7 @@ impl Engine {
 
     /// The server proper first: what is not part of the server stays.
     fn begin(&mut self, now: BootTime, key: ServerKey, members: &Members) {
-        self.release(key, &members.let_go);
+        self.world.release(key, &members.let_go);
         if let Some(case) = self.world.server_mut(key).and_then(|s| s.case_mut()) {
             case.sessions.clone_from(&members.sessions);
             case.tied.clone_from(&members.tied);

@@ -78,7 +78,7 @@ impl Engine {
         let Some(agent) = self.world.agent(key) else { return };
         let mut server = agent_as_server(agent, self.world.graph());
         server.rss_bytes = Some(left.rss_bytes);
-        let (id, owner) = (agent.main, self.above(key));
+        let (id, owner) = (agent.main(), self.above(key));
         let class = Class::Agent;
         let LeftStage::Signalled { signal, first } = left.stage else {
             self.persist(at, Fact::Ended { server: id, end: End::OrphanExited });
@@ -107,7 +107,7 @@ impl Engine {
     /// The time has come to look at an agent.
     pub(super) fn look_at_left(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
-        let (processes, turn) = (vec![agent.main], Some(agent.uid));
+        let (processes, turn) = (vec![agent.main()], Some(agent.uid));
         let about = About::Server(Subject { processes, turn, ..Subject::default() });
         let sight = self.left_sight(key);
         self.ask(about, Purpose::Left { agent: key, sight });
@@ -174,15 +174,15 @@ impl Engine {
         let Left { since, evidence, guards, rss_bytes, pss_bytes, .. } = agent.left.clone();
         let server = agent_as_server(agent, self.world.graph());
         let tracked = Tracked {
-            id: agent.main,
+            id: agent.main(),
             name: agent.name.clone(),
             rule: server.rule.clone(),
             uid: Some(agent.uid),
-            processes: vec![agent.main],
+            processes: vec![agent.main()],
             owner: agent.above.and_then(|a| self.world.agent(a)).map(tracked_owner),
             run: Account::run(&agent.account),
         };
-        let id = agent.main;
+        let id = agent.main();
         self.persist(now, Fact::Server { server: tracked });
         let fact = Fact::Orphan {
             server: id,
@@ -221,9 +221,9 @@ impl Engine {
                 guards.push(guard);
             }
         };
-        let below = self.world.graph().descendants(agent.main);
+        let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
-        add(below.iter().chain([&agent.main]).any(protected), Guard::ExemptRule);
+        add(below.iter().chain([&agent.main()]).any(protected), Guard::ExemptRule);
         add(facts.opted_out, Guard::OptedOut);
         let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
         add(foreign && !self.settings.other_uids, Guard::OtherUid);
@@ -240,7 +240,7 @@ impl Engine {
     fn may_end(&self, key: AgentKey) -> bool {
         self.world.agent(key).is_some_and(|agent| {
             let by_unit = |e: &Evidence| matches!(e, Evidence::StaleInvocation | Evidence::UnitStopped);
-            let main = agent.main;
+            let main = agent.main();
             agent.is_alive()
                 && main.pid > 1
                 && agent.left.guards.is_empty()
@@ -259,7 +259,7 @@ impl Engine {
             return;
         }
         let Some(agent) = self.world.agent_mut(key) else { return };
-        let process = agent.main;
+        let process = agent.main();
         let first = match agent.left.stage {
             LeftStage::Signalled { signal: Signal::Kill, .. } | LeftStage::Failed => return,
             LeftStage::Signalled { first, .. } => first,

@@ -69,20 +69,21 @@ impl Engine {
 
     /// The same for one that has just been recognised: it is told of when its owner is known.
     pub(super) fn first_look(&mut self, now: BootTime, key: ServerKey) {
-        let size = self.world.server(key).map_or(0, |server| server.processes.len() + server.wrappers.len());
+        let size =
+            self.world.server(key).map_or(0, |server| server.processes().len() + server.wrappers().len());
         self.ask_for_look(now, key, !self.ready || size <= SMALL);
     }
 
     fn ask_for_look(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
         let Some(server) = self.world.server(key) else { return };
-        if let Some(Asked { token, since, .. }) = server.looking {
+        if let Some(Asked { token, since, .. }) = server.looking() {
             if now.since(since) < LOST {
                 self.world.set_timer(key, Some(now + LOOK_AGAIN));
                 return;
             }
             self.questions.remove(&token);
         }
-        let turn = (!at_once).then_some(server.user);
+        let turn = (!at_once).then_some(server.user());
         let subject = Subject { turn, ..self.subject(key, server) };
         let sight = if at_once { None } else { self.sight(key).map(Box::new) };
         self.world.set_timer(key, Some(now + LOOK_AGAIN));
@@ -91,22 +92,22 @@ impl Engine {
     }
 
     fn subject(&self, key: ServerKey, server: &Server) -> Subject {
-        let owner = server.owner.and_then(|owner| self.world.agent(owner));
+        let owner = server.owner().and_then(|owner| self.world.agent(owner));
         // Without a known owner those that have none either may have had the same.
         let siblings: Vec<_> = match owner {
-            Some(owner) => owner.servers.iter().copied().collect(),
+            Some(owner) => owner.servers().iter().copied().collect(),
             None => self.world.servers().keys(),
         };
         let siblings = siblings.into_iter().filter(|other| *other != key);
         let siblings = siblings.filter_map(|other| self.world.server(other));
-        let siblings = siblings.filter(|other| other.owner.is_some() == owner.is_some());
+        let siblings = siblings.filter(|other| other.owner().is_some() == owner.is_some());
         Subject {
-            processes: server.processes.iter().chain(&server.wrappers).copied().collect(),
+            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             stdin: server.stdin,
             stdout: server.stdout,
             copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
             siblings: siblings
-                .flat_map(|other| other.processes.iter().chain(&other.wrappers))
+                .flat_map(|other| other.processes().iter().chain(other.wrappers()))
                 .copied()
                 .collect(),
             turn: None,
@@ -167,20 +168,20 @@ impl Engine {
 
     fn sight(&self, key: ServerKey) -> Option<Sight> {
         let server = self.world.server(key)?;
-        let owner = server.owner.and_then(|owner| Some((owner, self.world.agent(owner)?)));
+        let owner = server.owner().and_then(|owner| Some((owner, self.world.agent(owner)?)));
         let copies = owner.iter().flat_map(|(_, agent)| &agent.copies).map(|copy| self.seen(copy.process));
         let frame = Frame {
             copies: copies.collect(),
-            owner: owner.map(|(owner, agent)| (owner, agent.exited)),
+            owner: owner.map(|(owner, agent)| (owner, agent.exited())),
             wires: [server.stdin, server.stdout],
-            chain: [server.proper].iter().chain(&server.wrappers).map(|id| self.seen(*id)).collect(),
+            chain: [server.proper()].iter().chain(server.wrappers()).map(|id| self.seen(*id)).collect(),
             state: discriminant(&server.state),
             stage: server.judged().map(|case| case.stage),
-            flags: [server.found, server.asked, server.disowned, server.proper_ended],
+            flags: [server.seeks_owner, server.asked, server.disowned, server.proper_ended],
             repaired: self.last_repair,
             policies: self.policies,
         };
-        let members = server.processes.iter().map(|id| self.seen(*id)).collect();
+        let members = server.processes().iter().map(|id| self.seen(*id)).collect();
         Some(Sight { frame, members })
     }
 
@@ -188,7 +189,7 @@ impl Engine {
     pub(super) fn left_sight(&self, key: AgentKey) -> Option<LeftSight> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
         Some(LeftSight {
-            main: self.seen(agent.main),
+            main: self.seen(agent.main()),
             stage: agent.left.stage,
             repaired: self.last_repair,
             policies: self.policies,

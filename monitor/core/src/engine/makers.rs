@@ -23,10 +23,10 @@ impl Makers for Engine {
         // Whoever started it may talk to it: a bridge whose exec was lost seems to be a server beside it.
         let started_it = || self.world.graph().ancestors(server.id).any(|above| above.id == process);
         other.id != server.id
-            && other.owner.is_some()
-            && other.owner == server.owner
-            && (other.recognised.contains(&process)
-                || other.wrappers.contains(&process)
+            && other.owner().is_some()
+            && other.owner() == server.owner()
+            && (other.recognised().contains(&process)
+                || other.wrappers().contains(&process)
                 || runs_on_its_wire())
             && !started_it()
     }

@@ -77,19 +77,10 @@ pub struct Engine {
     looked_again: Option<BootTime>,
     /// Bootstrap is over: what a look at /proc finds from now on was missed, not there before us.
     ready: bool,
-    /// What is being recognised was found in /proc: its parent may be an adopter.
-    finding: Option<Found>,
 }
 
 /// Servers looked at in one go. Whoever gets ready meanwhile has his turn in the next one.
 const LOOKS_AT_ONCE: usize = 4;
-
-/// What is known of a process that is being found in /proc.
-#[derive(Clone, Copy, Debug, Default)]
-struct Found {
-    /// Whether its launch chain hangs below a service manager, or init.
-    adopted: bool,
-}
 
 /// Why something was asked.
 #[derive(Debug)]
@@ -193,6 +184,16 @@ impl Engine {
         self.world.graph().len()
     }
 
+    /// The invariants that are broken, each as a sentence; for tests.
+    pub fn check(&self) -> Vec<String> {
+        let leaving = |purpose: &Purpose| match purpose {
+            Purpose::Copies { agent, .. } => Some(*agent),
+            _ => None,
+        };
+        let leaving: Vec<AgentKey> = self.questions.values().filter_map(leaving).collect();
+        self.world.check(&leaving)
+    }
+
     fn process(&mut self, now: BootTime, event: ProcessEvent) {
         match event {
             ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
@@ -283,7 +284,7 @@ impl Engine {
         let by_process: FxHashMap<ProcessId, u64> = memory.iter().map(|m| (m.process, m.rss_bytes)).collect();
         for key in servers {
             if let Some(server) = self.world.server_mut(*key) {
-                server.rss_bytes = Some(server.processes.iter().filter_map(|p| by_process.get(p)).sum());
+                server.rss_bytes = Some(server.processes().iter().filter_map(|p| by_process.get(p)).sum());
             }
         }
     }

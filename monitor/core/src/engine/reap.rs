@@ -9,7 +9,7 @@ use super::Engine;
 use crate::{
     lineage::ServerKey,
     model::{BootTime, Fact, Notice, ProcessId, Signal},
-    world::{Failure, Stage, server_view},
+    world::{Failure, Server, Stage, server_view},
 };
 
 /// Between two rounds of SIGKILL: what was forked meanwhile is in the next one.
@@ -111,7 +111,7 @@ impl Engine {
 
     /// No guard holds, and yet nothing that is left may be signalled.
     fn tell_untouchable(&mut self, now: BootTime, key: ServerKey) {
-        let Some(proper) = self.world.server(key).map(|s| s.proper) else { return };
+        let Some(proper) = self.world.server(key).map(Server::proper) else { return };
         let error = "not signalled: orphand itself was started below it".to_owned();
         self.fail(now, key, proper, error, None);
     }
@@ -138,7 +138,8 @@ impl Engine {
         case.failure.get_or_insert(Failure { process, error, errno });
         let Some(server) = self.world.server(key) else { return };
         let refused = |process: &ProcessId| server.case().is_some_and(|case| case.refused.contains(process));
-        let mut others = server.processes.iter().chain(&server.wrappers).filter(|process| !refused(process));
+        let mut others =
+            server.processes().iter().chain(server.wrappers()).filter(|process| !refused(process));
         if !others.any(|process| self.may_signal(key, *process)) {
             self.give_up(now, key);
         }

@@ -4,12 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Engine;
 use crate::{
-    lineage::Origin,
+    lineage::{Origin, Provenance},
     model::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
         Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, Newcomer, State, agent_view, trace},
+    world::{Account, NewServer, Newcomer, State, agent_view, trace},
 };
 
 /// Servers of earlier daemons that are to be found again.
@@ -70,22 +70,32 @@ impl Engine {
         let Some(RememberedServer { server: Tracked { owner: Some(owner), run, .. }, .. }) = known else {
             return false;
         };
+        let new = |owner, provenance| NewServer {
+            main: id,
+            name: name.to_owned(),
+            rule: rule.to_owned(),
+            owner,
+            wrappers,
+            provenance,
+            seeks_owner: false,
+        };
         if let Some(agent) = self.world.agent_of(owner.main) {
-            let key = self.enter_server(id, name.to_owned(), rule.to_owned(), Some(agent), wrappers);
-            self.confirm_server(key);
-            self.tell_server_started(now, key);
+            let provenance = Provenance::FOUND;
+            if let Some(key) = self.world.start_server(new(Some(agent), provenance)) {
+                self.confirm_server(key);
+                self.tell_server_started(now, key);
+            }
             return true;
         }
         if self.recall.may_live(owner.main) {
             return false;
         }
         let agent = self.dead_owner(now, owner, run);
-        let key = self.enter_server(id, name.to_owned(), rule.to_owned(), Some(agent), wrappers);
+        let Some(key) = self.world.start_server(new(Some(agent), Provenance::Recovered)) else { return true };
         self.confirm_server(key);
         self.tell_server_started(now, key);
         let deadline = now + self.settings.grace;
         let Some(server) = self.world.server_mut(key) else { return true };
-        server.recovered = true;
         server.state = State::Suspect { since: now, deadline };
         let Some(view) = self.world.view(key) else { return true };
         self.world.set_timer(key, Some(deadline));
@@ -101,7 +111,8 @@ impl Engine {
         owner: TrackedOwner,
         run: Option<(RunKey, u64)>,
     ) -> crate::lineage::AgentKey {
-        let same = self.world.agents().all().into_iter().find(|(_, a)| a.main == owner.main && !a.is_alive());
+        let same =
+            self.world.agents().all().into_iter().find(|(_, a)| a.main() == owner.main && !a.is_alive());
         if let Some((key, _)) = same {
             return key;
         }
@@ -110,9 +121,7 @@ impl Engine {
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
         let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-        let key = self.world.start_agent(new);
-        self.world.end_agent(key, now, false);
-        key
+        self.world.start_dead_agent(new, now)
     }
 
     /// All that is there has been found: the rest of what earlier daemons followed has ended meanwhile.

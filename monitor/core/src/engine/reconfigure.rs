@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::{Engine, Found, Settings};
+use super::{Engine, Settings};
 use crate::{
-    lineage::{AgentKey, Node},
+    lineage::{AgentKey, Node, Provenance},
     model::{BootTime, Image, Notice, Policy, ProcessId},
     recognise::{Role, Rules},
     world::Stage,
@@ -41,7 +41,7 @@ impl Engine {
         for key in self.world.servers().keys() {
             let Some(server) = self.world.server(key) else { continue };
             let images: Vec<Arc<Image>> =
-                server.recognised.iter().filter_map(|p| self.world.node(*p)?.image.clone()).collect();
+                server.recognised().iter().filter_map(|p| self.world.node(*p)?.image.clone()).collect();
             let was = images.iter().any(|image| is_server(before, image));
             let is = images.iter().any(|image| is_server(now, image));
             if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
@@ -54,7 +54,7 @@ impl Engine {
             .all()
             .into_iter()
             .filter(|(_, a)| a.is_alive())
-            .map(|(k, a)| (k, a.main))
+            .map(|(k, a)| (k, a.main()))
             .collect();
         for (key, main) in agents {
             let Some(image) = self.world.node(main).and_then(|n| n.image.clone()) else { continue };
@@ -88,7 +88,9 @@ impl Engine {
             .collect();
         matters.sort_unstable();
         for (_, process) in matters {
-            self.become_found(now, process, Found::default());
+            // What it did before it mattered was not followed.
+            self.world.set_provenance(process, Provenance::FOUND);
+            self.become_what_it_is(now, now, process);
         }
     }
 

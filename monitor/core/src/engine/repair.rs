@@ -1,12 +1,12 @@
 //! Bootstrap and repair: making the graph agree with /proc.
 
-use std::{collections::BTreeMap, mem::discriminant, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, mem::discriminant, time::Duration};
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Found};
+use super::Engine;
 use crate::{
-    lineage::{Difference, Node, Origin, ServerKey, UnitSight, compare},
+    lineage::{Difference, Node, Provenance, ServerKey, UnitSight, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
         UnitFacts, WireState,
@@ -43,8 +43,8 @@ impl Engine {
     /// Whether nothing of this server is judged, because records of it may be missing.
     pub(super) fn is_doubtful(&self, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key).filter(|_| !self.doubtful) else { return self.doubtful };
-        let owner = server.owner.and_then(|owner| self.world.agent(owner)).map(|owner| owner.uid);
-        let processes = server.processes.iter().filter_map(|id| self.world.node(*id)).map(|node| node.uid);
+        let owner = server.owner().and_then(|owner| self.world.agent(owner)).map(|owner| owner.uid);
+        let processes = server.processes().iter().filter_map(|id| self.world.node(*id)).map(|node| node.uid);
         !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.crowded.contains(&uid))
     }
 
@@ -87,17 +87,12 @@ impl Engine {
 
     /// A process that is known: an exec or a setsid of it may have been lost.
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
-        let Some(node) = self.world.node_mut(seen.id) else { return };
-        node.sid = seen.sid;
-        if self.execs_lost && node.origin.process != seen.id {
-            // An agent that starts its own program again (gemini, qwen) is no copy of its launcher, and /proc
+        self.world.set_session(seen.id, seen.sid);
+        let is_copy = |node: &Node| node.origin.process != seen.id;
+        if self.execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
+            // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, and /proc
             // cannot tell the two apart.
-            node.origin = Origin { process: seen.id, execs: 0 };
-            node.witnessed = false;
-            let origin = node.origin;
-            if let Some(agent) = self.world.agent_of(seen.id).and_then(|key| self.world.agent_mut(key)) {
-                agent.origin = origin;
-            }
+            self.world.is_no_copy(seen.id);
         }
         let Some(node) = self.world.node(seen.id) else { return };
         let old = node.image.as_deref();
@@ -117,11 +112,11 @@ impl Engine {
         // A title written over argv is no exec; another program is, and so is one that matters now.
         if !same || (matters(&is) && another) {
             let (id, before) = (seen.id, node.image.clone());
-            self.run(seen, false);
+            self.world.run(seen, Provenance::FOUND);
             if let Some(before) = before {
                 self.server_ran(now, id, &before);
             }
-            self.become_found(now, id, Found::default());
+            self.become_what_it_is(now, now, id);
         }
     }
 
@@ -137,30 +132,30 @@ impl Engine {
             return;
         }
         if main_of_unit {
-            self.place(seen, None);
-            self.become_found(now, seen.id, Found::default());
+            self.place(now, seen, None, Provenance::FOUND);
+            self.become_what_it_is(now, now, seen.id);
             return;
         }
         let parent_matters =
             seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
         if parent_matters {
-            self.place(seen, seen.parent);
-            self.become_found(now, seen.id, Found::default());
+            self.place(now, seen, seen.parent, Provenance::FOUND);
+            self.become_what_it_is(now, now, seen.id);
             return;
         }
         match self.settings.rules.role(&seen.image) {
             Role::Agent { .. } => {
-                self.place(seen, None);
-                self.become_found(now, seen.id, Found::default());
+                self.place(now, seen, None, Provenance::FOUND);
+                self.become_what_it_is(now, now, seen.id);
             }
             Role::Server { .. } if seen.stdio[0].is_wire() && seen.stdio[1].is_wire() => {
                 let chain = self.launch_chain(seen, others);
                 let adopted = self.is_adopted(chain.last().map_or(seen, |top| top), others);
                 for link in chain.iter().rev() {
-                    self.place(link, link.parent);
+                    self.place(now, link, link.parent, Provenance::FOUND);
                 }
-                self.place(seen, seen.parent);
-                self.become_found(now, seen.id, Found { adopted });
+                self.place(now, seen, seen.parent, Provenance::Found { adopted });
+                self.become_what_it_is(now, now, seen.id);
             }
             _ => {}
         }
@@ -200,10 +195,17 @@ impl Engine {
     }
 
     /// Enters a process with an inferred creator.
-    fn place(&mut self, seen: &SnapshotProcess, up: Option<ProcessId>) {
+    fn place(
+        &mut self,
+        now: BootTime,
+        seen: &SnapshotProcess,
+        up: Option<ProcessId>,
+        provenance: Provenance,
+    ) {
         if self.world.node(seen.id).is_some() {
             return;
         }
+        self.make_room(now, seen.id);
         let inherited = up.and_then(|u| self.world.node(u)).filter(|u| !u.protected);
         let mut node = match inherited {
             Some(up) => up.fork(seen.id, seen.uid, seen.sid),
@@ -213,28 +215,20 @@ impl Engine {
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
         node.unit = UnitSight::Known(seen.unit.clone().map(Box::new));
-        let server = node.server;
         let confirmed = !node.pending;
-        self.world.insert(node, up);
-        self.run(seen, false);
-        if let Some(server) = server.and_then(|key| self.world.server_mut(key)) {
-            server.processes.insert(seen.id);
-        }
+        self.world.enter(node, up);
+        self.world.run(seen, provenance);
         if confirmed {
             let tracking = crate::model::Tracking::Member;
             self.effects.push_back(Effect::Track { process: seen.id, tracking });
         }
     }
 
-    pub(super) fn become_found(&mut self, now: BootTime, id: ProcessId, found: Found) {
-        self.finding = Some(found);
-        self.become_what_it_is(now, now, id);
-        self.finding = None;
-    }
-
     /// The first look at a server that was there before us: who holds the other end of its wire?
     pub(super) fn found_looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
+        // It is new; only who made its wire is not known.
+        let sought = server.provenance == Provenance::Witnessed;
         let outside = |h: &&Holder| !server.contains(h.process);
         let host = match &facts.stdin {
             WireState::Held { holders, .. } => {
@@ -246,7 +240,7 @@ impl Engine {
                 };
                 // The look may have run ahead of the records: who was born in the same moment and is not known yet may be its child.
                 let older = |h: &&Holder| {
-                    let known = !server.sought || self.world.node(h.process).is_some();
+                    let known = !sought || self.world.node(h.process).is_some();
                     h.process.start < server.id.start || (known && h.process.start == server.id.start)
                 };
                 // What a manager started itself (a socket's service) is not its client's: that lives in another unit. And what
@@ -259,7 +253,7 @@ impl Engine {
                             && (self.world.agent_of(h.process).is_some()
                                 || matches!(self.settings.rules.role(&h.image), Role::Agent { .. }))
                     };
-                    !server.sought || same || agent()
+                    !sought || same || agent()
                 };
                 holders.iter().filter(outside).filter(hosts).filter(near).find(older).cloned()
             }
@@ -268,7 +262,7 @@ impl Engine {
         let proven = matches!(&facts.stdin, WireState::HungUp)
             || matches!(&facts.stdin, WireState::Held { holders, .. } if !holders.is_empty())
             || facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
-        let (first, sought) = (server.last_view.is_none(), server.sought);
+        let first = server.last_view.is_none();
         let account = facts.unit.as_ref().map(|unit| self.world.runs().left_behind(unit));
         if let Some(server) = self.world.server_mut(key) {
             server.account = account.or_else(|| server.account.take());
@@ -279,7 +273,7 @@ impl Engine {
         } else if sought {
             // Nobody's, like what is started on a terminal.
             if let Some(server) = self.world.server_mut(key) {
-                (server.found, server.sought) = (false, false);
+                server.seeks_owner = false;
             }
             self.world.set_timer(key, None);
         } else if proven {
@@ -303,16 +297,12 @@ impl Engine {
             self.make_room(now, id);
             let mut node = Node::bare(id);
             (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
-            self.world.insert(node, None);
+            self.world.enter(node, None);
         }
-        if let Some(node) = self.world.node_mut(id).filter(|n| n.unit == UnitSight::Unasked) {
-            node.unit = UnitSight::Known(host.unit.clone().map(Box::new));
+        if self.world.node(id).is_some_and(|n| n.unit == UnitSight::Unasked) {
+            self.world.set_unit(id, UnitSight::Known(host.unit.clone().map(Box::new)));
         }
-        if let Some(node) = self.world.node_mut(id)
-            && node.image.is_none()
-        {
-            node.image = Some(Arc::new(host.image.clone()));
-        }
+        self.world.identify(id, &host.image, None);
         let agent = self.world.agent_of(id).or_else(|| {
             let node = self.world.node(id)?;
             node.agent
@@ -335,10 +325,10 @@ impl Engine {
         }
         self.world.set_owner(key, agent);
         if let Some(server) = self.world.server_mut(key) {
-            server.found = false;
+            server.seeks_owner = false;
         }
         self.remember_server(now, key);
-        self.forget_dead_agents();
+        self.world.forget_dead_agents();
     }
 }
 

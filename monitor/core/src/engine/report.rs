@@ -4,7 +4,7 @@ use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
     model::{About, AgentReport, Report, SHOWN, ServerReport},
-    world::{Account, Agent, Held, LeftStage, Stage, State, agent_as_server, agent_view, short_view},
+    world::{Account, Agent, Held, LeftStage, Server, Stage, State, agent_as_server, agent_view, short_view},
 };
 
 /// Processes that are shown of all servers together; beyond that each server is shown with its first one.
@@ -14,7 +14,7 @@ impl Engine {
     /// Asks for the memory of all servers; the answer goes into the next report.
     pub fn measure(&mut self) {
         let servers = self.world.servers().keys();
-        let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(|s| &s.processes);
+        let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
         let about = About::Memory(members.copied().collect());
         self.ask(about, Purpose::Measure { servers });
     }
@@ -28,11 +28,11 @@ impl Engine {
             Some(report)
         };
         let agents =
-            self.world.agents().all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers.is_empty());
+            self.world.agents().all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers().is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
             left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
-            servers: agent.servers.iter().filter_map(|key| shown(*key)).collect(),
+            servers: agent.servers().iter().filter_map(|key| shown(*key)).collect(),
         });
         let agents = agents.collect();
         let unowned = self
@@ -40,7 +40,7 @@ impl Engine {
             .servers()
             .keys()
             .into_iter()
-            .filter(|key| self.world.server(*key).is_some_and(|s| s.owner.is_none()));
+            .filter(|key| self.world.server(*key).is_some_and(|s| s.owner().is_none()));
         Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
@@ -75,7 +75,7 @@ impl Engine {
             guards: left.guards.clone(),
             pss_bytes: left.pss_bytes,
             state: state.to_owned(),
-            members: vec![agent.main],
+            members: vec![agent.main()],
         })
     }
 
@@ -103,7 +103,7 @@ impl Engine {
             guards: case.map(|c| c.guards.clone()).unwrap_or_default(),
             pss_bytes: case.and_then(|c| c.pss_bytes),
             state: state.to_owned(),
-            members: server.wrappers.iter().chain(&server.processes).copied().collect(),
+            members: server.wrappers().iter().chain(server.processes()).copied().collect(),
         })
     }
 }

@@ -1,15 +1,13 @@
 //! Servers: recognised, owned.
 
-use std::{collections::BTreeSet, sync::Arc};
-
 use super::{Engine, Purpose};
 use crate::{
-    lineage::{AgentKey, Maker, Node, ServerKey, UnitSight},
+    lineage::{AgentKey, Maker, Node, Provenance, ServerKey, UnitSight},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
     world::{
-        Account, Agent, Claim, Newcomer, Ownership, Server, State, agent_view, program_name, server_view,
-        trace,
+        Account, Agent, Claim, NewServer, Newcomer, Ownership, Server, State, agent_view, program_name,
+        server_view, trace,
     },
 };
 
@@ -38,18 +36,26 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.wraps {
             // The exec that made this wrapper a part of the server was lost.
-            if let Some(server) = self.world.server_mut(key) {
-                server.wrappers.retain(|w| *w != id);
-            }
             self.join(at, key, id);
             return;
         }
-        if self.finding.is_some() && self.server_recalled(now, id, &name, &rule) {
+        let provenance = node.provenance;
+        if provenance.is_found() && self.server_recalled(now, id, &name, &rule) {
             return;
         }
         let Some(node) = self.world.node(id) else { return };
         let Ownership { claim, wrappers } =
             trace(self.world.graph(), &self.settings.rules, self.world.agents(), node);
+        // Without an owner the chain has no upper end: somebody's own shell would be part of it.
+        let new = NewServer {
+            main: id,
+            name,
+            rule,
+            owner: None,
+            wrappers: Vec::new(),
+            provenance,
+            seeks_owner: false,
+        };
         let claim = match claim {
             // A shell's job that starts a server is a program of its own, whatever its name is.
             Claim::Inside(key, maker) if self.is_job(key) => Claim::Implied(maker),
@@ -68,14 +74,14 @@ impl Engine {
             }
             Claim::Agent(agent) => Some(agent),
             Claim::Gone(maker) => self.agent_gone(at, id, &maker),
-            Claim::Implied(_) | Claim::Nobody | Claim::Adopted if self.finding.is_some() => {
+            Claim::Implied(_) | Claim::Nobody | Claim::Adopted if provenance.is_found() => {
                 // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
                 // an agent further up the owner of what a host below it started.
                 let known = node.agent.filter(|a| {
                     !matches!(claim, Claim::Implied(_)) && self.world.agent(*a).is_some_and(Agent::is_alive)
                 });
                 if known.is_none() {
-                    self.server_found(now, id, name, rule, wrappers);
+                    self.server_found(now, NewServer { wrappers, ..new });
                     return;
                 }
                 known
@@ -86,7 +92,8 @@ impl Engine {
             }
             // It ended before anybody could ask what it was: a helper that forked the server and left, or the host itself.
             Claim::Implied(maker) if self.world.node(maker).is_none_or(ran_unseen) => {
-                self.server_left(now, id, name, rule);
+                // Who holds the other end of its wire is its owner; if nobody does, it has none.
+                self.server_found(now, NewServer { provenance: Provenance::Found { adopted: true }, ..new });
                 return;
             }
             Claim::Implied(maker) => {
@@ -95,7 +102,7 @@ impl Engine {
             }
             // Its parent may be an adopter: who talks to it made its wire.
             Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout.is_wire()) => {
-                self.server_found(now, id, name, rule, Vec::new());
+                self.server_found(now, new);
                 return;
             }
             Claim::Nobody | Claim::Adopted => None,
@@ -103,9 +110,8 @@ impl Engine {
         if owner.is_some_and(|owner| !self.settle(at, owner, id)) {
             return;
         }
-        // Without an owner the chain has no upper end: somebody's own shell would be part of it.
         let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
-        let key = self.enter_server(id, name, rule, owner, wrappers);
+        let Some(key) = self.world.start_server(NewServer { owner, wrappers, ..new }) else { return };
         self.confirm_server(key);
         self.tell_server_started(at, key);
         self.after_birth(now, key);
@@ -122,13 +128,13 @@ impl Engine {
 
     /// Whether this is nobody's server: what a shell feeds, for instance.
     fn is_job(&self, key: ServerKey) -> bool {
-        self.world.server(key).is_some_and(|server| server.owner.is_none() && !server.found)
+        self.world.server(key).is_some_and(|server| server.owner().is_none() && !server.seeks_owner)
     }
 
     /// Whoever made the wire has exited before it was known as an agent.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
         let same =
-            self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main == maker.process);
+            self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main() == maker.process);
         if let Some((key, _)) = same {
             return Some(key);
         }
@@ -141,39 +147,16 @@ impl Engine {
         let account = account.unwrap_or_else(|| Account::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
         let new = Newcomer { name, implied, main, origin, uid, sid, above, unit: None, account };
-        let key = self.world.start_agent(new);
+        let key = self.world.start_dead_agent(new, at);
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled;
         }
-        self.world.end_agent(key, at, false);
         Some(key)
     }
 
-    /// A server that was there before us and whose owner is not known: the wire has to tell.
-    fn server_found(
-        &mut self,
-        now: BootTime,
-        id: ProcessId,
-        name: String,
-        rule: String,
-        wrappers: Vec<ProcessId>,
-    ) {
-        let key = self.enter_server(id, name, rule, None, wrappers);
-        let (adopted, sought) = (self.finding.is_some_and(|found| found.adopted), self.finding.is_none());
-        if let Some(server) = self.world.server_mut(key) {
-            (server.found, server.adopted, server.sought) = (true, adopted, sought);
-        }
-        self.confirm_server(key);
-        self.first_look(now, key);
-    }
-
-    /// A server whose creator had ended before anybody could ask what it was. Who holds the other end of its wire is its owner;
-    /// where nobody does, nobody is.
-    fn server_left(&mut self, now: BootTime, id: ProcessId, name: String, rule: String) {
-        let key = self.enter_server(id, name, rule, None, Vec::new());
-        if let Some(server) = self.world.server_mut(key) {
-            (server.found, server.adopted) = (true, true);
-        }
+    /// A server whose owner is not known, because it was there before us or its creator had exited: the wire has to tell.
+    fn server_found(&mut self, now: BootTime, new: NewServer) {
+        let Some(key) = self.world.start_server(NewServer { seeks_owner: true, ..new }) else { return };
         self.confirm_server(key);
         self.first_look(now, key);
     }
@@ -195,100 +178,32 @@ impl Engine {
         let answer = answer.filter(|p| p.id == creator);
         let gone = answer.is_none();
         let seen = answer.unwrap_or_default();
-        if let Some(node) = self.world.node_mut(creator)
-            && node.unit == UnitSight::Unasked
-        {
-            node.unit = if gone { UnitSight::Gone } else { UnitSight::Known(seen.unit.map(Box::new)) };
+        if self.world.node(creator).is_some_and(|node| node.unit == UnitSight::Unasked) {
+            let unit = if gone { UnitSight::Gone } else { UnitSight::Known(seen.unit.map(Box::new)) };
+            self.world.set_unit(creator, unit);
         }
-        if let Some(node) = self.world.node_mut(creator)
-            && node.image.is_none()
-        {
-            node.image = Some(Arc::new(seen.image));
-            [node.stdin, node.stdout, node.stderr] = seen.stdio;
-            (node.uid, node.sid) = (seen.uid, seen.sid);
+        if self.world.identify(creator, &seen.image, Some(seen.stdio)) {
+            self.world.set_user(creator, seen.uid);
+            self.world.set_session(creator, seen.sid);
         }
         self.become_what_it_is(now, now, server);
     }
 
     fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        let Some(wire) = self.world.node(id).map(|n| n.stdin) else { return };
-        if let Some(server) = self.world.server_mut(key) {
-            server.recognised.insert(id);
-            if server.stdin == wire {
-                server.proper = id;
-            }
-        }
+        self.world.recognise(key, id);
         self.remember_server(at, key);
     }
 
     fn join(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        self.world.claim_subtree(key, id);
+        self.world.join(key, id);
         self.confirm(id);
-        self.recognised_again(at, key, id);
-    }
-
-    pub(super) fn enter_server(
-        &mut self,
-        id: ProcessId,
-        name: String,
-        rule: String,
-        owner: Option<AgentKey>,
-        wrappers: Vec<ProcessId>,
-    ) -> ServerKey {
-        let node = self.world.node(id);
-        let [stdin, stdout, _] = node.map(Node::streams).unwrap_or_default();
-        let session = node.map_or(0, |node| node.sid);
-        let user = node.map_or(0, |node| node.uid);
-        let [talks, answers, _] = node.map(|n| n.makers.clone()).unwrap_or_default();
-        let made_apart = talks.as_ref().zip(answers).is_some_and(|(a, b)| a.origin != b.origin);
-        let maker = talks.map(|maker| maker.process);
-        let key = self.world.start_server(Server {
-            id: wrappers.last().copied().unwrap_or(id),
-            proper: id,
-            name,
-            rule,
-            stdin,
-            stdout,
-            session,
-            maker,
-            made_apart,
-            owner: None,
-            user,
-            account: None,
-            processes: BTreeSet::new(),
-            recognised: BTreeSet::from([id]),
-            wrappers: wrappers.clone(),
-            ended: BTreeSet::new(),
-            let_go: Vec::new(),
-            rss_bytes: None,
-            last_view: None,
-            found: false,
-            adopted: false,
-            sought: false,
-            recovered: false,
-            asked: false,
-            disowned: false,
-            proper_ended: false,
-            blind_looks: 0,
-            looking: None,
-            stale_looks: 0,
-            state: State::Live,
-            timer: None,
-        });
-        for wrapper in wrappers {
-            if let Some(node) = self.world.node_mut(wrapper) {
-                node.wraps = Some(key);
-            }
-        }
-        self.world.claim_subtree(key, id);
-        self.world.set_owner(key, owner);
-        key
+        self.remember_server(at, key);
     }
 
     pub(super) fn tell_server_started(&mut self, at: BootTime, key: ServerKey) {
         self.remember_server(at, key);
         let Some(view) = self.world.show(key) else { return };
-        let Some(proper) = self.world.server(key).map(|server| server.proper) else { return };
+        let Some(proper) = self.world.server(key).map(Server::proper) else { return };
         let owner = self.world.owner(key);
         let owner_sid = owner.map(|a| a.sid);
         let owner = owner.map(agent_view);
@@ -305,11 +220,11 @@ impl Engine {
     /// An owner that exited between the server's fork and its exec leaves a suspect from birth.
     fn after_birth(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        let Some(since) = server.owner.and_then(|a| self.world.agent(a)).and_then(|a| a.exited) else {
+        let Some(since) = server.owner().and_then(|a| self.world.agent(a)).and_then(Agent::exited) else {
             return;
         };
         let deadline = now + self.settings.grace;
-        let owner = server.owner.and_then(|a| self.world.agent(a)).map(agent_view);
+        let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
         let view = server_view(server, self.world.graph());
         if let Some(server) = self.world.server_mut(key) {
             server.state = State::Suspect { since, deadline };

@@ -38,9 +38,7 @@ impl Engine {
     /// A look tells whom processes belong to now: setuid(2) makes no record.
     pub(super) fn take_users(&mut self, facts: &ServerFacts) {
         for seen in &facts.processes {
-            if let Some(node) = self.world.node_mut(seen.process) {
-                node.uid = seen.uid;
-            }
+            self.world.set_user(seen.process, seen.uid);
         }
     }
 

@@ -23,7 +23,7 @@ impl Engine {
     fn may_signal_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
         let Some(server) = self.world.server(key) else { return false };
         let (Some(case), Some(node)) = (server.case(), self.world.node(process)) else { return false };
-        let is_wrapper = !server.processes.contains(&process);
+        let is_wrapper = !server.processes().contains(&process);
         let launches = || {
             node.image.as_ref().is_some_and(|i| {
                 matches!(self.settings.rules.role(i), Role::Launcher | Role::Shell)
@@ -41,7 +41,7 @@ impl Engine {
     /// The server proper: down the launch chain from the process that was recognised last.
     pub(super) fn leaf(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
-        let mut at = self.world.node(server.proper).filter(|n| n.server == Some(key))?;
+        let mut at = self.world.node(server.proper()).filter(|n| n.server == Some(key))?;
         loop {
             let mut next = self
                 .world
@@ -76,7 +76,7 @@ impl Engine {
     /// What lives of the server and may be signalled, leaves first.
     pub(super) fn living(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
-        let all = || server.processes.iter().chain(&server.wrappers).copied();
+        let all = || server.processes().iter().chain(server.wrappers()).copied();
         // Once for all of them: there may be thousands, one below the other.
         let above_agents = self.at_and_above_agents(all());
         let mut living: Vec<_> = all()

@@ -22,9 +22,7 @@ impl Engine {
             }
             _ => UnitSight::Gone,
         };
-        if let Some(node) = self.world.node_mut(process) {
-            node.unit = unit;
-        }
+        self.world.set_unit(process, unit);
     }
 
     /// An agent that ended before anybody could ask what unit it lived in has a server: that lives in the same one, and descends from
@@ -50,7 +48,7 @@ impl Engine {
             }
             return true;
         };
-        let (name, uid, main) = (agent.name.clone(), agent.uid, agent.main);
+        let (name, uid, main) = (agent.name.clone(), agent.uid, agent.main());
         let top = TopMost { name: &name, uid, main, unit: unit.as_deref(), witnessed: true };
         let (account, run) = self.world.runs_mut().account(&top);
         if let Some(run) = run {
@@ -155,9 +153,9 @@ impl Engine {
 
     /// What the next daemon must know of a server that is somebody's, or an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
-        let matters = |s: &&Server| s.owner.is_some() || s.account.is_some() || s.case().is_some();
+        let matters = |s: &&Server| s.owner().is_some() || s.account.is_some() || s.case().is_some();
         let Some(server) = self.world.server(key).filter(matters) else { return };
-        let owner = server.owner.and_then(|a| self.world.agent(a));
+        let owner = server.owner().and_then(|a| self.world.agent(a));
         let processes: BTreeSet<ProcessId> = self.first_of(server).into_iter().collect();
         let tracked = Tracked {
             id: server.id,
@@ -175,7 +173,7 @@ impl Engine {
 impl Engine {
     /// The first [`SHOWN`] processes of a server, from the head of the launch chain down.
     fn first_of(&self, server: &Server) -> Vec<ProcessId> {
-        let all = server.processes.iter().chain(&server.wrappers).filter_map(|id| self.world.node(*id));
+        let all = server.processes().iter().chain(server.wrappers()).filter_map(|id| self.world.node(*id));
         let mut all: Vec<_> = all.map(|node| (node.order, node.id)).collect();
         all.sort_unstable();
         all.into_iter().take(SHOWN).map(|(_, id)| id).collect()
@@ -183,5 +181,5 @@ impl Engine {
 }
 
 pub(super) fn tracked_owner(agent: &Agent) -> TrackedOwner {
-    TrackedOwner { main: agent.main, name: agent.name.clone(), uid: agent.uid, implied: agent.implied }
+    TrackedOwner { main: agent.main(), name: agent.name.clone(), uid: agent.uid, implied: agent.implied }
 }

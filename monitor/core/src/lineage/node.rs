@@ -22,6 +22,36 @@ pub struct Origin {
     pub execs: u32,
 }
 
+/// How something is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Provenance {
+    /// The kernel's records say so.
+    #[default]
+    Witnessed,
+    /// It was found in /proc: the parent of a process may not be its creator, but have adopted it.
+    Found {
+        /// Whether its launch chain hangs below a service manager, or init, without anything between.
+        adopted: bool,
+    },
+    /// An earlier daemon knew it.
+    Recovered,
+}
+
+impl Provenance {
+    /// Found in /proc; nobody is known to have adopted it.
+    pub const FOUND: Self = Self::Found { adopted: false };
+
+    /// Whether it was found in /proc.
+    pub const fn is_found(self) -> bool {
+        matches!(self, Self::Found { .. })
+    }
+
+    /// Whether it was found adopted.
+    pub const fn is_adopted(self) -> bool {
+        matches!(self, Self::Found { adopted: true })
+    }
+}
+
 /// What is known of the unit that a process lives in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UnitSight {
@@ -66,6 +96,8 @@ pub struct Node {
     pub creator: Option<ProcessId>,
     /// Whether the creator is known from a fork record, not inferred from a parent.
     pub witnessed: bool,
+    /// How it is known what it runs.
+    pub provenance: Provenance,
     /// The order in which processes entered the graph: creators before what they created.
     pub order: u64,
     /// Real user id.
@@ -109,6 +141,7 @@ impl Node {
             id,
             creator: None,
             witnessed: false,
+            provenance: Provenance::Witnessed,
             order: 0,
             uid: 0,
             sid: 0,
@@ -157,11 +190,12 @@ impl Node {
         [self.stdin, self.stdout, self.stderr]
     }
 
-    /// It runs another program now, on these streams. `witnessed`: the kernel's record says so. Where a stream is another one than
-    /// before, the program that ran until now made it: a fork copies its creator's streams, and what it does to them before its
-    /// exec is its creator's plan.
-    pub fn run(&mut self, image: Image, streams: [Stdio; 3], witnessed: bool) {
-        if witnessed {
+    /// It runs another program now, on these streams. Where the exec was witnessed and a stream is another one than before, the
+    /// program that ran until now made it: a fork copies its creator's streams, and what it does to them before its exec is its
+    /// creator's plan.
+    pub fn run(&mut self, image: Image, streams: [Stdio; 3], provenance: Provenance) {
+        self.provenance = provenance;
+        if provenance == Provenance::Witnessed {
             let before = self.streams();
             let maker = self.image.as_ref().map(|image| {
                 let copy = self.origin.process != self.id;

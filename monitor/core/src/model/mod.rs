@@ -7,6 +7,8 @@ mod checkup;
 mod control;
 pub mod duration;
 mod event;
+mod event_kind;
+mod event_subject;
 mod exchange;
 mod fact;
 mod family;
@@ -24,6 +26,7 @@ mod report;
 mod run;
 mod share;
 mod snapshot;
+pub mod text;
 mod time;
 mod trace;
 mod unit;
@@ -32,6 +35,8 @@ pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
+pub use event_kind::EventKind;
+pub use event_subject::EventSubject;
 pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds of `CLOCK_BOOTTIME`, clock_gettime(2): since boot, including suspend.
+/// Nanoseconds of `CLOCK_BOOTTIME`, `clock_gettime(2)`: since boot, including suspend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BootTime(pub u64);

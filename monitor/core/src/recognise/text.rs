@@ -7,7 +7,7 @@ pub(super) fn base(path: &str) -> &str {
     trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
-/// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in fs/d_path.c.
+/// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in `fs/d_path.c`.
 pub(super) fn without_deleted(exe: &str) -> &str {
     exe.strip_suffix(" (deleted)").unwrap_or(exe)
 }

@@ -17,7 +17,7 @@ pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
         guards.insert(Guard::Observe);
     }
     // The manager started it, or adopted it from what runs now: which of the two cannot be told from outside.
-    if server.owner.is_none() && facts.unit.as_ref().is_some_and(|unit| !UnitFacts::left_behind(unit)) {
+    if server.owner().is_none() && facts.unit.as_ref().is_some_and(|unit| !UnitFacts::left_behind(unit)) {
         guards.insert(Guard::OwnUnit);
     }
     if facts.opted_out {
@@ -57,7 +57,7 @@ pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
 fn at_and_below<'a>(look: &Look<'a>) -> Vec<&'a Node> {
     let Look { graph, server, .. } = *look;
     let mut found = BTreeSet::new();
-    for process in &server.processes {
+    for process in server.processes() {
         if found.insert(*process) {
             found.extend(graph.descendants(*process));
         }

@@ -41,7 +41,7 @@ pub trait Makers: std::fmt::Debug {
 impl<'a> Look<'a> {
     /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
-        self.server.owner.and_then(|key| self.agents.get(key))
+        self.server.owner().and_then(|key| self.agents.get(key))
     }
 
     /// What the host says about the processes that belong to the server.

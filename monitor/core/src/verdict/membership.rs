@@ -42,7 +42,7 @@ pub fn members(look: &Look<'_>) -> Members {
     let mut others: Vec<&ProcessFacts> = Vec::new();
     for facts in &look.facts.processes {
         let process = facts.process;
-        if server.wrappers.contains(&process) && !server.processes.contains(&process) {
+        if server.wrappers().contains(&process) && !server.processes().contains(&process) {
             members.wrappers.insert(process);
         } else if is_core(look, facts) {
             members.core.insert(process);
@@ -74,7 +74,7 @@ pub fn members(look: &Look<'_>) -> Members {
 fn is_core(look: &Look<'_>, facts: &ProcessFacts) -> bool {
     let server = look.server;
     let was_born_with_it = || look.node(facts.process).is_some_and(|node| node.stdin == server.stdin);
-    server.recognised.contains(&facts.process)
+    server.recognised().contains(&facts.process)
         || (server.stdin.is_wire()
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_born_with_it())))
 }
@@ -97,7 +97,7 @@ fn was_joined(look: &Look<'_>, members: &Members, facts: &ProcessFacts) -> bool 
     let Some(node) = look.node(facts.process) else { return false };
     // Of one that was found in /proc nobody knows who made its streams; it was seen to be joined with the server that is being ended.
     let was_tied = look.server.case().is_some_and(|case| case.tied.contains(&facts.process));
-    let made_here = |process: ProcessId| members.contains(process) || look.server.ended.contains(&process);
+    let made_here = |process: ProcessId| members.contains(process) || look.server.ended().contains(&process);
     node.streams().iter().zip(&facts.stdio).zip(&node.makers).any(|((then, now), maker)| {
         let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
         now.is_wire() && then == now && (was_tied || made())

@@ -71,7 +71,10 @@ fn owner_is_unknown(look: &Look<'_>, members: &Members) -> Option<Doubt> {
         // A wire that another program made is another program's.
         Some(_) if look.server.made_apart => nobody_can_use_it,
         Some(_) => true,
-        None => left_behind || (nobody_can_use_it && look.server.adopted && !listens(look, members)),
+        None => {
+            left_behind
+                || (nobody_can_use_it && look.server.provenance.is_adopted() && !listens(look, members))
+        }
     };
     (!known).then_some(Doubt::OwnerUnknown)
 }
@@ -96,7 +99,7 @@ fn listens(look: &Look<'_>, members: &Members) -> bool {
 
 fn evidence(look: &Look<'_>, members: &Members) -> Vec<Evidence> {
     let mut evidence = Vec::new();
-    match look.server.owner.map(|_| look.owner()) {
+    match look.server.owner().map(|_| look.owner()) {
         // The owner of a server that a person asks to end may live.
         Some(owner) if owner.is_some_and(Agent::is_alive) => {}
         Some(_) => evidence.push(Evidence::OwnerExited),

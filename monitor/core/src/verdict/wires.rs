@@ -63,7 +63,7 @@ pub fn is_hung_up(wire: &WireState, members: &Members) -> bool {
 
 /// Whether the owner, which has exited, was about to let go of a wire at the moment of the look.
 pub fn owner_is_leaving(look: &Look<'_>) -> bool {
-    let dead = look.owner().filter(|owner| !owner.is_alive()).map(|owner| owner.main);
+    let dead = look.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
     let wires = [&look.facts.stdin, &look.facts.stdout];
     dead.is_some_and(|dead| {
         wires.iter().flat_map(|wire| super::look::holders(wire)).any(|holder| holder.process == dead)
@@ -98,7 +98,7 @@ fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
         return !owner.killed;
     }
     let knows_what_it_does = look.agents.of(holder.process).is_some() || matches!(role, Role::Agent { .. });
-    knows_what_it_does || (look.server.owner.is_some() && holder.process.start < look.server.id.start)
+    knows_what_it_does || (look.server.owner().is_some() && holder.process.start < look.server.id.start)
 }
 
 /// Whether this holder cannot be who uses the server: it is the server itself, or holds the wire by accident.
@@ -116,7 +116,7 @@ fn is_sibling(look: &Look<'_>, holder: &Holder) -> bool {
     }
     // Of servers that were there before us the owners are not known; those of one start of a unit that is over had one.
     let ended = |unit: &Option<UnitFacts>| unit.as_ref().is_some_and(UnitFacts::left_behind);
-    look.server.owner.is_none()
+    look.server.owner().is_none()
         && ended(&look.facts.unit)
         && ended(&holder.unit)
         && holder.unit.as_ref().map(|u| (&u.unit, &u.invocation_id))

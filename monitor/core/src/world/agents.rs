@@ -25,7 +25,7 @@ pub struct Agent {
     /// Whether it is an agent only because it started a server.
     pub implied: bool,
     /// The process whose exit is the agent's.
-    pub main: ProcessId,
+    main: ProcessId,
     /// Whether `main` is a copy that took over from the process which was recognised.
     pub took_over: bool,
     /// The program it runs: whoever runs the same is a copy of it.
@@ -47,8 +47,8 @@ pub struct Agent {
     /// How far it has come if it was left behind itself.
     pub left: Left,
     /// When it exited.
-    pub exited: Option<BootTime>,
-    /// Whether a signal ended it: then copies of it that are left are workers, not heirs.
+    exited: Option<BootTime>,
+    /// Whether a signal ended it: then copies of it that are left are workers, not successors.
     pub killed: bool,
     /// Forked copies of it that were there when it ended, and what they had done until then.
     pub copies: Vec<CopyFacts>,
@@ -57,10 +57,25 @@ pub struct Agent {
     /// Whether a configuration that was read later exempts it: nothing that it leaves is ended.
     pub exempt: bool,
     /// Its servers that are alive.
-    pub servers: BTreeSet<ServerKey>,
+    pub(super) servers: BTreeSet<ServerKey>,
 }
 
 impl Agent {
+    /// The process whose exit is the agent's.
+    pub const fn main(&self) -> ProcessId {
+        self.main
+    }
+
+    /// When it exited.
+    pub const fn exited(&self) -> Option<BootTime> {
+        self.exited
+    }
+
+    /// Its servers that are alive.
+    pub const fn servers(&self) -> &BTreeSet<ServerKey> {
+        &self.servers
+    }
+
     /// Whether it lives.
     pub const fn is_alive(&self) -> bool {
         self.exited.is_none()
@@ -104,7 +119,7 @@ pub struct Agents {
 
 impl Agents {
     /// Enters an agent.
-    pub fn start(&mut self, new: Newcomer) -> AgentKey {
+    pub(super) fn start(&mut self, new: Newcomer) -> AgentKey {
         let above = new.above.filter(|a| self.by_key.contains_key(a));
         self.next += 1;
         let key = AgentKey(self.next);
@@ -141,7 +156,7 @@ impl Agents {
     }
 
     /// The same, to be changed.
-    pub fn get_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
+    pub(super) fn get_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
         self.by_key.get_mut(&key)
     }
 
@@ -179,18 +194,17 @@ impl Agents {
         Some(due)
     }
 
-    /// `heir` goes on with the agent's work.
-    pub fn hand_over(&mut self, key: AgentKey, heir: ProcessId) {
-        if let Some(agent) = self.by_key.get_mut(&key) {
-            self.by_main.remove(&agent.main);
-            self.by_main.insert(heir, key);
-            agent.main = heir;
-            agent.took_over = true;
-        }
+    /// `successor`, of this session, continues the work of a living agent. Whether there is such an agent.
+    pub(super) fn transfer(&mut self, key: AgentKey, successor: ProcessId, sid: u32) -> bool {
+        let Some(agent) = self.by_key.get_mut(&key).filter(|agent| agent.is_alive()) else { return false };
+        self.by_main.remove(&agent.main);
+        self.by_main.insert(successor, key);
+        (agent.main, agent.took_over, agent.sid) = (successor, true, sid);
+        true
     }
 
     /// The agent exited.
-    pub fn end(&mut self, key: AgentKey, at: BootTime, killed: bool) {
+    pub(super) fn end(&mut self, key: AgentKey, at: BootTime, killed: bool) {
         if let Some(agent) = self.by_key.get_mut(&key) {
             (agent.exited, agent.killed) = (Some(at), killed);
             self.by_main.remove(&agent.main);
@@ -198,7 +212,7 @@ impl Agents {
     }
 
     /// Forgets the dead that have no living servers and that nothing refers to.
-    pub fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
+    pub(super) fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
         self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || is_referenced(*key));
         self.dead_kept = self.len() - self.alive();
     }
@@ -223,6 +237,16 @@ impl Agents {
         let mut all: Vec<_> = self.by_key.iter().map(|(k, a)| (*k, a)).collect();
         all.sort_unstable_by_key(|(k, _)| *k);
         all
+    }
+
+    /// Broken invariants: the living agents are found by their main processes, each by its own.
+    pub(super) fn check(&self) -> Vec<String> {
+        let living = self.by_key.iter().filter(|(_, agent)| agent.is_alive());
+        let of_main: FxHashMap<ProcessId, AgentKey> = living.map(|(key, agent)| (agent.main, *key)).collect();
+        if of_main == self.by_main {
+            return Vec::new();
+        }
+        vec![format!("the living agents are {of_main:?}, listed are {:?}", self.by_main)]
     }
 
     /// The number of agents alive.

@@ -3,17 +3,21 @@
 //! [`World`] owns all of it and is the only one that changes it. Used by `verdict` and `engine` only.
 
 mod agents;
+mod check;
 mod left;
+mod membership;
 mod owner;
+mod processes;
 mod runs;
 mod servers;
 mod view;
 
 pub use agents::{Agent, Agents, Newcomer};
 pub use left::{Left, LeftStage};
+pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, program_name, trace};
 pub use runs::{Account, Held, Runs, TopMost};
-pub use servers::{Asked, Case, Failure, Server, Servers, Stage, State};
+pub use servers::{Asked, Case, Failure, NewServer, Server, Servers, Stage, State};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{
@@ -61,11 +65,6 @@ impl World {
         self.graph.get(id)
     }
 
-    /// The same, to be changed.
-    pub fn node_mut(&mut self, id: ProcessId) -> Option<&mut Node> {
-        self.graph.get_mut(id)
-    }
-
     /// The agent with this key.
     pub fn agent(&self, key: AgentKey) -> Option<&Agent> {
         self.agents.get(key)
@@ -109,59 +108,14 @@ impl World {
         Some(view)
     }
 
-    /// Enters a process below `up`, its nearest living creator.
-    pub fn insert(&mut self, node: Node, up: Option<ProcessId>) {
-        self.graph.insert(node, up);
-    }
-
-    /// Takes a process out of the graph; what it created moves up.
-    pub fn remove(&mut self, id: ProcessId) {
-        self.graph.remove(id);
-    }
-
-    /// Enters an agent.
-    pub fn start_agent(&mut self, new: Newcomer) -> AgentKey {
-        self.agents.start(new)
-    }
-
-    /// `successor` continues the agent's work.
-    pub fn transfer(&mut self, key: AgentKey, successor: ProcessId) {
-        self.agents.hand_over(key, successor);
-    }
-
-    /// The agent exited.
-    pub fn end_agent(&mut self, key: AgentKey, at: BootTime, killed: bool) {
-        self.agents.end(key, at, killed);
-    }
-
     /// The agent that may have been left behind and whose time for an inspection has come, the timer removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
         self.agents.left_due(now)
     }
 
-    /// Forgets the dead agents that have no living servers and that nothing refers to.
-    pub fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
-        self.agents.forget_dead(is_referenced);
-    }
-
-    /// Enters a server.
-    pub fn start_server(&mut self, server: Server) -> ServerKey {
-        self.servers.start(server)
-    }
-
-    /// Takes a server out.
-    pub fn remove_server(&mut self, key: ServerKey) -> Option<Server> {
-        self.servers.remove(key)
-    }
-
     /// When to inspect a server again.
     pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
         self.servers.set_timer(key, at);
-    }
-
-    /// The user on whose turn a server is inspected.
-    pub fn set_user(&mut self, key: ServerKey, user: u32) {
-        self.servers.set_user(key, user);
     }
 
     /// A server whose timer has run out, the timer removed.
@@ -177,38 +131,5 @@ impl World {
     /// It is not any more.
     pub fn end_look(&mut self, key: ServerKey) {
         self.servers.end_look(key);
-    }
-
-    /// Changes who owns a server, or says who does.
-    pub fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
-        let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let before = std::mem::replace(&mut server.owner, owner);
-        server.account = account.or_else(|| server.account.take());
-        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
-            before.servers.remove(&key);
-        }
-        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
-            agent.servers.insert(key);
-            self.servers.set_user(key, agent.uid);
-        }
-    }
-
-    /// `id` and what it created belong to the server.
-    pub fn claim_subtree(&mut self, key: ServerKey, id: ProcessId) {
-        let mut claimed = Vec::new();
-        for process in [id].into_iter().chain(self.graph.descendants(id)) {
-            if let Some(node) = self.graph.get_mut(process)
-                && node.server.is_none()
-                && !node.protected
-                && self.agents.of(process).is_none()
-            {
-                node.server = Some(key);
-                claimed.push(process);
-            }
-        }
-        if let Some(server) = self.servers.get_mut(key) {
-            server.processes.extend(claimed);
-        }
     }
 }

@@ -127,7 +127,7 @@ impl Search<'_> {
     fn agent_of(&self, maker: &Maker) -> Option<AgentKey> {
         let key = self.server.agent?;
         let agent = self.agents.get(key)?;
-        (agent.origin == maker.origin || agent.main == maker.process).then_some(key)
+        (agent.origin == maker.origin || agent.main() == maker.process).then_some(key)
     }
 
     /// The wire was made by this living process, which ran `image` then.
@@ -181,7 +181,7 @@ impl Search<'_> {
             let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
             self.agents
                 .get(*key)
-                .is_some_and(|a| a.is_alive() || (top.witnessed && top.creator == Some(a.main)))
+                .is_some_and(|a| a.is_alive() || (top.witnessed && top.creator == Some(a.main())))
         };
         self.server.agent.filter(made).map_or(Claim::Nobody, Claim::Agent)
     }

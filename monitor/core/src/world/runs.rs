@@ -183,6 +183,11 @@ impl Runs {
         Some(run)
     }
 
+    /// Whether this run counts as alive.
+    pub(super) fn is_alive(&self, key: &RunKey, generation: u64) -> bool {
+        self.get(key, generation).is_some_and(|run| run.alive)
+    }
+
     /// The runs that count as alive.
     pub fn alive(&self) -> Vec<(RunKey, u64)> {
         let all = self.by_key.values().flat_map(BTreeMap::values).map(|entry| &entry.run);

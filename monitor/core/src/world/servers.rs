@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::Account;
 use crate::{
-    lineage::{AgentKey, ServerKey},
+    lineage::{AgentKey, Node, Provenance, ServerKey},
     model::{BootTime, Doubt, Evidence, Guard, ProcessId, ProcessView, ServerView, Signal, Stdio},
 };
 
@@ -20,7 +20,7 @@ pub struct Server {
     /// The head of its launch chain when it was recognised; names the server for ever.
     pub id: ProcessId,
     /// The recognised process furthest down the launch chain.
-    pub proper: ProcessId,
+    pub(super) proper: ProcessId,
     /// The name shown.
     pub name: String,
     /// The rule that recognised it.
@@ -36,33 +36,29 @@ pub struct Server {
     /// Whether another program made the second.
     pub made_apart: bool,
     /// Who owns it.
-    pub owner: Option<AgentKey>,
-    /// The user whose trouble it is: its owner's, else its own. Looks are made for users in turn.
-    pub user: u32,
+    pub(super) owner: Option<AgentKey>,
+    /// The user on whose turn it is inspected: its owner's, else its own.
+    user: u32,
     /// The run it is accounted to.
     pub account: Option<Account>,
     /// Its living processes, launchers that belong to nobody else not included.
-    pub processes: BTreeSet<ProcessId>,
+    pub(super) processes: BTreeSet<ProcessId>,
     /// Those of them that a rule recognised.
-    pub recognised: BTreeSet<ProcessId>,
+    pub(super) recognised: BTreeSet<ProcessId>,
     /// Shells and launchers around it, nearest first.
-    pub wrappers: Vec<ProcessId>,
-    /// Processes that were the server proper or of its launch chain, and have ended: what they made is tied to it still.
-    pub ended: BTreeSet<ProcessId>,
-    /// What it started and let go, bounded: told when it has ended.
-    pub let_go: Vec<ProcessView>,
+    pub(super) wrappers: Vec<ProcessId>,
+    /// Processes that were its main process or of its launch chain, and have exited: what they made is still tied to it.
+    pub(super) ended: BTreeSet<ProcessId>,
+    /// What it started and let go, bounded: reported when it has ended.
+    pub(super) let_go: Vec<ProcessView>,
     /// Resident memory when last measured, in bytes.
     pub rss_bytes: Option<u64>,
     /// It as last shown with all its processes: what is told when it has ended.
     pub last_view: Option<ServerView>,
-    /// Whether it was there before us and its owner is not known yet.
-    pub found: bool,
-    /// Whether it is new, but not who made its wire: who created it had ended. The wire may tell; else it stays nobody's.
-    pub sought: bool,
-    /// Whether it was found below a service manager, or init, without anything between that is not its own launch chain.
-    pub adopted: bool,
-    /// Whether what is known of it was witnessed by an earlier daemon only.
-    pub recovered: bool,
+    /// How its start is known.
+    pub provenance: Provenance,
+    /// Whether its owner is not known yet: the wire may tell. If its start was witnessed and the wire does not tell, it has none.
+    pub seeks_owner: bool,
     /// Whether a person asked to end it.
     pub asked: bool,
     /// Whether a configuration that was read later does not take it for a server any more: it is not ended.
@@ -72,13 +68,32 @@ pub struct Server {
     /// Looks in a row that could not see everything.
     pub blind_looks: u32,
     /// The look that is under way.
-    pub looking: Option<Asked>,
+    looking: Option<Asked>,
     /// Looks in a row during which it changed.
     pub stale_looks: u32,
     /// How far its case has come.
     pub state: State,
     /// When the engine will look at it again.
-    pub timer: Option<BootTime>,
+    timer: Option<BootTime>,
+}
+
+/// What is known of a server at the moment it is recognised.
+#[derive(Clone, Debug)]
+pub struct NewServer {
+    /// The process that was recognised.
+    pub main: ProcessId,
+    /// The name shown.
+    pub name: String,
+    /// The rule that recognised it.
+    pub rule: String,
+    /// Who owns it.
+    pub owner: Option<AgentKey>,
+    /// Shells and launchers around it, nearest first.
+    pub wrappers: Vec<ProcessId>,
+    /// How its start is known.
+    pub provenance: Provenance,
+    /// Whether its owner is not known yet.
+    pub seeks_owner: bool,
 }
 
 /// A look that was asked for.
@@ -192,6 +207,90 @@ impl Case {
 }
 
 impl Server {
+    /// A server whose main process this is. It has no process and no owner yet.
+    pub(super) fn new(new: NewServer, node: &Node) -> Self {
+        let NewServer { main, name, rule, wrappers, provenance, seeks_owner, .. } = new;
+        let [stdin, stdout, _] = node.streams();
+        let [talks, answers, _] = &node.makers;
+        let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
+        Self {
+            id: wrappers.last().copied().unwrap_or(main),
+            proper: main,
+            name,
+            rule,
+            stdin,
+            stdout,
+            session: node.sid,
+            maker: talks.as_ref().map(|maker| maker.process),
+            made_apart,
+            owner: None,
+            user: node.uid,
+            account: None,
+            processes: BTreeSet::new(),
+            recognised: BTreeSet::from([main]),
+            wrappers,
+            ended: BTreeSet::new(),
+            let_go: Vec::new(),
+            rss_bytes: None,
+            last_view: None,
+            provenance,
+            seeks_owner,
+            asked: false,
+            disowned: false,
+            proper_ended: false,
+            blind_looks: 0,
+            looking: None,
+            stale_looks: 0,
+            state: State::Live,
+            timer: None,
+        }
+    }
+
+    /// Who owns it, if that is known.
+    pub const fn owner(&self) -> Option<AgentKey> {
+        self.owner
+    }
+
+    /// The recognised process furthest down the launch chain: the main process of the server. It may have exited.
+    pub const fn proper(&self) -> ProcessId {
+        self.proper
+    }
+
+    /// Its living processes, launchers that belong to nobody else not included.
+    pub const fn processes(&self) -> &BTreeSet<ProcessId> {
+        &self.processes
+    }
+
+    /// Those of them that a rule recognised.
+    pub const fn recognised(&self) -> &BTreeSet<ProcessId> {
+        &self.recognised
+    }
+
+    /// Shells and launchers around it, nearest first.
+    pub fn wrappers(&self) -> &[ProcessId] {
+        &self.wrappers
+    }
+
+    /// Processes that were its main process or of its launch chain, and have exited.
+    pub const fn ended(&self) -> &BTreeSet<ProcessId> {
+        &self.ended
+    }
+
+    /// What it started and let go.
+    pub fn let_go(&self) -> &[ProcessView] {
+        &self.let_go
+    }
+
+    /// The user on whose turn it is inspected.
+    pub const fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// The look that is under way.
+    pub const fn looking(&self) -> Option<Asked> {
+        self.looking
+    }
+
     /// Its case, if it is an orphan.
     pub fn case(&self) -> Option<&Case> {
         match &self.state {
@@ -259,7 +358,7 @@ pub struct Servers {
 
 impl Servers {
     /// Enters a server.
-    pub fn start(&mut self, server: Server) -> ServerKey {
+    pub(super) fn start(&mut self, server: Server) -> ServerKey {
         self.next += 1;
         let key = ServerKey(self.next);
         self.by_key.insert(key, server);
@@ -272,19 +371,19 @@ impl Servers {
     }
 
     /// The same, to be changed; its timer through [`Servers::set_timer`] only.
-    pub fn get_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
+    pub(super) fn get_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
         self.by_key.get_mut(&key)
     }
 
     /// Takes a server out.
-    pub fn remove(&mut self, key: ServerKey) -> Option<Server> {
+    pub(super) fn remove(&mut self, key: ServerKey) -> Option<Server> {
         self.set_timer(key, None);
         self.end_look(key);
         self.by_key.remove(&key)
     }
 
     /// When to look at it again.
-    pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
+    pub(super) fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
         let Some(server) = self.by_key.get_mut(&key) else { return };
         let old = std::mem::replace(&mut server.timer, at);
         if let Some(old) = old
@@ -301,7 +400,7 @@ impl Servers {
     }
 
     /// Whose trouble it is from now on.
-    pub fn set_user(&mut self, key: ServerKey, user: u32) {
+    pub(super) fn set_user(&mut self, key: ServerKey, user: u32) {
         let timer = self.by_key.get(&key).and_then(|server| server.timer);
         self.set_timer(key, None);
         if let Some(server) = self.by_key.get_mut(&key) {
@@ -311,7 +410,7 @@ impl Servers {
     }
 
     /// A look is under way from now on.
-    pub fn begin_look(&mut self, key: ServerKey, token: u64, since: BootTime) {
+    pub(super) fn begin_look(&mut self, key: ServerKey, token: u64, since: BootTime) {
         self.end_look(key);
         let Some(server) = self.by_key.get_mut(&key) else { return };
         let user = server.user;
@@ -320,7 +419,7 @@ impl Servers {
     }
 
     /// It is not any more.
-    pub fn end_look(&mut self, key: ServerKey) {
+    pub(super) fn end_look(&mut self, key: ServerKey) {
         let Some(asked) = self.by_key.get_mut(&key).and_then(|server| server.looking.take()) else { return };
         if let Some(count) = self.under_way.get_mut(&asked.user) {
             *count -= 1;
@@ -342,7 +441,7 @@ impl Servers {
 
     /// A server whose timer has run out, the timer removed: of the next user who has one, whose that waits longest. So a user with
     /// thousands of them delays another one's by one look.
-    pub fn due(&mut self, now: BootTime) -> Option<ServerKey> {
+    pub(super) fn due(&mut self, now: BootTime) -> Option<ServerKey> {
         self.next_timer().filter(|at| *at <= now)?;
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
         let in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
@@ -364,6 +463,28 @@ impl Servers {
     /// All, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = &Server> {
         self.by_key.values()
+    }
+
+    /// Broken invariants: the timers and looks of each user are those of its servers.
+    pub(super) fn check(&self) -> Vec<String> {
+        let mut timers: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>> = BTreeMap::new();
+        let mut under_way: BTreeMap<u32, usize> = BTreeMap::new();
+        for (key, server) in &self.by_key {
+            if let Some(at) = server.timer {
+                timers.entry(server.user).or_default().insert((at, *key));
+            }
+            if let Some(asked) = server.looking {
+                *under_way.entry(asked.user).or_default() += 1;
+            }
+        }
+        let mut broken = Vec::new();
+        if timers != self.by_user {
+            broken.push(format!("the timers of servers are {timers:?}, listed are {:?}", self.by_user));
+        }
+        if under_way != self.under_way {
+            broken.push(format!("under way are {under_way:?}, counted are {:?}", self.under_way));
+        }
+        broken
     }
 
     /// The number of servers.

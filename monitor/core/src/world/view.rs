@@ -16,8 +16,8 @@ pub fn process_view(node: &Node) -> ProcessView {
 pub fn agent_view(agent: &Agent) -> AgentView {
     AgentView {
         name: agent.name.clone(),
-        pid: agent.main.pid,
-        start: agent.main.start,
+        pid: agent.main().pid,
+        start: agent.main().start,
         generation: agent.account.generation,
         unit: agent.unit.as_ref().map(|facts| facts.unit.name.clone()),
         invocation_id: agent.unit.as_ref().and_then(|facts| facts.invocation_id.clone()),
@@ -52,14 +52,14 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
 /// An agent that was left behind, told as what it is: something that stays.
 pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
     ServerView {
-        id: agent.main.to_string(),
+        id: agent.main().to_string(),
         name: agent.name.clone(),
         rule: "agent".to_owned(),
-        processes: graph.get(agent.main).map(process_view).into_iter().collect(),
-        processes_total: u64::from(graph.get(agent.main).is_some()),
+        processes: graph.get(agent.main()).map(process_view).into_iter().collect(),
+        processes_total: u64::from(graph.get(agent.main()).is_some()),
         rss_bytes: Some(agent.left.rss_bytes).filter(|bytes| *bytes > 0),
         run: Some(agent.account.view()),
-        session_leader: leads_session(agent.main, graph),
+        session_leader: leads_session(agent.main(), graph),
     }
 }
 

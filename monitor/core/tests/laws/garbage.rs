@@ -188,6 +188,11 @@ fn named(input: &Input, known: &mut BTreeSet<ProcessId>) {
     }
 }
 
+fn whole(core: &dyn Core) -> Result<(), String> {
+    let broken = core.check();
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
+}
+
 /// What goes wrong when `inputs` are handed in, questions answered by `answers` in turn.
 pub fn abuse(core: &mut dyn Core, inputs: &[(u32, Input)], answers: &[Answer]) -> Result<(), String> {
     let mut known = BTreeSet::new();
@@ -197,6 +202,7 @@ pub fn abuse(core: &mut dyn Core, inputs: &[(u32, Input)], answers: &[Answer]) -
         now = BootTime(now.0 + u64::from(*delay) * 1_000_000);
         named(input, &mut known);
         core.handle(now, input.clone());
+        whole(core)?;
         for round in 0.. {
             let mut rounds = 0;
             while let Some(effect) = core.poll_effect() {
@@ -217,6 +223,7 @@ pub fn abuse(core: &mut dyn Core, inputs: &[(u32, Input)], answers: &[Answer]) -
                         let input = Input::Answered { token, answer };
                         named(&input, &mut known);
                         core.handle(now, input);
+                        whole(core)?;
                     }
                     _ => {}
                 }
@@ -228,6 +235,7 @@ pub fn abuse(core: &mut dyn Core, inputs: &[(u32, Input)], answers: &[Answer]) -
                 return Err(format!("it wants to be called at {now:?} again and again"));
             }
             core.handle(now, Input::Timeout);
+            whole(core)?;
         }
     }
     Ok(())

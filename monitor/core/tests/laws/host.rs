@@ -24,6 +24,8 @@ pub trait Core {
     fn poll_timeout(&self) -> Option<BootTime>;
     /// How many orphans there are.
     fn orphans(&self) -> u64;
+    /// What is wrong with its world.
+    fn check(&self) -> Vec<String>;
 }
 
 impl Core for Engine {
@@ -39,6 +41,9 @@ impl Core for Engine {
     fn orphans(&self) -> u64 {
         let [_, _, orphans] = self.counts();
         orphans
+    }
+    fn check(&self) -> Vec<String> {
+        Self::check(self)
     }
 }
 
@@ -296,7 +301,15 @@ impl Host {
         let now = self.kernel.now();
         self.log.given.push((now, input.clone()));
         self.core.handle(now, input);
+        self.check();
         self.perform();
+    }
+
+    /// After every input: is the engine's world whole? What is wrong is kept, the first time.
+    fn check(&mut self) {
+        if self.log.broken.is_empty() {
+            self.log.broken = self.core.check();
+        }
     }
 
     /// Carries out effects in order. A question is answered before anything else is handed in.
@@ -318,6 +331,7 @@ impl Host {
                     let input = Input::Answered { token, answer };
                     self.log.given.push((now, input.clone()));
                     self.core.handle(now, input);
+                    self.check();
                 }
                 Effect::Signal { process, signal, .. } => {
                     let error = self.shoot(process, signal);

@@ -29,6 +29,7 @@ pub enum Expect {
 /// All violations in a settled world.
 pub fn violations(host: &Host) -> Vec<String> {
     let mut found = Vec::new();
+    found.extend(host.log.broken.iter().cloned());
     found.extend(shots(host));
     found.extend(verdicts(host));
     found.extend(counted(host));

@@ -20,6 +20,8 @@ pub struct Log {
     pub given: Vec<(BootTime, Input)>,
     pub effects: Vec<(BootTime, Effect)>,
     pub shots: Vec<Shot>,
+    /// What was wrong with the engine's world when something was first.
+    pub broken: Vec<String>,
     /// Orphans that were none when they were called so.
     pub wrong_verdicts: Vec<(BootTime, String)>,
     /// When records were first lost, when /proc was first and last read.

@@ -52,6 +52,9 @@ impl Core for Broken {
     fn orphans(&self) -> u64 {
         Core::orphans(&self.engine)
     }
+    fn check(&self) -> Vec<String> {
+        self.engine.check()
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a hearing that swallows")]

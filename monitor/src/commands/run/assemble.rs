@@ -20,6 +20,7 @@ use crate::{
         persistence::Persistence, stuck_reads::StuckReads,
     },
     driver::Driver,
+    host::Procfs,
     os::{
         capabilities::{self, Later},
         clock,
@@ -27,19 +28,17 @@ use crate::{
         systemd_notify::Notify,
     },
     probe::Probe,
-    sink::{metrics::Metrics, wall::Wall},
+    sink::{self, metrics::Metrics, stream::Json, wall::Wall},
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
-        members,
-        procfs::Procfs,
-        selftest,
+        members, selftest,
         trace::TraceWriter,
     },
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Policy, Status, TRACE_FORMAT, TraceHeader},
+    model::{BootTime, Notice, Policy, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
@@ -88,7 +87,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         probe,
         reaper: Reaper::new()?,
         stream: event_stream::open(flags.format, wall)?,
-        hook: Hook::start(hook, wall)?,
+        hook: Hook::start(hook, hook_line(wall))?,
         metrics,
         persistence,
         status: status_at_start(config),
@@ -132,6 +131,16 @@ fn status_at_start(config: &Config) -> Status {
         mode: config.mode(),
         term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
         ..Status::default()
+    }
+}
+
+/// The line that a hook reads of an event: that of the stream.
+fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
+    let mut json = Json::new(wall);
+    move |at, notice| {
+        let mut line = String::new();
+        sink::Format::write(&mut json, at, notice, &mut line);
+        line
     }
 }
 

@@ -128,8 +128,13 @@ impl Story {
     }
 
     pub fn hand_in(&mut self, input: Input) {
-        self.engine.handle(self.now, input);
+        self.handle(input);
         self.carry_out();
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.engine.handle(self.now, input);
+        assert_eq!(self.engine.check(), Vec::<String>::new());
     }
 
     fn carry_out(&mut self) {
@@ -144,7 +149,7 @@ impl Story {
                         late.push((token, answer));
                         continue;
                     }
-                    self.engine.handle(self.now, Input::Answered { token, answer });
+                    self.handle(Input::Answered { token, answer });
                 }
                 Effect::Signal { process, signal, uid } => {
                     self.users.push(uid);
@@ -155,7 +160,7 @@ impl Story {
                     let full = || SignalError::NoRoom { message: "pidfd_open: too many".to_owned() };
                     let error = doubt.or(self.errno.map(refusal)).or_else(|| self.no_room.then(full));
                     let sent = error.is_none();
-                    self.engine.handle(self.now, Input::Signalled { process, signal, error });
+                    self.handle(Input::Signalled { process, signal, error });
                     if sent && self.polite.contains(&process.pid) {
                         self.end(process.pid);
                     }

@@ -1,0 +1,323 @@
+//! Who belongs to which server and to which agent: the one place that changes it.
+//!
+//! Each fact of membership is stored in both directions, so that both can be asked for quickly. Only the methods below
+//! write either; [`World::check`] states that the two agree. A method returns what its change caused, for the engine to act on.
+
+use std::collections::BTreeSet;
+
+use super::{Agent, NewServer, Newcomer, Server, World, process_view};
+use crate::{
+    lineage::{AgentKey, Node, ServerKey},
+    model::{BootTime, ProcessId},
+};
+
+/// Processes that a server let go of which it keeps a view.
+const LET_GO_MAX: usize = 16;
+
+/// What is left of a server of which a process has exited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// No process.
+    Nothing,
+    /// Only what it started: the main process of the server and its launch chain have exited by themselves.
+    Descendants,
+    /// The main process of the server, or another one of its launch chain.
+    Server,
+}
+
+/// What the exit of a process caused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exited {
+    /// Its nearest living creator.
+    pub up: Option<ProcessId>,
+    /// Whether it was a multiplexer, an exempt program, or a copy of one.
+    pub protected: bool,
+    /// The server that it was part of, and what is left of that.
+    pub server: Option<(ServerKey, Remains)>,
+    /// The server that it launched.
+    pub wrapped: Option<ServerKey>,
+}
+
+impl World {
+    /// Enters a process below `up`, its nearest living creator, as a part of the server that its node names.
+    ///
+    /// An older holder of its number has exited.
+    pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
+        let id = node.id;
+        if let Some(old) = self.graph.holder(id.pid) {
+            self.exit(old);
+        }
+        match node.server.and_then(|key| self.servers.get_mut(key)) {
+            Some(server) => {
+                server.processes.insert(id);
+            }
+            None => node.server = None,
+        }
+        self.graph.insert(node, up);
+    }
+
+    /// A process has exited.
+    pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
+        let up = self.graph.up(id).map(|node| node.id);
+        let node = self.graph.remove(id)?;
+        self.detach(&node);
+        let server = node.server.map(|key| (key, self.process_lost(key, &node)));
+        Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
+    }
+
+    /// A process that left the graph is named by no server any more.
+    fn detach(&mut self, node: &Node) {
+        if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(key)) {
+            server.wrappers.retain(|wrapper| *wrapper != node.id);
+        }
+        if let Some(server) = node.server.and_then(|key| self.servers.get_mut(key)) {
+            server.processes.remove(&node.id);
+        }
+    }
+
+    /// The server has lost a process: which one is its main process now?
+    fn process_lost(&mut self, key: ServerKey, lost: &Node) -> Remains {
+        let Self { graph, servers, .. } = self;
+        let Some(server) = servers.get_mut(key) else { return Remains::Nothing };
+        let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin;
+        let was_core = server.recognised.remove(&lost.id) || has_wire;
+        if was_core {
+            server.ended.insert(lost.id);
+        }
+        // A rule may have known a wrapper only: a process that has the wire may still be the main process of the server.
+        let order = |p: &&ProcessId| graph.get(**p).map(|n| n.order);
+        let on_wire = |p: &&ProcessId| {
+            // A fork that never ran a program on it is a copy of the main process, not the server; a daemon left its session.
+            graph.get(**p).is_some_and(|n| {
+                server.stdin.is_wire()
+                    && n.stdin == server.stdin
+                    && n.sid == server.session
+                    && n.origin.process == n.id
+            })
+        };
+        let next = server.recognised.iter().max_by_key(order).copied();
+        let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
+        match next {
+            Some(next) if server.proper == lost.id => server.proper = next,
+            Some(_) => {}
+            None => server.proper_ended |= server.strongest_signal().is_none(),
+        }
+        match (server.processes.is_empty(), was_core && server.proper_ended) {
+            (true, _) => Remains::Nothing,
+            (false, true) => Remains::Descendants,
+            (false, false) => Remains::Server,
+        }
+    }
+
+    /// Enters a server. None if its main process is gone, is protected, is an agent, or belongs to a server already.
+    pub fn start_server(&mut self, new: NewServer) -> Option<ServerKey> {
+        let node = self.graph.get(new.main).filter(|node| node.server.is_none() && !node.protected)?;
+        if self.agents.of(new.main).is_some() {
+            return None;
+        }
+        let (main, owner) = (new.main, new.owner);
+        let server = Server::new(new, node);
+        let wrappers = server.wrappers.clone();
+        let key = self.servers.start(server);
+        for wrapper in wrappers {
+            self.wrap(key, wrapper);
+        }
+        self.claim(key, main);
+        self.set_owner(key, owner);
+        Some(key)
+    }
+
+    /// `wrapper` launched the server, and no other one.
+    fn wrap(&mut self, key: ServerKey, wrapper: ProcessId) {
+        let before = self.graph.get_mut(wrapper).and_then(|node| node.wraps.replace(key));
+        if let Some(before) = before.filter(|before| *before != key).and_then(|b| self.servers.get_mut(b)) {
+            before.wrappers.retain(|other| *other != wrapper);
+        }
+    }
+
+    /// Takes a server out, with all that is known of it.
+    pub fn end_server(&mut self, key: ServerKey) -> Option<Server> {
+        let server = self.servers.remove(key)?;
+        for wrapper in &server.wrappers {
+            if let Some(node) = self.graph.get_mut(*wrapper) {
+                node.wraps = None;
+            }
+        }
+        for process in &server.processes {
+            if let Some(node) = self.graph.get_mut(*process) {
+                node.server = None;
+            }
+        }
+        if let Some(owner) = server.owner.and_then(|owner| self.agents.get_mut(owner)) {
+            owner.servers.remove(&key);
+        }
+        Some(server)
+    }
+
+    /// The owner of a server is this one from now on.
+    pub fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
+        let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let before = std::mem::replace(&mut server.owner, owner);
+        server.account = account.or_else(|| server.account.take());
+        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
+            before.servers.remove(&key);
+        }
+        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
+            agent.servers.insert(key);
+            self.servers.set_user(key, agent.uid);
+        }
+    }
+
+    /// A process that a rule recognises, and what it created, becomes a part of the server. If it had only launched the server, it
+    /// is a part of it now.
+    pub fn join(&mut self, key: ServerKey, id: ProcessId) {
+        let launched = |node: &Node| node.wraps == Some(key);
+        if self.graph.get(id).is_some_and(launched) {
+            if let Some(node) = self.graph.get_mut(id) {
+                node.wraps = None;
+            }
+            if let Some(server) = self.servers.get_mut(key) {
+                server.wrappers.retain(|wrapper| *wrapper != id);
+            }
+        }
+        self.claim(key, id);
+        self.recognise(key, id);
+    }
+
+    /// A rule recognises a process of the server. If it has the server's wire, it is the main process of the server from now on.
+    pub fn recognise(&mut self, key: ServerKey, id: ProcessId) {
+        let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(|n| n.stdin) else {
+            return;
+        };
+        if let Some(server) = self.servers.get_mut(key) {
+            server.recognised.insert(id);
+            if server.stdin == wire {
+                server.proper = id;
+            }
+        }
+    }
+
+    /// A process and what it created belong to the server, as far as they belong to none, are not protected and are no agents.
+    fn claim(&mut self, key: ServerKey, id: ProcessId) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        for process in [id].into_iter().chain(self.graph.descendants(id)) {
+            if let Some(node) = self.graph.get_mut(process)
+                && node.server.is_none()
+                && !node.protected
+                && self.agents.of(process).is_none()
+            {
+                node.server = Some(key);
+                server.processes.insert(process);
+            }
+        }
+    }
+
+    /// A process is not a part of its server any more, nor is what it created. The server that is left without a process by that.
+    pub fn leave(&mut self, id: ProcessId) -> Option<ServerKey> {
+        let key = self.graph.get(id)?.server?;
+        for process in [id].into_iter().chain(self.graph.descendants(id)) {
+            self.part(key, process);
+        }
+        self.emptied(key)
+    }
+
+    /// These processes are not a part of the server any more: it has let them go. What they create from now on is not either.
+    pub fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
+        for process in let_go {
+            if !self.part(key, *process) {
+                continue;
+            }
+            let Some(view) = self.graph.get(*process).map(process_view) else { continue };
+            if let Some(server) = self.servers.get_mut(key).filter(|s| s.let_go.len() < LET_GO_MAX) {
+                server.let_go.push(view);
+            }
+        }
+    }
+
+    /// Whether the process was a part of the server until now.
+    fn part(&mut self, key: ServerKey, process: ProcessId) -> bool {
+        let Some(node) = self.graph.get_mut(process).filter(|node| node.server == Some(key)) else {
+            return false;
+        };
+        node.server = None;
+        if let Some(server) = self.servers.get_mut(key) {
+            server.processes.remove(&process);
+            server.recognised.remove(&process);
+        }
+        true
+    }
+
+    fn emptied(&self, key: ServerKey) -> Option<ServerKey> {
+        self.servers.get(key).is_some_and(|server| server.processes.is_empty()).then_some(key)
+    }
+
+    /// A process is a multiplexer or an exempt program: it belongs to no agent and to no server. With `descendants`, nor does what it
+    /// has created: its exec was lost. The server that is left without a process by that.
+    pub fn protect(&mut self, id: ProcessId, descendants: bool) -> Option<ServerKey> {
+        let node = self.graph.get_mut(id)?;
+        (node.protected, node.agent) = (true, None);
+        let server = node.server;
+        if let Some(key) = server {
+            self.part(key, id);
+        }
+        let below = if descendants { self.graph.descendants(id) } else { Vec::new() };
+        for process in below {
+            let is_part = |node: &&mut Node| node.server == server && self.agents.of(process).is_none();
+            let Some(node) = self.graph.get_mut(process).filter(is_part) else { continue };
+            node.agent = None;
+            if let Some(key) = server {
+                self.part(key, process);
+            }
+        }
+        server.and_then(|key| self.emptied(key))
+    }
+
+    /// A process is an agent from now on. It and, with `descendants`, what it created belong to it, as far as they belonged to the
+    /// agent above it.
+    pub fn start_agent(&mut self, new: Newcomer, descendants: bool) -> AgentKey {
+        let (main, above) = (new.main, new.above);
+        let key = self.agents.start(new);
+        self.assign(key, main, above, descendants);
+        key
+    }
+
+    /// What belonged to the agent `above`, of a process and, with `descendants`, of what it created, belongs to this agent.
+    pub fn assign(&mut self, key: AgentKey, id: ProcessId, above: Option<AgentKey>, descendants: bool) {
+        let below = if descendants { self.graph.descendants(id) } else { Vec::new() };
+        for process in [id].into_iter().chain(below) {
+            if let Some(node) = self.graph.get_mut(process).filter(|n| n.agent == above && !n.protected) {
+                node.agent = Some(key);
+            }
+        }
+    }
+
+    /// Enters an agent that has exited already, because a server of it is there.
+    pub fn start_dead_agent(&mut self, new: Newcomer, at: BootTime) -> AgentKey {
+        let key = self.agents.start(new);
+        self.agents.end(key, at, false);
+        key
+    }
+
+    /// `successor` continues the work of the agent. Whether it can: it lives and is no agent itself.
+    pub fn transfer(&mut self, key: AgentKey, successor: ProcessId) -> bool {
+        let Some(sid) = self.graph.get(successor).map(|node| node.sid) else { return false };
+        self.agents.of(successor).is_none() && self.agents.transfer(key, successor, sid)
+    }
+
+    /// The agent has exited. The servers that it leaves.
+    pub fn end_agent(&mut self, key: AgentKey, at: BootTime, killed: bool) -> Vec<ServerKey> {
+        self.agents.end(key, at, killed);
+        self.agents.get(key).map(Agent::servers).into_iter().flatten().copied().collect()
+    }
+
+    /// Forgets dead agents, if there are many: those without a living server and without a living process. A process on its way to its
+    /// exec may still turn out to be a server of a dead agent.
+    pub fn forget_dead_agents(&mut self) {
+        // This looks through the whole graph: not for each of thousands of agents.
+        if self.agents.has_many_dead() {
+            let referenced = self.graph.agents();
+            self.agents.forget_dead(|key| referenced.contains(&key));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What is known of single processes, apart from whom they belong to.
+
+use std::sync::Arc;
+
+use super::World;
+use crate::{
+    lineage::{Node, Origin, Provenance, UnitSight},
+    model::{Image, ProcessId, SnapshotProcess, Stdio},
+};
+
+impl World {
+    fn change(&mut self, id: ProcessId, change: impl FnOnce(&mut Node)) {
+        if let Some(node) = self.graph.get_mut(id) {
+            change(node);
+        }
+    }
+
+    /// A process runs another program.
+    pub fn run(&mut self, seen: &SnapshotProcess, provenance: Provenance) {
+        self.change(seen.id, |node| {
+            node.run(seen.image.clone(), seen.stdio, provenance);
+            (node.uid, node.sid) = (seen.uid, seen.sid);
+        });
+    }
+
+    /// What a process runs, and on which streams if that was seen, if only its identity was known until now. Whether that is so.
+    pub fn identify(&mut self, id: ProcessId, image: &Image, streams: Option<[Stdio; 3]>) -> bool {
+        let Some(node) = self.graph.get_mut(id).filter(|node| node.image.is_none()) else { return false };
+        node.image = Some(Arc::new(image.clone()));
+        [node.stdin, node.stdout, node.stderr] = streams.unwrap_or_else(|| node.streams());
+        true
+    }
+
+    /// A process is not a copy of its creator, though it seemed to be one: its exec was lost.
+    pub fn is_no_copy(&mut self, id: ProcessId) {
+        let origin = Origin { process: id, execs: 0 };
+        self.change(id, |node| (node.origin, node.witnessed) = (origin, false));
+        if let Some(agent) = self.agents.of(id).and_then(|key| self.agents.get_mut(key)) {
+            agent.origin = origin;
+        }
+    }
+
+    /// How it is known what a process runs.
+    pub fn set_provenance(&mut self, id: ProcessId, provenance: Provenance) {
+        self.change(id, |node| node.provenance = provenance);
+    }
+
+    /// The unit that a process lives in.
+    pub fn set_unit(&mut self, id: ProcessId, unit: UnitSight) {
+        self.change(id, |node| node.unit = unit);
+    }
+
+    /// The real user of a process.
+    pub fn set_user(&mut self, id: ProcessId, uid: u32) {
+        self.change(id, |node| node.uid = uid);
+    }
+
+    /// The session of a process.
+    pub fn set_session(&mut self, id: ProcessId, sid: u32) {
+        self.change(id, |node| node.sid = sid);
+    }
+
+    /// A child of a multiplexer or of an exempt program runs a program of its own. `pending`: it is not known to matter.
+    pub fn unprotect(&mut self, id: ProcessId, pending: bool) {
+        self.change(id, |node| (node.protected, node.pending) = (false, pending));
+    }
+
+    /// A process matters, and so does what it created. Those of them that were not known to.
+    pub fn confirm(&mut self, id: ProcessId) -> Vec<ProcessId> {
+        let mut confirmed = Vec::new();
+        for process in [id].into_iter().chain(self.graph.descendants(id)) {
+            if let Some(node) = self.graph.get_mut(process).filter(|node| node.pending) {
+                node.pending = false;
+                confirmed.push(process);
+            }
+        }
+        confirmed
+    }
+}
