@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/operations.md.
+//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/performance.md.
 //!
 //! Everything is measured from outside on the built daemon, against the same host without it, in turns: this
 //! machine's noise hits both. The figures of the pure core alone come from the benches of `orphand-core` and `orphand`.
@@ -90,7 +90,7 @@ impl Bench<'_> {
 pub fn main(args: &Args) -> Result<()> {
     let orphand = match &args.orphand {
         Some(path) => path.clone(),
-        None => run::build(false)?,
+        None => run::build(run::Profile::Release)?,
     };
     if !privilege::is_root() {
         return again_as_root(&orphand);

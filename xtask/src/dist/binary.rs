@@ -13,7 +13,7 @@ use crate::{command, test::WHAT, workspace};
 /// What a static glibc must not be asked: the answer may need a module of the name service, which it loads together with a second
 /// glibc, and dies (SIGSEGV, even where both are the same version). `orphand` asks the host instead, see its `os::users`.
 ///
-/// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library and of zbus that nobody calls: of those only
+/// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library that nobody calls: of those only
 /// clippy.toml takes care.
 const FORBIDDEN: [&str; 5] = ["getpwnam_r", "getpwnam", "getgrnam_r", "getgrnam", "getgrgid_r"];
 

@@ -2,31 +2,29 @@
 
 use std::{
     io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::{fd::AsFd, unix::net::UnixStream},
 };
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use tokio::net::{self, unix::OwnedReadHalf};
-use zbus::{
-    Connection,
-    connection::{
-        Builder,
-        socket::{BoxedSplit, ReadHalf, Split},
-    },
-    zvariant::{OwnedObjectPath, OwnedValue},
-};
-
-use super::{ManagerError, PATIENCE, Question};
-use crate::os::own;
 use orphand_core::model::UnitProperties;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net,
+};
+
+use super::{
+    ManagerError, PATIENCE, Question,
+    wire::{Call, Head, PREFIX, Said, Value},
+};
+use crate::os::own;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+const BUS: &str = "org.freedesktop.DBus";
+const BUS_PATH: &str = "/org/freedesktop/DBus";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
 
 /// Asks at `socket`, which need not be open for anything.
@@ -71,102 +69,124 @@ fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerEr
 }
 
 /// None if there is no such unit.
-async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Option<UnitProperties>> {
+async fn talk(stream: net::UnixStream, question: &Question) -> io::Result<Option<UnitProperties>> {
     let own = question.manager.is_some();
-    let builder = if own {
-        let (read, write) = stream.into_split();
-        let halves: BoxedSplit = Split::new(Box::new(Unnamed(read)), Box::new(write));
-        Builder::socket(halves).p2p()
-    } else {
-        Builder::unix_stream(stream)
-    };
-    let connection = builder.user_id(question.uid).build().await?;
+    let mut line = Line::begin(stream, question.uid).await?;
+    if !own {
+        let hello =
+            Call { destination: Some(BUS), path: BUS_PATH, interface: BUS, member: "Hello", arguments: &[] };
+        line.call(&hello).await?;
+    }
     let destination = (!own).then_some(SYSTEMD);
     // As `systemctl show` does: a unit that is not in memory is read, nothing is started.
-    let name = (question.unit.as_str(),);
-    let reply = connection.call_method(destination, MANAGER_PATH, Some(MANAGER), "LoadUnit", &name).await?;
-    let path: OwnedObjectPath = reply.body().deserialize()?;
-    let unit = Unit { connection, destination, path };
-    if unit.property::<String>(UNIT, "LoadState").await? == "not-found" {
+    let arguments = &[question.unit.as_str()];
+    let load = Call { destination, path: MANAGER_PATH, interface: MANAGER, member: "LoadUnit", arguments };
+    let path = text(line.call(&load).await?)?;
+    let mut unit = Unit { line, destination, path };
+    if text(unit.property(UNIT, "LoadState").await?)? == "not-found" {
         return Ok(None);
     }
-    let stop: u64 = unit.property(SERVICE, "TimeoutStopUSec").await?;
+    let stop = number(&unit.property(SERVICE, "TimeoutStopUSec").await?)?;
     Ok(Some(UnitProperties {
-        main_pid: unit.property(SERVICE, "MainPID").await?,
-        kill_mode: unit.property(SERVICE, "KillMode").await?,
-        restart: unit.property(SERVICE, "Restart").await?,
+        main_pid: u32::try_from(number(&unit.property(SERVICE, "MainPID").await?)?).map_err(|_| other())?,
+        kill_mode: text(unit.property(SERVICE, "KillMode").await?)?,
+        restart: text(unit.property(SERVICE, "Restart").await?)?,
         // `USEC_INFINITY`
         timeout_stop_us: Some(stop).filter(|stop| *stop != u64::MAX),
-        delegate: unit.property(SERVICE, "Delegate").await?,
-        fragment: unit.property(UNIT, "FragmentPath").await?,
+        delegate: flag(&unit.property(SERVICE, "Delegate").await?)?,
+        fragment: text(unit.property(UNIT, "FragmentPath").await?)?,
     }))
 }
 
-/// What comes from a manager's own socket. It calls itself by its well-known name there (`sd_bus_set_sender()`); zbus expects
-/// a unique one, which begins with a colon, and panics.
-#[derive(Debug)]
-struct Unnamed(OwnedReadHalf);
+fn text(value: Value) -> io::Result<String> {
+    if let Value::Text(text) = value { Ok(text) } else { Err(other()) }
+}
 
-/// The header field `SENDER`, a string of 24 bytes, from the socket and as zbus takes it.
-const SENDER: [&[u8]; 2] =
-    [b"\x07\x01s\0\x18\0\0\0org.freedesktop.systemd1\0", b"\x07\x01s\0\x18\0\0\0:rg.freedesktop.systemd1\0"];
+fn number(value: &Value) -> io::Result<u64> {
+    if let Value::Number(number) = value { Ok(*number) } else { Err(other()) }
+}
 
-#[async_trait::async_trait]
-impl ReadHalf for Unnamed {
-    async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-        let (length, descriptors) = self.0.recvmsg(buffer).await?;
-        // A message is written in one go and read in two, its first 16 bytes and the rest: the field is never cut.
-        let [theirs, ours] = SENDER;
-        if let Some(got) = buffer.get_mut(..length)
-            && let Some(at) = got.windows(theirs.len()).position(|bytes| bytes == theirs)
-            && let Some(field) = got.get_mut(at..at + ours.len())
-        {
-            field.copy_from_slice(ours);
+fn flag(value: &Value) -> io::Result<bool> {
+    if let Value::Flag(flag) = value { Ok(*flag) } else { Err(other()) }
+}
+
+fn other() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it answers with a value of another type")
+}
+
+/// A connection whose other side knows who we are.
+struct Line {
+    stream: BufReader<net::UnixStream>,
+    /// The number of the last call.
+    serial: u32,
+}
+
+impl Line {
+    /// No line of the other side is longer while it gets to know us.
+    const LONGEST: usize = 256;
+
+    /// Says who we are (SASL's `EXTERNAL`: the kernel says the same), and begins.
+    ///
+    /// No descriptors are wanted. They are negotiated for the answer: it tells that the manager has read `BEGIN`, which came with the
+    /// question. A manager that reads `BEGIN` together with the first message answers that only when it is written to once more.
+    async fn begin(stream: net::UnixStream, uid: u32) -> io::Result<Self> {
+        let mut line = Self { stream: BufReader::new(stream), serial: 0 };
+        // As hexadecimal text of the decimal digits.
+        let uid: String = uid.to_string().chars().flat_map(|digit| ['3', digit]).collect();
+        line.send(format!("\0AUTH EXTERNAL {uid}\r\n").as_bytes()).await?;
+        let said = line.read_line().await?;
+        if !said.starts_with("OK ") {
+            return Err(io::Error::other(format!("it does not take us: {said}")));
         }
-        Ok((length, descriptors))
+        line.send(b"NEGOTIATE_UNIX_FD\r\nBEGIN\r\n").await?;
+        line.read_line().await?;
+        Ok(line)
     }
 
-    /// It does: then the handshake ends with a line of the other side. Without, our first message follows `BEGIN` at once, and a
-    /// manager that reads both together answers when it is written to the next time.
-    fn can_pass_unix_fd(&self) -> bool {
-        true
+    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes).await
+    }
+
+    async fn read_line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") && line.len() < Self::LONGEST {
+            line.push(self.stream.read_u8().await?);
+        }
+        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+
+    /// The first value of the answer.
+    async fn call(&mut self, call: &Call<'_>) -> io::Result<Value> {
+        self.serial += 1;
+        self.send(&call.message(self.serial)).await?;
+        loop {
+            let mut prefix = [0; PREFIX];
+            self.stream.read_exact(&mut prefix).await?;
+            let head = Head::parse(&prefix)?;
+            let mut rest = vec![0; head.rest()];
+            self.stream.read_exact(&mut rest).await?;
+            // A bus tells more than it was asked.
+            match head.answer(&rest)? {
+                Some((to, Said::Value(value))) if to == self.serial => return value.ok_or_else(other),
+                Some((to, Said::Error(why))) if to == self.serial => return Err(io::Error::other(why)),
+                _ => {}
+            }
+        }
     }
 }
 
 /// A unit as D-Bus shows it.
 struct Unit {
-    connection: Connection,
+    line: Line,
     destination: Option<&'static str>,
-    path: OwnedObjectPath,
+    path: String,
 }
 
 impl Unit {
-    async fn property<T>(&self, interface: &str, name: &str) -> zbus::Result<T>
-    where
-        T: TryFrom<OwnedValue>,
-        zbus::Error: From<T::Error>,
-    {
-        let properties = Some("org.freedesktop.DBus.Properties");
-        let asked = (interface, name);
-        let reply = self
-            .connection
-            .call_method(self.destination, self.path.as_ref(), properties, "Get", &asked)
-            .await?;
-        let value: OwnedValue = reply.body().deserialize()?;
-        Ok(T::try_from(value)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sender_is_where_it_is_looked_for() {
-        let message = zbus::message::Message::method_call("/", "Get").unwrap();
-        let message = message.sender(":rg.freedesktop.systemd1").unwrap().build(&()).unwrap();
-        let [theirs, ours] = SENDER;
-        assert!(message.data().bytes().windows(ours.len()).any(|bytes| bytes == ours));
-        assert_eq!(theirs.len(), ours.len());
+    async fn property(&mut self, interface: &str, name: &str) -> io::Result<Value> {
+        let (destination, path) = (self.destination, self.path.as_str());
+        let arguments = &[interface, name];
+        let get = Call { destination, path, interface: PROPERTIES, member: "Get", arguments };
+        self.line.call(&get).await
     }
 }

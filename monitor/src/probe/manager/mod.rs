@@ -9,6 +9,7 @@
 
 mod bus;
 mod child;
+mod wire;
 
 use std::time::Duration;
 

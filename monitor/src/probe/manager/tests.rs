@@ -1,7 +1,9 @@
-#![expect(clippy::unused_self, reason = "a D-Bus interface is methods, whether they need the object or not")]
-
 use std::{
-    os::{fd::OwnedFd, unix::net::UnixListener},
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixListener, UnixStream},
+    },
     path::Path,
     thread,
     time::Instant,
@@ -11,86 +13,92 @@ use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     process::getuid,
 };
-use zbus::{connection::Builder, zvariant::OwnedObjectPath};
 
-use super::*;
+use super::{
+    wire::{Head, PREFIX, tests::message_to},
+    *,
+};
 use crate::probe::tests::{Started, ourselves};
 
 /// The unit that is there.
 const KNOWN: &str = "bot.service";
 
-struct Systemd;
-
-#[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
-impl Systemd {
-    fn load_unit(&self, name: &str) -> zbus::fdo::Result<OwnedObjectPath> {
-        match name {
-            KNOWN => Ok(OwnedObjectPath::try_from("/known").unwrap()),
-            "odd.service" => Err(zbus::fdo::Error::AccessDenied("not\nfor you".to_owned())),
-            _ => Ok(OwnedObjectPath::try_from("/other").unwrap()),
-        }
-    }
-}
-
-struct Unit(&'static str);
-
-#[zbus::interface(name = "org.freedesktop.systemd1.Unit")]
-impl Unit {
-    #[zbus(property)]
-    fn load_state(&self) -> &'static str {
-        self.0
-    }
-    #[zbus(property)]
-    fn fragment_path(&self) -> &'static str {
-        "/etc/systemd/system/bot.service"
-    }
-}
-
-struct Service;
-
-#[zbus::interface(name = "org.freedesktop.systemd1.Service")]
-impl Service {
-    #[zbus(property, name = "MainPID")]
-    fn main_pid(&self) -> u32 {
-        7
-    }
-    #[zbus(property)]
-    fn kill_mode(&self) -> &'static str {
-        "process"
-    }
-    #[zbus(property)]
-    fn restart(&self) -> &'static str {
-        "always"
-    }
-    #[zbus(property, name = "TimeoutStopUSec")]
-    fn timeout_stop(&self) -> u64 {
-        u64::MAX
-    }
-    #[zbus(property)]
-    fn delegate(&self) -> bool {
-        true
-    }
-}
-
 /// Listens there and answers one connection as a manager does; the thread ends with the connection.
 fn manager(at: &Path) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(at).unwrap();
-    thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_nonblocking(true).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let stream = tokio::net::UnixStream::from_std(stream).unwrap();
-            let builder = Builder::unix_stream(stream).server(zbus::Guid::generate()).unwrap().p2p();
-            let builder = builder.serve_at("/org/freedesktop/systemd1", Systemd).unwrap();
-            let builder = builder.serve_at("/known", Unit("loaded")).unwrap();
-            let builder = builder.serve_at("/known", Service).unwrap();
-            let builder = builder.serve_at("/other", Unit("not-found")).unwrap();
-            // Refused already where the other side is not who it says.
-            let Ok(connection) = builder.build().await else { return };
-            connection.closed().await;
-        });
-    })
+    // Whoever asks hangs up when it has its answer.
+    thread::spawn(move || drop(converse(listener.accept().unwrap().0)))
+}
+
+fn converse(mut stream: UnixStream) -> io::Result<()> {
+    let us: String = getuid().as_raw().to_string().chars().flat_map(|digit| ['3', digit]).collect();
+    if line(&mut stream)? != format!("\0AUTH EXTERNAL {us}") {
+        return stream.write_all(b"REJECTED EXTERNAL\r\n");
+    }
+    stream.write_all(b"OK 0123456789abcdef0123456789abcdef\r\n")?;
+    assert_eq!([line(&mut stream)?, line(&mut stream)?], ["NEGOTIATE_UNIX_FD", "BEGIN"]);
+    stream.write_all(b"AGREE_UNIX_FD\r\n")?;
+    loop {
+        let mut prefix = [0; PREFIX];
+        stream.read_exact(&mut prefix)?;
+        let mut rest = vec![0; Head::parse(&prefix)?.rest()];
+        stream.read_exact(&mut rest)?;
+        let serial = u32::from_le_bytes(prefix[8..12].try_into().unwrap());
+        stream.write_all(&answer(serial, &String::from_utf8_lossy(&rest)))?;
+    }
+}
+
+fn line(stream: &mut UnixStream) -> io::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        line.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+/// What the unit in [`KNOWN`] is like; another one is not there.
+fn answer(serial: u32, asked: &str) -> Vec<u8> {
+    const RETURN: u8 = 2;
+    let value = |kind: u8, value: &[u8]| {
+        // Numbers of eight bytes are aligned to them.
+        let body = [&[1, kind, 0][..], &[0; 5][..if kind == b't' { 5 } else { 1 }], value].concat();
+        // A manager's own name: one that nobody may have on a bus.
+        let sender = b"\x07\x01s\0\x18\0\0\0org.freedesktop.systemd1\0\0\0\0\0\0\0\0";
+        message_to(serial, RETURN, &[&sender[..], b"\x08\x01g\0\x01v\0"].concat(), &body)
+    };
+    let string =
+        |text: &str| [&u32::try_from(text.len()).unwrap().to_le_bytes()[..], text.as_bytes(), &[0]].concat();
+    let text = |text: &str| value(b's', &string(text));
+    let has = |word: &str| asked.contains(&format!("{word}\0"));
+    match () {
+        () if has("Hello") => {
+            // A signal comes between.
+            let signal = b"l\x04\0\x01\0\0\0\0\x01\0\0\0\x0f\0\0\0\x03\x01s\0\x06\0\0\0Signal\0\0".to_vec();
+            let name = message_to(serial, RETURN, b"\x08\x01g\0\x01s\0", &string(":1.5"));
+            [signal, name].concat()
+        }
+        () if has("LoadUnit") && has("odd.service") => {
+            let name = string("org.freedesktop.DBus.Error.AccessDenied");
+            let mut fields = [&b"\x04\x01s\0"[..], &name].concat();
+            fields.resize(fields.len().next_multiple_of(8), 0);
+            fields.extend(b"\x08\x01g\0\x01s\0");
+            message_to(serial, 3, &fields, &string("not\nfor you"))
+        }
+        () if has("LoadUnit") => {
+            let path = string(if has(KNOWN) { "/known" } else { "/other" });
+            message_to(serial, RETURN, b"\x08\x01g\0\x01o\0", &path)
+        }
+        () if has("LoadState") => text(if has("/known") { "loaded" } else { "not-found" }),
+        () if has("FragmentPath") => text("/etc/systemd/system/bot.service"),
+        () if has("MainPID") => value(b'u', &7_u32.to_le_bytes()),
+        () if has("KillMode") => text("process"),
+        () if has("Restart") => text("always"),
+        () if has("TimeoutStopUSec") => value(b't', &u64::MAX.to_le_bytes()),
+        () if has("Delegate") => value(b'b', &1_u32.to_le_bytes()),
+        () => panic!("{asked:?} is not to be asked"),
+    }
 }
 
 fn named(path: &Path) -> OwnedFd {
@@ -117,6 +125,13 @@ fn what_a_manager_tells() {
         fragment: "/etc/systemd/system/bot.service".to_owned(),
     };
     assert_eq!(found, expected);
+    asked.join().unwrap();
+
+    // A bus wants to be greeted, and says more than it is asked.
+    let socket = dir.path().join("bus");
+    let asked = manager(&socket);
+    let over_a_bus = Question { manager: None, ..question(KNOWN) };
+    assert_eq!(bus::ask(named(&socket), &over_a_bus).unwrap(), expected);
     asked.join().unwrap();
 }
 
