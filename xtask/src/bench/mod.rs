@@ -93,7 +93,7 @@ impl Bench<'_> {
 pub fn main(args: &Args) -> Result<()> {
     let orphand = match &args.orphand {
         Some(path) => path.clone(),
-        None => run::build(false)?,
+        None => run::build(run::Profile::Release)?,
     };
     if !privilege::is_root() {
         return again_as_root(&orphand);
