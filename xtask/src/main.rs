@@ -4,6 +4,7 @@
 //! compile before the product can, because the product's build script needs what `setup` finds.
 
 mod bench;
+mod beside;
 mod check;
 mod clean_root;
 mod command;
