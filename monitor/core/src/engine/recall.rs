@@ -9,7 +9,7 @@ use crate::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
         Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, NewServer, Newcomer, State, agent_view, trace},
+    world::{Account, NewAgent, NewServer, State, agent_view, trace},
 };
 
 /// Servers of earlier daemons that are to be found again.
@@ -65,7 +65,7 @@ impl Engine {
     /// all is done; if not, the wire has to tell.
     pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
         let Some(node) = self.world.node(id) else { return false };
-        let wrappers = trace(self.world.graph(), &self.settings.rules, self.world.agents(), node).wrappers;
+        let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
         let known = [id].iter().chain(&wrappers).find_map(|process| self.recall.take(*process));
         let Some(RememberedServer { server: Tracked { owner: Some(owner), run, .. }, .. }) = known else {
             return false;
@@ -83,7 +83,7 @@ impl Engine {
             let provenance = Provenance::FOUND;
             if let Some(key) = self.world.start_server(new(Some(agent), provenance)) {
                 self.confirm_server(key);
-                self.tell_server_started(now, key);
+                self.report_server_started(now, key);
             }
             return true;
         }
@@ -93,7 +93,7 @@ impl Engine {
         let agent = self.dead_owner(now, owner, run);
         let Some(key) = self.world.start_server(new(Some(agent), Provenance::Recovered)) else { return true };
         self.confirm_server(key);
-        self.tell_server_started(now, key);
+        self.report_server_started(now, key);
         let deadline = now + self.settings.grace;
         let Some(server) = self.world.server_mut(key) else { return true };
         server.state = State::Suspect { since: now, deadline };
@@ -120,12 +120,12 @@ impl Engine {
         let account = account.unwrap_or_else(|| Account::unknown(&owner.name, owner.uid));
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
-        let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+        let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
         self.world.start_dead_agent(new, now)
     }
 
     /// All that is there has been found: the rest of what earlier daemons followed has ended meanwhile.
-    pub(super) fn settle_remembered(&mut self, now: BootTime) {
+    pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
         gone.sort_unstable_by_key(|s| s.server.id);

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, servers::Recognised};
 use crate::{
-    lineage::{AgentKey, ServerKey, UnitSight},
+    lineage::{AgentKey, ObservedUnit, ServerKey},
     model::{
         About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner, Tracking,
         Unit,
@@ -15,12 +15,12 @@ use crate::{
 
 impl Engine {
     /// The answer to what unit a process lives in. Nobody asks twice.
-    pub(super) fn unit_known(&mut self, process: ProcessId, answer: Answer) {
+    pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
-                UnitSight::Known(seen.unit.map(Box::new))
+                ObservedUnit::Known(seen.unit.map(Box::new))
             }
-            _ => UnitSight::Gone,
+            _ => ObservedUnit::Gone,
         };
         self.world.set_unit(process, unit);
     }
@@ -29,21 +29,22 @@ impl Engine {
     /// the same start of it. Whether all is known; if not, it has been asked for.
     ///
     /// So it is with one of a burst, and whoever is above it: from here on it is told of.
-    pub(super) fn settle(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
-        let top = self.untold_from(owner).first().copied().unwrap_or(owner);
-        let settled = self.settle_one(at, top, server);
-        if settled {
-            self.tell_untold(owner);
+    pub(super) fn resolve_account(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
+        let top = self.withheld_from(owner).first().copied().unwrap_or(owner);
+        let resolved = self.resolve_account_of(at, top, server);
+        if resolved {
+            self.report_withheld(owner);
         }
-        settled
+        resolved
     }
 
-    fn settle_one(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
+    fn resolve_account_of(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
         let Some(agent) = self.world.agent(owner).filter(|a| a.unsettled) else { return true };
-        let Some(node) = self.world.node(server) else { return true };
-        let UnitSight::Known(unit) = node.unit.clone() else {
-            if node.unit == UnitSight::Unasked {
-                self.ask(About::Process(server), Purpose::Settle { server, at });
+        let Some(node) = self.world.node(server.process) else { return true };
+        let ObservedUnit::Known(unit) = node.unit.clone() else {
+            if node.unit == ObservedUnit::Unasked {
+                let about = About::Process(server.process);
+                self.ask(about, Purpose::Account { recognised: server.clone(), at });
                 return false;
             }
             return true;
@@ -81,7 +82,7 @@ impl Engine {
         if !node.creator.is_some_and(|creator| self.managers.contains(&creator)) {
             return false;
         }
-        let UnitSight::Known(facts) = &node.unit else {
+        let ObservedUnit::Known(facts) = &node.unit else {
             self.ask(About::Process(id), Purpose::UnitRule { process: id, at });
             return true;
         };

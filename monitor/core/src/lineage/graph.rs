@@ -37,6 +37,11 @@ impl Graph {
         self.nodes.get_mut(&id.pid).map(|n| &mut **n).filter(|n| n.id == id)
     }
 
+    /// All, to be changed, in no particular order.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.nodes.values_mut().map(|n| &mut **n)
+    }
+
     /// Whoever has this number now.
     pub fn holder(&self, pid: u32) -> Option<ProcessId> {
         self.nodes.get(&pid).map(|n| n.id)

@@ -12,9 +12,9 @@ use std::{
 
 use super::{Engine, Purpose};
 use crate::{
-    lineage::{AgentKey, UnitSight},
+    lineage::{AgentKey, ObservedUnit},
     model::{About, BootTime, Effect, Notice, ProcessId, Tracking},
-    world::{Account, Newcomer},
+    world::{Account, NewAgent},
 };
 
 /// Agents that a user may start at once.
@@ -28,7 +28,7 @@ const IDLE_USERS: usize = 256;
 
 /// The bursts of all users.
 #[derive(Debug, Default)]
-pub(super) struct Folds {
+pub(super) struct Bursts {
     by_user: BTreeMap<u32, Burst>,
 }
 
@@ -39,7 +39,7 @@ struct Burst {
     told: u32,
     refilled: BootTime,
     /// Alive, not told of, oldest first.
-    untold: BTreeSet<AgentKey>,
+    withheld: BTreeSet<AgentKey>,
     /// Ended without having been told of, by name.
     ended: BTreeMap<String, u64>,
     due: Option<BootTime>,
@@ -47,7 +47,7 @@ struct Burst {
 
 impl Burst {
     /// Whether one more may be told now; it counts then.
-    fn takes(&mut self, now: BootTime) -> bool {
+    fn admits(&mut self, now: BootTime) -> bool {
         let passed = now.since(self.refilled).as_millis() / REFILL.as_millis();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
         if passed >= self.told {
@@ -62,7 +62,7 @@ impl Burst {
     }
 }
 
-impl Folds {
+impl Bursts {
     /// When the next line is due.
     pub fn next(&self) -> Option<BootTime> {
         self.by_user.values().filter_map(|burst| burst.due).min()
@@ -73,56 +73,56 @@ impl Folds {
         self.by_user.iter().find(|(_, burst)| burst.due.is_some_and(|at| at <= now)).map(|(user, _)| *user)
     }
 
-    fn takes(&mut self, user: u32, now: BootTime) -> bool {
+    fn admits(&mut self, user: u32, now: BootTime) -> bool {
         if self.by_user.len() > IDLE_USERS {
             self.by_user.retain(|_, burst| burst.due.is_some() || now.since(burst.refilled) < REFILL * BURST);
         }
-        self.by_user.entry(user).or_default().takes(now)
+        self.by_user.entry(user).or_default().admits(now)
     }
 
-    fn holds_back(&mut self, user: u32, key: AgentKey, now: BootTime) {
+    fn withhold(&mut self, user: u32, key: AgentKey, now: BootTime) {
         let burst = self.by_user.entry(user).or_default();
-        burst.untold.insert(key);
+        burst.withheld.insert(key);
         burst.due.get_or_insert(now + LIVED);
     }
 
     fn forget(&mut self, user: u32, key: AgentKey) {
         if let Some(burst) = self.by_user.get_mut(&user) {
-            burst.untold.remove(&key);
+            burst.withheld.remove(&key);
         }
     }
 }
 
 impl Engine {
     /// A rule knows this process as an agent, and it has just run that program.
-    pub(super) fn agent_ran_up(&mut self, at: BootTime, id: ProcessId, name: String) {
+    pub(super) fn agent_started(&mut self, at: BootTime, id: ProcessId, name: String) {
         let Some(node) = self.world.node(id) else { return };
         let (user, above) = (node.uid, node.agent);
-        let below_untold = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.untold.is_some());
+        let below_withheld = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
         // What was there before us is no burst; what has started something may be somebody's owner.
         let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
-        if !plain || (!below_untold && self.folds.takes(user, at)) {
+        if !plain || (!below_withheld && self.bursts.admits(user, at)) {
             self.agent_recognised(at, id, name, false);
             return;
         }
-        let (origin, sid) = (node.origin, node.sid);
+        let (origin, sid) = (node.origin(), node.sid);
         let account = Account::unknown(&name, user);
         let new =
-            Newcomer { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
+            NewAgent { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
         let key = self.world.start_agent(new, false);
         if let Some(agent) = self.world.agent_mut(key) {
-            (agent.untold, agent.unsettled) = (Some(at), above.is_none());
+            (agent.withheld, agent.unsettled) = (Some(at), above.is_none());
         }
-        self.folds.holds_back(user, key, at);
+        self.bursts.withhold(user, key, at);
         self.leave_server(at, id);
         self.confirm(id);
     }
 
     /// These agents, from this one upwards, have not been told of: the top-most first.
-    pub(super) fn untold_from(&self, key: AgentKey) -> Vec<AgentKey> {
+    pub(super) fn withheld_from(&self, key: AgentKey) -> Vec<AgentKey> {
         let mut chain = Vec::new();
         let mut at = Some(key);
-        while let Some(agent) = at.and_then(|key| self.world.agent(key).filter(|a| a.untold.is_some())) {
+        while let Some(agent) = at.and_then(|key| self.world.agent(key).filter(|a| a.withheld.is_some())) {
             chain.extend(at);
             at = agent.above;
         }
@@ -131,58 +131,58 @@ impl Engine {
     }
 
     /// An agent of a burst matters: it is told of, and those above it, as far as they have not been.
-    pub(super) fn tell_untold(&mut self, key: AgentKey) {
-        for key in self.untold_from(key) {
+    pub(super) fn report_withheld(&mut self, key: AgentKey) {
+        for key in self.withheld_from(key) {
             let above = self.world.agent(key).and_then(|a| a.above).and_then(|a| self.world.agent(a));
             let account = above.map(|above| above.account.clone());
             let Some(agent) = self.world.agent_mut(key) else { continue };
-            let Some(born) = agent.untold.take() else { continue };
+            let Some(born) = agent.withheld.take() else { continue };
             if let Some(account) = account {
                 agent.account = account;
             }
             let (main, user) = (agent.main(), agent.uid);
-            self.folds.forget(user, key);
+            self.bursts.forget(user, key);
             if self.world.agent_of(main) == Some(key) {
                 self.effects.push_back(Effect::Track { process: main, tracking: Tracking::Agent });
             }
-            self.tell_agent_started(born, key, None);
+            self.report_agent_started(born, key, None);
         }
     }
 
     /// One that was not told of has ended: it is counted.
-    pub(super) fn untold_ended(&mut self, now: BootTime, key: AgentKey) {
+    pub(super) fn withheld_ended(&mut self, now: BootTime, key: AgentKey) {
         let Some(agent) = self.world.agent_mut(key) else { return };
-        agent.untold = None;
+        agent.withheld = None;
         let (name, user) = (agent.name.clone(), agent.uid);
-        self.folds.forget(user, key);
-        let burst = self.folds.by_user.entry(user).or_default();
+        self.bursts.forget(user, key);
+        let burst = self.bursts.by_user.entry(user).or_default();
         *burst.ended.entry(name).or_default() += 1;
         burst.due.get_or_insert(now + LIVED);
     }
 
     /// The line of a user, and those of his agents that have lived for a while, as far as there is room.
-    pub(super) fn tell_folded(&mut self, now: BootTime, user: u32) {
-        let Some(burst) = self.folds.by_user.get_mut(&user) else { return };
+    pub(super) fn report_coalesced(&mut self, now: BootTime, user: u32) {
+        let Some(burst) = self.bursts.by_user.get_mut(&user) else { return };
         burst.due = None;
         let names = std::mem::take(&mut burst.ended);
-        let untold: Vec<AgentKey> = burst.untold.iter().take(BURST as usize).copied().collect();
+        let withheld: Vec<AgentKey> = burst.withheld.iter().take(BURST as usize).copied().collect();
         if !names.is_empty() {
             self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
         }
-        for key in untold {
+        for key in withheld {
             let Some(agent) = self.world.agent(key) else { continue };
-            let Some(born) = agent.untold.filter(|born| *born + LIVED <= now) else { break };
-            let below_untold =
-                agent.above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.untold.is_some());
-            if below_untold {
+            let Some(born) = agent.withheld.filter(|born| *born + LIVED <= now) else { break };
+            let below_withheld =
+                agent.above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
+            if below_withheld {
                 continue;
             }
             let (main, name) = (agent.main(), agent.name.clone());
-            if !self.folds.takes(user, now) {
+            if !self.bursts.admits(user, now) {
                 break;
             }
-            self.folds.forget(user, key);
-            let unasked = self.world.node(main).is_some_and(|node| node.unit == UnitSight::Unasked);
+            self.bursts.forget(user, key);
+            let unasked = self.world.node(main).is_some_and(|node| node.unit == ObservedUnit::Unasked);
             if unasked {
                 self.ask(
                     About::Process(main),
@@ -192,18 +192,18 @@ impl Engine {
                 self.agent_recognised(born, main, name, false);
             }
         }
-        if let Some(burst) = self.folds.by_user.get_mut(&user)
-            && !burst.untold.is_empty()
+        if let Some(burst) = self.bursts.by_user.get_mut(&user)
+            && !burst.withheld.is_empty()
         {
             burst.due = Some(now + LIVED);
         }
     }
 
     /// Nothing is left uncounted at the end.
-    pub(super) fn tell_all_folded(&mut self, now: BootTime) {
-        let users: Vec<u32> = self.folds.by_user.keys().copied().collect();
+    pub(super) fn report_all_coalesced(&mut self, now: BootTime) {
+        let users: Vec<u32> = self.bursts.by_user.keys().copied().collect();
         for user in users {
-            let Some(burst) = self.folds.by_user.get_mut(&user) else { continue };
+            let Some(burst) = self.bursts.by_user.get_mut(&user) else { continue };
             let names = std::mem::take(&mut burst.ended);
             if !names.is_empty() {
                 self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
