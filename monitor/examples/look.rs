@@ -9,7 +9,10 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use orphand::{host::Proc, probe::Probe, source::procfs::Procfs};
+use orphand::{
+    host::{Proc, Procfs},
+    probe::Probe,
+};
 use orphand_core::model::{About, BootTime, ProcessId, Subject};
 
 struct Started(Child);

@@ -7,9 +7,9 @@ use orphand::{
     commands,
     os::journald,
     probe,
-    sink::text::sanitise,
     source::selftest,
 };
+use orphand_core::model::text::sanitise;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {

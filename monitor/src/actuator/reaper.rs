@@ -292,5 +292,4 @@ fn refused(errno: Errno, message: String) -> SignalError {
 }
 
 #[cfg(test)]
-#[path = "reaper_tests.rs"]
 mod tests;

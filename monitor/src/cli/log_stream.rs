@@ -16,7 +16,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::sink::text;
+use orphand_core::model::text;
 
 /// A pipe that can be written to takes so much at once (`PIPE_BUF`).
 const AT_ONCE: usize = 4096;

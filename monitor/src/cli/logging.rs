@@ -17,8 +17,8 @@ use crate::{
     cli::log_stream::Lines,
     config::LogLevel,
     os::journald::{self, Journal, Priority},
-    sink::text,
 };
+use orphand_core::model::text;
 
 /// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
 const VARIABLE: &str = "ORPHAND_LOG";

@@ -5,6 +5,7 @@ use crate::{
     cli::{self, ExitCode, logging},
     config::Config,
     control::client::{Client, ClientError},
+    host::boot_id,
     sink::{history as tables, paint::Paint},
     store,
 };
@@ -18,9 +19,7 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
         since: Some(now.checked_sub(flags.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH)),
         agent: flags.agent.clone(),
         // Without it the last boot that a daemon saw is taken for this one.
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .ok()
-            .map(|id| id.trim().to_owned()),
+        boot_id: boot_id().ok(),
     };
     let past = past(flags, &query)?;
     let paint = Paint::of(&std::io::stdout());

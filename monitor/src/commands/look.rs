@@ -7,14 +7,14 @@ use crate::{
     config::Config,
     control::client::{Client, ClientError},
     daemon::{snapshot, unanswered},
+    host::Procfs,
     os::clock,
     probe::Probe,
-    sink::{paint::Paint, report, scan as table, text, tree as branches},
-    source::procfs::Procfs,
+    sink::{paint::Paint, report, scan as table, tree as branches},
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Answer, Effect, Input, Mode, Report, ServerFacts},
+    model::{Answer, Effect, Input, Mode, Report, ServerFacts, text},
 };
 
 /// Servers and orphans as a table.

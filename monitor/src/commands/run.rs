@@ -21,6 +21,7 @@ use crate::{
         Daemon, complete::Completer, crowd::Crowd, looks::Looks, memory::Memory, moment::Waiting,
         reload::Configuration, unanswered::Unanswered, want::Want,
     },
+    host::Procfs,
     os::{
         capabilities::{self, Later},
         clock, descriptors,
@@ -45,15 +46,13 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
-        members,
-        procfs::Procfs,
-        selftest,
+        members, selftest,
         trace::TraceWriter,
     },
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Policy, Status, TRACE_FORMAT, TraceHeader},
+    model::{BootTime, Notice, Policy, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// The user of the service as it is shipped.
@@ -143,7 +142,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         probe,
         reaper: Reaper::new()?,
         stream: stream(flags.format, wall)?,
-        hook: Hook::start(hook, wall)?,
+        hook: Hook::start(hook, hook_line(wall))?,
         memory,
         knowledge,
         metrics,
@@ -235,6 +234,16 @@ fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookEr
     };
     let Some(path) = &config.path else { return Ok(None) };
     hook::Settings::new(path, config.user.as_deref(), events, config.timeout).map(Some)
+}
+
+/// The line that a hook reads of an event: that of the stream.
+fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
+    let mut json = Json::new(wall);
+    move |at, notice| {
+        let mut line = String::new();
+        sink::Format::write(&mut json, at, notice, &mut line);
+        line
+    }
 }
 
 fn header(policy: Policy, settings: &Settings, wall: Wall) -> TraceHeader {

@@ -9,7 +9,8 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{os::trust::Distrust, sink::text::sanitise};
+use crate::os::trust::Distrust;
+use orphand_core::model::text::sanitise;
 
 /// A mistake.
 #[derive(Debug, thiserror::Error)]

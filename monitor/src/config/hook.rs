@@ -4,8 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use crate::sink::journal;
-use orphand_core::model::duration;
+use orphand_core::model::{EventKind, duration};
 
 /// The longest a run may take.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -15,7 +14,7 @@ pub const ALL: &str = "all";
 
 /// The names of events, and the word for all.
 fn known() -> Vec<&'static str> {
-    [ALL].into_iter().chain(journal::ALL.map(|kind| kind.event)).collect()
+    [ALL].into_iter().chain(EventKind::ALL.iter().map(|kind| kind.name())).collect()
 }
 
 /// What a hook hears of, if nothing else is said.

@@ -136,7 +136,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"10 parsecs\"",
-            "1:9: grace: \"10 parsecs\" is no duration: write it like \"500ms\", \"10s\", \"5m\"",
+            "1:9: grace: \"10 parsecs\" is not a duration: write it like \"500ms\", \"10s\", \"5m\"",
         ),
         (
             "[[alert]]\nname = \"x\"\non = \"orphans\"\nabov = 1",
@@ -144,7 +144,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "[[alert]]\nname = \"x\"\non = \"orphans\"",
-            "1:1: alert: the alert \"x\" says no limit: add for example `above = 10`",
+            "1:1: alert: the alert \"x\" has no limit: add one, for example `above = 10`",
         ),
         ("grace = 10", "1:9: grace: invalid type: integer `10`, expected a string"),
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
@@ -155,7 +155,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "ring_size = 5000",
-            "1:13: ring_size: no size for a ring: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)",
+            "1:13: ring_size: not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)",
         ),
         (
             "setsid = \"kprobe\"",
@@ -163,7 +163,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
-            "2:1: agent: rule \"x\" says nothing to look for: give it one of program, package, module, script, exe, unit",
+            "2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit",
         ),
         (
             "listen = \"9477\"",
@@ -181,7 +181,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "[[server]]\nname = \"x\"\nprogram = \"/a/b\"",
-            "1:1: server: rule \"x\": program is a name without folders: use exe for the path of a binary, script for one of a script",
+            "1:1: server: rule \"x\": program takes a name without folders: for a path use exe (a binary) or script (a script)",
         ),
         ("[[server]]\nname = \"x\"\nexe = \"\"", "1:1: server: rule \"x\": exe is empty"),
         (

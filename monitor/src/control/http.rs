@@ -31,11 +31,8 @@ use super::{
     host,
     places::{Asked, Places},
 };
-use crate::sink::{
-    metrics::{Exposition, Metrics},
-    text::sanitise,
-};
-use orphand_core::model::Status;
+use crate::sink::metrics::{Exposition, Metrics};
+use orphand_core::model::{Status, text::sanitise};
 
 /// Connections at a time. Who comes then takes the place of the one that has been there for longest, of those without a whole
 /// head if there are such.

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sink::text;
+use orphand_core::model::text;
 use orphand_core::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
 /// The version of this protocol.

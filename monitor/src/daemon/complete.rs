@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{
-    os::clock,
-    source::{completion::completed, procfs::Procfs},
-};
+use crate::{host::Procfs, os::clock, source::completion::completed};
 use orphand_core::{
     model::{BootTime, ProcessEvent},
     recognise::Rules,

@@ -2,9 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
-use anyhow::Context;
-
 use crate::{
+    host::boot_id,
     os::clock,
     store::{Store, StoreError, Writer},
 };
@@ -12,9 +11,6 @@ use orphand_core::model::{BootTime, Fact, Knowledge};
 
 /// Between two tries while nothing happens.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// The kernel's name of this boot, random(4).
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The store, or nothing where there is none. A store that cannot be written is no reason not to watch: it is told once, and tried
 /// again by the store itself.
@@ -30,8 +26,8 @@ impl Memory {
     /// Opens the store in `dir`, and what earlier daemons knew. Only a store that a newer orphand wrote is a failure.
     pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
         // Without it an earlier boot's processes would pass for this one's.
-        let boot = std::fs::read_to_string(BOOT_ID).with_context(|| format!("cannot read {BOOT_ID}"))?;
-        match Writer::open(dir, boot.trim(), offset_ns) {
+        let boot = boot_id()?;
+        match Writer::open(dir, &boot, offset_ns) {
             Ok((store, opening, knowledge)) => {
                 if let Some(aside) = opening.set_aside {
                     tracing::warn!("{aside}");

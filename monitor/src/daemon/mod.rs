@@ -28,24 +28,21 @@ use tokio::{
 use crate::{
     actuator::{hook::Hook, reaper::Reaper},
     control::Query,
+    host::{Procfs, ProcfsError},
     os::{
         clock::{self, Timer},
         readable,
         systemd_notify::Notify,
     },
     probe::Probe,
-    sink::{metrics::Metrics, outlets::Outlets, text},
-    source::{
-        kernel::KernelSource,
-        procfs::{Procfs, ProcfsError},
-        trace::TraceWriter,
-    },
+    sink::{metrics::Metrics, outlets::Outlets},
+    source::{kernel::KernelSource, trace::TraceWriter},
 };
 use orphand_core::{
     engine::Engine,
     model::{
         BootTime, Effect, Image, Input, Knowledge, Losses, Mode, ProcessEvent, ProcessId, SignalError,
-        Snapshot, Status,
+        Snapshot, Status, text,
     },
     recognise::{Role, Rules},
 };

@@ -3,11 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::Daemon;
-use crate::{
-    host::{Stuck, stuck},
-    sink::text,
-};
-use orphand_core::model::{BootTime, StuckProcess};
+use crate::host::{Stuck, stuck};
+use orphand_core::model::{BootTime, StuckProcess, text};
 
 /// A read that takes so long is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Daemon;
 use crate::{
+    host::ProcfsError,
     os::{clock, descriptors},
-    source::procfs::ProcfsError,
 };
 use orphand_core::model::BootTime;
 

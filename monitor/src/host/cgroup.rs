@@ -149,5 +149,4 @@ fn is_user_manager(service: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "cgroup_tests.rs"]
 mod tests;

@@ -121,5 +121,4 @@ impl<'a> Search<'a> {
 }
 
 #[cfg(test)]
-#[path = "environ_tests.rs"]
 mod tests;

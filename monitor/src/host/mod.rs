@@ -1,23 +1,30 @@
-//! Thin reads of the running host: directories of /proc and the kernel's list of unix sockets.
+//! Reads of the running host: /proc and the kernel's list of unix sockets. Nobody else reads files of /proc.
 //!
 //! Invariant: nothing here changes anything about the processes looked at, and everything read through one
 //! [`ProcessDir`] belongs to one process: the directory is opened once and the kernel binds it to that
 //! process, so a reused number answers `ESRCH` instead of another process' facts.
 //!
-//! For `source`, `probe`, `sink::reaper` and `instance`; the pure core never comes here.
+//! A read that a process can keep waiting is done on a thread with a deadline ([`patiently`]). Parsers are pure functions over
+//! bytes.
 
 mod cgroup;
 mod ends;
 mod environ;
 mod fd;
+mod fields;
+pub mod identity;
 mod look;
 mod mounts;
 mod moved_wire;
+mod net;
 mod process;
+mod snapshot;
 mod socket_file;
 mod stat;
+mod statm;
 mod stuck;
 mod sweep;
+mod system;
 mod unix;
 mod watch;
 
@@ -32,11 +39,14 @@ use rustix::{
 pub use cgroup::Lodging;
 pub use ends::{OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
-pub use look::{Seen, as_parent, look};
-pub use moved_wire::mend_moved_wires;
+use look::{Seen, as_parent, look};
+pub use net::{Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, internet_socket, unix_socket};
 pub use process::ProcessDir;
+pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
 pub use stat::Stat;
+pub use statm::Statm;
 pub use stuck::{Stuck, stuck};
+pub use system::{boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, process_limits};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use watch::{UNANSWERED, Visit, patiently};
 

@@ -11,7 +11,8 @@ use rustix::{
 use super::{
     FdDir, FdTable, Name, Stat, Visit, each_number,
     environ::{self, Sight},
-    link, read,
+    fields, link, read,
+    statm::Statm,
     watch::visit,
 };
 use orphand_core::model::{Image, ProcessId, Stdio, redact};
@@ -65,21 +66,19 @@ impl ProcessDir {
 
     /// Its real user id. Only `status` has it: the directory's owner is the effective one, or root.
     pub fn uid(&self) -> Result<u32, Errno> {
-        self.real_id(b"Uid:")
+        self.status("Uid")
     }
 
     /// Its real group id.
     pub fn gid(&self) -> Result<u32, Errno> {
-        self.real_id(b"Gid:")
+        self.status("Gid")
     }
 
-    fn real_id(&self, key: &[u8]) -> Result<u32, Errno> {
-        // The line is among the first; names are at most 15 bytes long and escaped.
+    /// The first number of a line of `status`. The lines asked for are among the first; names are at most 15 bytes long and escaped.
+    fn status(&self, name: &str) -> Result<u32, Errno> {
         let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
-        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key));
-        line.and_then(|line| std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok())
-            .ok_or(Errno::INVAL)
+        fields::number(&status, name).ok_or(Errno::INVAL)
     }
 
     /// The number that this user of ours has in the process's user namespace; none if it has none there.
@@ -99,9 +98,8 @@ impl ProcessDir {
     pub fn pid_inside(&self) -> Result<u32, Errno> {
         let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
-        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
-        let inner = line.and_then(|line| line.split(u8::is_ascii_whitespace).next_back());
-        inner.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok()).ok_or(Errno::INVAL)
+        let inner = fields::words(&status, "NSpid").and_then(Iterator::last);
+        inner.and_then(|pid| pid.parse().ok()).ok_or(Errno::INVAL)
     }
 
     /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.
@@ -147,10 +145,7 @@ impl ProcessDir {
 
     /// The process that it is a thread of: the number of a thread names a directory, too.
     pub fn leader(&self) -> Result<u32, Errno> {
-        let _at = self.at()?;
-        let (status, _) = read(&self.dir, "status", 4096)?;
-        let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
-        line.and_then(|line| std::str::from_utf8(line).ok()?.trim().parse().ok()).ok_or(Errno::INVAL)
+        self.status("Tgid")
     }
 
     /// Its threads, by number.
@@ -162,8 +157,22 @@ impl ProcessDir {
         Ok(tids)
     }
 
-    /// A small file of one of its threads (`status`, `schedstat`); nothing if the thread has ended.
-    pub fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
+    /// The thread that traces this thread of it, 0 for none; nothing if the thread has ended.
+    pub fn tracer(&self, tid: u32) -> Result<Option<u32>, Errno> {
+        let Some(status) = self.thread_file(tid, "status")? else { return Ok(None) };
+        fields::number(&status, "TracerPid").map(Some).ok_or(Errno::INVAL)
+    }
+
+    /// Nanoseconds that this thread of it has run, by `schedstat`; nothing if the thread has ended.
+    pub fn running_time(&self, tid: u32) -> Result<Option<u64>, Errno> {
+        let Some(schedstat) = self.thread_file(tid, "schedstat")? else { return Ok(None) };
+        let field =
+            std::str::from_utf8(&schedstat).ok().and_then(|text| text.split_ascii_whitespace().next());
+        field.and_then(|field| field.parse().ok()).map(Some).ok_or(Errno::INVAL)
+    }
+
+    /// A small file of one of its threads; nothing if the thread has ended.
+    fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
         let _at = self.at()?;
         match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
             Ok((bytes, _)) => Ok(Some(bytes)),
@@ -189,12 +198,8 @@ impl ProcessDir {
     pub fn bytes_moved(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
         let (io, _) = read(&self.dir, "io", 4096)?;
-        let field = |key: &[u8]| -> Option<u64> {
-            let line = io.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key))?;
-            std::str::from_utf8(line).ok()?.trim().parse().ok()
-        };
-        let (read, written) = field(b"rchar:").zip(field(b"wchar:")).ok_or(Errno::INVAL)?;
-        Ok(read.wrapping_add(written))
+        let field = |name| fields::number::<u64>(&io, name).ok_or(Errno::INVAL);
+        Ok(field("rchar")?.wrapping_add(field("wchar")?))
     }
 
     /// Whether its environment, as it was at its exec, has this `NAME=VALUE`, wherever it stands. One that cannot be read to
@@ -239,23 +244,23 @@ impl ProcessDir {
         openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
 
-    /// Resident set size in pages, `statm` field 2.
-    pub fn resident_pages(&self) -> Result<u64, Errno> {
+    /// Its `statm`, to be read again and again.
+    pub fn statm(&self) -> Result<Statm, Errno> {
+        Ok(Statm(self.open_file("statm")?))
+    }
+
+    /// Resident set size in bytes.
+    pub fn resident_bytes(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
-        let (statm, _) = read(self.body(), "statm", 256)?;
-        let field =
-            std::str::from_utf8(&statm).ok().and_then(|s| s.split_ascii_whitespace().nth(1)?.parse().ok());
-        field.ok_or(Errno::INVAL)
+        self.statm()?.resident_bytes()
     }
 
     /// Proportional set size in bytes, `smaps_rollup`. Costs 15 us and 10 us for each resident megabyte.
     pub fn proportional_bytes(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
         let (rollup, _) = read(self.body(), "smaps_rollup", 8192)?;
-        let line = rollup.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Pss:"));
-        let kib: Option<u64> = line
-            .and_then(|line| std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok());
-        Ok(kib.ok_or(Errno::INVAL)?.saturating_mul(1024))
+        let kib: u64 = fields::number(&rollup, "Pss").ok_or(Errno::INVAL)?;
+        Ok(kib.saturating_mul(1024))
     }
 
     /// Which network namespace it is in: the text of the link.
@@ -264,8 +269,18 @@ impl ProcessDir {
         link(self.body(), "ns/net")
     }
 
-    /// A file of its directory, opened for reading (`ns/net`, `net/tcp`).
-    pub fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
+    /// Its network namespace, to be entered.
+    pub fn network_namespace(&self) -> Result<OwnedFd, Errno> {
+        self.open_file("ns/net")
+    }
+
+    /// Its PID namespace, to be entered.
+    pub fn pid_namespace(&self) -> Result<OwnedFd, Errno> {
+        self.open_file("ns/pid")
+    }
+
+    /// A file of its directory, opened for reading.
+    pub(super) fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         openat(self.body(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     }
@@ -311,5 +326,4 @@ fn split_argv(cmdline: &[u8]) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "process_tests.rs"]
 mod tests;

@@ -79,5 +79,4 @@ const fn time(stamp: StatxTimestamp) -> (i64, u32) {
 }
 
 #[cfg(test)]
-#[path = "socket_file_tests.rs"]
 mod tests;

@@ -13,9 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::fs::CWD;
-
-use super::{read, watch::Post};
+use super::{identity::real_user as user_of, watch::Post};
 
 /// Threads that wait for processes of one user. What the system runs (user 0) is not one somebody's.
 const PER_USER: usize = 32;
@@ -93,11 +91,4 @@ pub fn stuck() -> Vec<Stuck> {
     }
     let one = |(pid, held): (&u32, &Held)| Stuck { pid: *pid, user: held.user, waited: held.since.elapsed() };
     held().iter().map(one).collect()
-}
-
-/// The real user of whoever has this number. `status` takes no lock that a process can keep.
-pub(super) fn user_of(pid: u32) -> Option<u32> {
-    let (status, _) = read(CWD, &format!("/proc/{pid}/status"), 4096).ok()?;
-    let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
-    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -21,7 +21,7 @@ use std::{
 
 use rustix::{fs::CWD, io::Errno};
 
-use super::{read, stuck, sweep};
+use super::{Stat, identity::real_user, read, stuck, sweep};
 
 /// How long a look waits for one process. A read of /proc takes microseconds.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
@@ -70,14 +70,14 @@ impl Over {
     fn add(&mut self, pid: u32) {
         self.processes.insert(pid);
         // What the system runs is not one somebody's.
-        self.users.extend(stuck::user_of(pid).filter(|user| *user != 0));
+        self.users.extend(real_user(pid).filter(|user| *user != 0));
     }
 
     fn refuses(&self, pid: u32) -> bool {
         let is_one_of = |user: u32| self.users.iter().filter(|one| **one == user).count() >= PER_LOOK;
         self.all
             || self.processes.contains(&pid)
-            || (self.users.len() >= PER_LOOK && stuck::user_of(pid).is_some_and(is_one_of))
+            || (self.users.len() >= PER_LOOK && real_user(pid).is_some_and(is_one_of))
     }
 }
 
@@ -119,7 +119,7 @@ impl Post {
 /// Whether one of our own threads has work, or waits for a processor.
 fn is_running(thread: i32) -> bool {
     let line = read(CWD, &format!("/proc/self/task/{thread}/stat"), 4096);
-    line.is_ok_and(|(line, _)| line.rsplit(|&b| b == b')').next().is_some_and(|rest| rest.starts_with(b" R")))
+    line.is_ok_and(|(line, _)| Stat::parse(&line).is_some_and(|stat| stat.state == b'R'))
 }
 
 /// As long as it lives the thread is at this process.

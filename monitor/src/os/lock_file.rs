@@ -2,7 +2,7 @@
 //!
 //! Invariant: whoever holds an [`Instance`] holds the lock; it goes with the process, however that ends, so a file
 //! left behind is no obstacle. The path must be the same for every daemon of the host, whatever its state
-//! directory and socket: `/run/orphand/lock`. For `run`, and `doctor`, which only looks who holds it.
+//! directory and socket: `/run/orphand/lock`. For `run`. Who holds it, `host::lock_holder` says.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -14,6 +14,7 @@ use std::{
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
     io::Errno,
+    process::{Pid, test_kill_process},
 };
 
 /// Why this daemon must not run.
@@ -79,22 +80,6 @@ impl Instance {
     }
 }
 
-/// Who holds the lock at `path`, by the kernel's own list: trying it could keep a daemon out that starts meanwhile.
-pub fn holder_of(path: &Path) -> Option<u32> {
-    let file = std::fs::metadata(path).ok()?;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
-    held(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
-}
-
-/// `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`, a waiting one with `->` in front: `proc_locks(5)`.
-fn held(locks: &str, file: &str) -> Option<u32> {
-    locks.lines().find_map(|line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
-        [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok(),
-        _ => None,
-    })
-}
-
 fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> InstanceError {
     let path = path.into();
     move |source| InstanceError::Lock { operation, path, source }
@@ -108,12 +93,18 @@ fn holder(file: &mut File) -> Option<u32> {
         file.rewind().ok()?;
         file.take(64).read_to_string(&mut content).ok()?;
         let pid = content.strip_suffix('\n').and_then(|pid| pid.parse().ok());
-        if let Some(pid) = pid.filter(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+        if let Some(pid) = pid.filter(|pid| exists(*pid)) {
             return Some(pid);
         }
         std::thread::yield_now();
     }
     None
+}
+
+/// Whether some process has this number.
+fn exists(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 #[cfg(test)]
@@ -139,24 +130,6 @@ mod tests {
         );
         drop(first);
         drop(Instance::lock(&path).unwrap());
-    }
-
-    #[test]
-    fn the_kernel_tells_who_holds_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lock");
-        assert_eq!(holder_of(&path), None);
-        let first = Instance::lock(&path).unwrap();
-        assert_eq!(holder_of(&path), Some(std::process::id()));
-        drop(first);
-        assert_eq!(holder_of(&path), None, "there is a file, and nobody holds it");
-        let locks = "1: FLOCK  ADVISORY  WRITE 708 00:13:422 0 EOF\n\
-                     2: -> FLOCK  ADVISORY  WRITE 709 00:13:423 0 EOF\n3: POSIX  ADVISORY  WRITE 710 00:13:424 0 EOF\n";
-        assert_eq!(held(locks, "00:13:422"), Some(708));
-        assert_eq!(
-            (held(locks, "00:13:423"), held(locks, "00:13:424"), held(locks, "00:13:42")),
-            (None, None, None)
-        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod descriptors;
 pub mod journald;
 pub mod lock_file;
+pub mod own;
 mod readable;
 pub mod systemd_notify;
 pub mod trust;

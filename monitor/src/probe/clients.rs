@@ -16,22 +16,19 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fs::File,
     io,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
 };
 
-use procfs::{
-    FromBufRead, FromReadSI, ProcResult, current_system_info,
-    net::{TcpNetEntries, TcpNetEntry, TcpState, UdpNetEntries, UdpNetEntry, UnixNetEntries, UnixState},
-};
 use rustix::io::Errno;
 
 use super::{
-    direction::{End, Network, accepts},
+    direction::{Network, accepts},
     server::Looked,
 };
-use crate::host::{Proc, ProcessDir, UnixSocket, UnixSockets};
+use crate::host::{
+    Endpoint, InternetSocket, Proc, ProcessDir, TableError, TcpState, UnixSocket, UnixSocketLine, UnixSockets,
+};
 use orphand_core::model::{ProcessId, SocketUse};
 
 /// What the processes of a server do with sockets.
@@ -58,7 +55,7 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
         let sockets = if is_ours {
             UnixSockets::here()
         } else {
-            dir.open_file("ns/net").map_err(io::Error::from).and_then(UnixSockets::inside)
+            dir.network_namespace().map_err(io::Error::from).and_then(UnixSockets::inside)
         };
         let known: HashSet<u64> = match sockets.and_then(|mut sockets| sockets.among(&inodes)) {
             Ok(sockets) => {
@@ -213,15 +210,13 @@ impl<'a> Found<'a> {
     }
 
     /// The same from `/proc/PID/net/unix`; the unix sockets there. Who is connected is not told there: it may be anybody.
-    fn add_unix_by_name(&mut self, dir: &ProcessDir) -> Result<HashSet<u64>, String> {
-        let file = dir.open_file("net/unix").map_err(|errno| errno.to_string())?;
-        let sockets =
-            UnixNetEntries::from_buf_read(io::BufReader::new(File::from(file))).map_err(|e| e.to_string())?.0;
-        for socket in sockets.iter().filter(|socket| socket.path.is_some()) {
+    fn add_unix_by_name(&mut self, dir: &ProcessDir) -> Result<HashSet<u64>, TableError> {
+        let sockets = dir.unix_sockets()?;
+        for socket in sockets.iter().filter(|socket| socket.is_named) {
             match socket.state {
-                UnixState::CONNECTED => self.served(socket.inode, None),
+                UnixSocketLine::CONNECTED => self.served(socket.inode, None),
                 // With a name it is a listener, or a datagram socket; which file that is cannot be told here.
-                UnixState::UNCONNECTED => {
+                UnixSocketLine::UNCONNECTED => {
                     self.listens(socket.inode);
                     self.served(socket.inode, None);
                 }
@@ -231,18 +226,16 @@ impl<'a> Found<'a> {
         Ok(sockets.iter().map(|socket| socket.inode).collect())
     }
 
-    fn add_internet(&mut self, dir: &ProcessDir, is_ours: bool) -> Result<(), String> {
-        let si = current_system_info();
-        let entries = table(dir, ["net/tcp", "net/tcp6"], |file| Ok(TcpNetEntries::from_read(file, si)?.0))?;
-        let listening = |entry: &&TcpNetEntry| entry.state == TcpState::Listen;
-        let listeners: Vec<(End, u64)> =
-            entries.iter().filter(listening).map(|entry| (plain(entry.local_address), entry.inode)).collect();
+    fn add_internet(&mut self, dir: &ProcessDir, is_ours: bool) -> Result<(), TableError> {
+        let entries = dir.tcp_sockets()?;
+        let listening = |entry: &&InternetSocket| entry.state == TcpState::Listen;
+        let listeners: Vec<(Endpoint, u64)> =
+            entries.iter().filter(listening).map(|entry| (entry.local, entry.inode)).collect();
         let network = Network::new(dir, is_ours, listeners.iter().map(|(end, _)| *end).collect());
         self.add_tcp(&entries, &listeners, &network);
-        let entries = table(dir, ["net/udp", "net/udp6"], |file| Ok(UdpNetEntries::from_read(file, si)?.0))?;
-        let unconnected = |entry: &&UdpNetEntry| entry.remote_address.port() == 0;
-        for entry in entries.iter().filter(unconnected) {
-            let (address, port) = plain(entry.local_address);
+        let unconnected = |entry: &InternetSocket| entry.remote.1 == 0;
+        for entry in dir.udp_sockets()?.into_iter().filter(unconnected) {
+            let (address, port) = entry.local;
             let open_to_others = !address.is_unspecified() || network.gives_out(port) != Some(true);
             if open_to_others && self.owners.contains_key(&entry.inode) {
                 self.listens(entry.inode);
@@ -254,15 +247,15 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    fn add_tcp(&mut self, entries: &[TcpNetEntry], listeners: &[(End, u64)], network: &Network<'_>) {
-        let ours: Vec<(End, u64)> =
+    fn add_tcp(&mut self, entries: &[InternetSocket], listeners: &[(Endpoint, u64)], network: &Network<'_>) {
+        let ours: Vec<(Endpoint, u64)> =
             listeners.iter().filter(|(_, inode)| self.owners.contains_key(inode)).copied().collect();
         for (_, inode) in &ours {
             self.listens(*inode);
         }
-        let ends = |e: &TcpNetEntry| (plain(e.local_address), plain(e.remote_address));
+        let ends = |e: &InternetSocket| (e.local, e.remote);
         let begun =
-            |e: &&TcpNetEntry| !matches!(e.state, TcpState::Listen | TcpState::Close | TcpState::SynSent);
+            |e: &&InternetSocket| !matches!(e.state, TcpState::Listen | TcpState::Close | TcpState::SynSent);
         // The other end, if it is on this host, is the connection seen from there.
         let held: HashMap<_, _> =
             entries.iter().filter(begun).filter(|e| e.inode != 0).map(|e| (ends(e), e.inode)).collect();
@@ -293,34 +286,10 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The entries of both tables.
-fn table<T>(
-    dir: &ProcessDir,
-    names: [&str; 2],
-    parse: impl Fn(File) -> ProcResult<Vec<T>>,
-) -> Result<Vec<T>, String> {
-    let mut entries = Vec::new();
-    for name in names {
-        match dir.open_file(name) {
-            Ok(file) => entries.extend(parse(File::from(file)).map_err(|error| error.to_string())?),
-            // A kernel without IPv6; or the process has ended and serves nobody.
-            Err(Errno::NOENT | Errno::SRCH) => {}
-            Err(errno) => return Err(errno.to_string()),
-        }
-    }
-    Ok(entries)
-}
-
 /// Whether it is where names are asked for on the local network: open to everybody in each browser.
 fn is_multicast_dns(address: IpAddr, port: u16) -> bool {
     port == 5353 && (address.is_unspecified() || address.is_multicast())
 }
 
-/// An IPv4 address that an IPv6 socket sees is that IPv4 address.
-fn plain(address: SocketAddr) -> End {
-    (address.ip().to_canonical(), address.port())
-}
-
 #[cfg(test)]
-#[path = "clients_tests.rs"]
 mod tests;

@@ -78,7 +78,7 @@ impl Probe {
         let dir = self.proc.identified(process)?.ok_or(Errno::SRCH)?;
         let mut found = UnixSockets::here()?.among(inodes)?;
         if dir.network()? != self.proc.our_network()? {
-            found.extend(UnixSockets::inside(dir.open_file("ns/net")?)?.among(inodes)?);
+            found.extend(UnixSockets::inside(dir.network_namespace()?)?.among(inodes)?);
         }
         Ok(found.into_iter().map(|socket| (socket.inode, socket)).collect())
     }
@@ -123,9 +123,7 @@ impl Probe {
 fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
     let mut cpu_ns = 0_u64;
     for tid in dir.threads()? {
-        let Some(schedstat) = dir.thread_file(tid, "schedstat")? else { continue };
-        let field = std::str::from_utf8(&schedstat).ok().and_then(|s| s.split_ascii_whitespace().next());
-        cpu_ns = cpu_ns.wrapping_add(field.and_then(|field| field.parse().ok()).ok_or(Errno::INVAL)?);
+        cpu_ns = cpu_ns.wrapping_add(dir.running_time(tid)?.unwrap_or_default());
     }
     // Who has never run does not exist: the kernel keeps no such account.
     if cpu_ns == 0 {
@@ -135,5 +133,4 @@ fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
 }
 
 #[cfg(test)]
-#[path = "copies_tests.rs"]
 mod tests;

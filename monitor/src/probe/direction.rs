@@ -3,21 +3,9 @@
 //! Whoever connects takes a port of the range that the system gives out, and finds somebody who listens. Where that does not decide,
 //! the other side began: a server is rather thought to be in use once too often.
 
-use std::{
-    cell::OnceCell,
-    collections::HashSet,
-    fs::File,
-    io::Read,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::{cell::OnceCell, collections::HashSet, net::IpAddr};
 
-use crate::host::{ProcessDir, port_range};
-
-/// Address and port; an IPv4 address that an IPv6 socket sees is that IPv4 address.
-pub(super) type End = (IpAddr, u16);
-
-/// Bytes read of the lists of addresses. What is behind them counts as unknown.
-const LIST_MAX: u64 = 4 * 1024 * 1024;
+use crate::host::{Endpoint, ProcessDir, port_range};
 
 /// A network namespace: what is needed to tell who began a connection there. Read when it is asked for.
 pub(super) struct Network<'a> {
@@ -26,18 +14,18 @@ pub(super) struct Network<'a> {
     /// Whether it is our own.
     is_ours: bool,
     /// All who listen there, whoever they are.
-    listeners: Vec<End>,
+    listeners: Vec<Endpoint>,
     addresses: OnceCell<Option<HashSet<IpAddr>>>,
     range: OnceCell<Option<(u16, u16)>>,
 }
 
 impl<'a> Network<'a> {
-    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: Vec<End>) -> Self {
+    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: Vec<Endpoint>) -> Self {
         Self { dir, is_ours, listeners, addresses: OnceCell::new(), range: OnceCell::new() }
     }
 
     /// Whether the connection was certainly begun on the side of `local`.
-    pub fn is_outgoing(&self, local: End, remote: End) -> bool {
+    pub fn is_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
         if self.listeners.iter().any(|listener| accepts(*listener, local)) {
             return false;
         }
@@ -53,36 +41,23 @@ impl<'a> Network<'a> {
         if address.is_loopback() {
             return Some(true);
         }
-        let known = self.addresses.get_or_init(|| self.read_addresses());
+        let known = self.addresses.get_or_init(|| Some(self.dir.addresses()?.into_iter().collect()));
         Some(known.as_ref()?.contains(&address))
     }
 
     /// Whether the system gives this port to who asks for any; nothing where that cannot be told.
     pub fn gives_out(&self, port: u16) -> Option<bool> {
         let read = || {
-            let namespace = if self.is_ours { None } else { Some(self.dir.open_file("ns/net").ok()?) };
+            let namespace = if self.is_ours { None } else { Some(self.dir.network_namespace().ok()?) };
             port_range(namespace).ok()
         };
         let (first, last) = (*self.range.get_or_init(read))?;
         Some((first..=last).contains(&port))
     }
-
-    fn read_addresses(&self) -> Option<HashSet<IpAddr>> {
-        let read = |path| {
-            let mut text = String::new();
-            let file = File::from(self.dir.open_file(path).ok()?);
-            let size = file.take(LIST_MAX).read_to_string(&mut text).ok()?;
-            (u64::try_from(size).ok()? < LIST_MAX).then_some(text)
-        };
-        let mut found: HashSet<IpAddr> = ipv4(&read("net/fib_trie")?).map(IpAddr::V4).collect();
-        // A kernel without IPv6 has no such file, and no such address.
-        found.extend(read("net/if_inet6").iter().flat_map(|text| ipv6(text)).map(IpAddr::V6));
-        Some(found)
-    }
 }
 
 /// Whether a connection to `end` gets to a socket that listens at `listener`.
-pub(super) fn accepts(listener: End, end: End) -> bool {
+pub(super) fn accepts(listener: Endpoint, end: Endpoint) -> bool {
     let (address, port) = listener;
     let any = match address {
         IpAddr::V4(address) => address.is_unspecified() && end.0.is_ipv4(),
@@ -91,31 +66,14 @@ pub(super) fn accepts(listener: End, end: End) -> bool {
     port == end.1 && (any || address == end.0)
 }
 
-/// The host's own addresses in `fib_trie`: a line `|-- ADDRESS`, below it what that is.
-fn ipv4(text: &str) -> impl Iterator<Item = Ipv4Addr> {
-    let mut address = None;
-    text.lines().filter_map(move |line| {
-        let line = line.trim_start();
-        if let Some(leaf) = line.strip_prefix("|-- ") {
-            address = leaf.parse().ok();
-        }
-        line.starts_with("/32 host LOCAL").then_some(address).flatten()
-    })
-}
-
-/// Those in `if_inet6`: 32 digits at the beginning of each line.
-fn ipv6(text: &str) -> impl Iterator<Item = Ipv6Addr> {
-    text.lines().filter_map(|line| Some(u128::from_str_radix(line.get(..32)?, 16).ok()?.into()))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
     use super::*;
     use crate::host::Proc;
 
-    fn end(text: &str) -> End {
+    fn end(text: &str) -> Endpoint {
         let address: std::net::SocketAddr = text.parse().unwrap();
         (address.ip(), address.port())
     }
@@ -133,15 +91,6 @@ mod tests {
         ] {
             assert_eq!(accepts(end(listener), end(to)), yes, "{listener} {to}");
         }
-    }
-
-    #[test]
-    fn addresses_are_read() {
-        let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     |-- 127.0.0.0\n        \
-                    /8 host LOCAL\n        |-- 192.0.2.2\n           /32 host LOCAL\n        |-- 192.0.2.255\n           /32 link BROADCAST\n";
-        assert_eq!(ipv4(trie).collect::<Vec<_>>(), [Ipv4Addr::new(192, 0, 2, 2)]);
-        let list = "00000000000000000000000000000001 01 80 10 80       lo\nshort\n";
-        assert_eq!(ipv6(list).collect::<Vec<_>>(), [Ipv6Addr::LOCALHOST]);
     }
 
     #[test]

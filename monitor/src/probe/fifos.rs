@@ -76,5 +76,4 @@ fn read(proc: &Proc, looked: &[Looked], wires: &[Stdio]) -> BTreeMap<u64, Vec<us
 }
 
 #[cfg(test)]
-#[path = "fifos_tests.rs"]
 mod tests;

@@ -1,12 +1,12 @@
 //! Memory of processes.
 
-use std::{mem::MaybeUninit, os::fd::OwnedFd, sync::Arc};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
 
 use super::Probe;
-use crate::host::{Proc, ProcessDir, patiently};
+use crate::host::{Proc, Statm, patiently};
 use orphand_core::model::{Memory, ProcessId};
 
 /// Reads resident memory again and again: keeps `statm` of each process open, which costs a tenth of opening it.
@@ -23,7 +23,7 @@ pub struct Sampler {
 #[derive(Debug, Default)]
 struct Kept {
     /// `statm`, and the round it was last asked in.
-    files: FxHashMap<ProcessId, (OwnedFd, u64)>,
+    files: FxHashMap<ProcessId, (Statm, u64)>,
     round: u64,
 }
 
@@ -63,14 +63,14 @@ impl Kept {
         if let Some((file, asked)) = self.files.get_mut(&process) {
             *asked = round;
             // Nothing is resident in a zombie, and in a thread that has exited before its process.
-            match resident(file) {
-                Some(bytes) if bytes > 0 => return Some(bytes),
+            match file.resident_bytes() {
+                Ok(bytes) if bytes > 0 => return Some(bytes),
                 _ => drop(self.files.remove(&process)),
             }
         }
         let dir = proc.identified(process).ok()??;
-        let file = dir.open_file("statm").ok()?;
-        let bytes = resident(&file)?;
+        let file = dir.statm().ok()?;
+        let bytes = file.resident_bytes().ok()?;
         if self.files.len() >= limit {
             // Those that nobody asked for this time have ended, or matter no longer.
             self.files.retain(|_, (_, asked)| *asked == round);
@@ -80,14 +80,6 @@ impl Kept {
         }
         Some(bytes)
     }
-}
-
-/// The second field of an open `statm`, in bytes.
-fn resident(statm: &OwnedFd) -> Option<u64> {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 256];
-    let (text, _) = rustix::io::pread(statm, &mut buffer, 0).ok()?;
-    let pages: u64 = std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
 impl Probe {
@@ -105,15 +97,10 @@ impl Probe {
     }
 }
 
-/// Resident set size in bytes.
-pub(super) fn resident_bytes(dir: &ProcessDir) -> Option<u64> {
-    Some(dir.resident_pages().ok()?.saturating_mul(rustix::param::page_size() as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::actors::Started;
+    use crate::probe::tests::Started;
 
     #[test]
     fn only_the_process_meant_is_measured() {
@@ -172,7 +159,7 @@ mod tests {
         let mut dead = Started::sleeper(std::process::Stdio::null());
         let was = dead.id();
         dead.end();
-        let ours = crate::probe::actors::ourselves();
+        let ours = crate::probe::tests::ourselves();
         let found = probe.proportional(&[was, ours]);
         assert_eq!(found.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ours]);
         assert!(found[0].1 > 0);

@@ -103,4 +103,4 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod actors;
+mod tests;

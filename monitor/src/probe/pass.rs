@@ -212,5 +212,4 @@ fn processes<'a>(ends: impl Iterator<Item = &'a &'a OpenEnd>) -> Vec<ProcessId> 
 }
 
 #[cfg(test)]
-#[path = "pass_tests.rs"]
 mod tests;

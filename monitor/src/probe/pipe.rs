@@ -6,7 +6,7 @@
 //! `POLLERR` is as exact, no read end is open anywhere. A FIFO with a name is always asked through a duplicate (a fresh reader is
 //! told nothing about the past, `fifo_open()`). A duplicate shares its flags with the target: it is polled, never changed.
 
-use std::{os::fd::AsRawFd, sync::Once};
+use std::sync::Once;
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -16,7 +16,10 @@ use rustix::{
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
-use crate::host::{Access, Fd, FdTable, ProcessDir, Target};
+use crate::{
+    host::{Access, Fd, FdTable, ProcessDir, Target},
+    os::own,
+};
 use orphand_core::model::Stdio;
 
 /// Which end of a stream the server has.
@@ -118,7 +121,7 @@ fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
         return Ok(None);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    openat(CWD, format!("/proc/self/fd/{}", pinned.as_raw_fd()), flags, Mode::empty()).map(Some)
+    openat(CWD, own::path_of(pinned), flags, Mode::empty()).map(Some)
 }
 
 /// The target's own open file. Its flags are shared with the target: only ever polled.

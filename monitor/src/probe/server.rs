@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::{
-    Probe, clients, memory,
+    Probe, clients,
     pipe::Side,
     ties, tracers,
     wire::{Sight, Wired},
@@ -144,7 +144,7 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
     if dir.stat().has_begun_to_exit() {
         return Ok(None);
     }
-    let rss_bytes = memory::resident_bytes(dir).ok_or(Errno::SRCH)?;
+    let rss_bytes = dir.resident_bytes().map_err(|_| Errno::SRCH)?;
     *weight = weight.saturating_add(rss_bytes);
     Ok(Some(Seen {
         facts: ProcessFacts {
@@ -164,5 +164,4 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
 }
 
 #[cfg(test)]
-#[path = "server_tests.rs"]
 mod tests;

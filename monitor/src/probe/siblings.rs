@@ -79,5 +79,4 @@ impl Probe {
 }
 
 #[cfg(test)]
-#[path = "siblings_tests.rs"]
 mod tests;

@@ -98,5 +98,4 @@ fn pipe_ends(proc: &Proc, looked: &[Looked], pipes: &HashSet<u64>) -> Vec<End> {
 }
 
 #[cfg(test)]
-#[path = "ties_tests.rs"]
 mod tests;

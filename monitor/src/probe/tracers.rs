@@ -9,8 +9,7 @@ use orphand_core::model::ProcessId;
 pub(super) fn of(dir: &ProcessDir) -> Result<Vec<u32>, Errno> {
     let mut tracers = Vec::new();
     for tid in dir.threads()? {
-        let Some(status) = dir.thread_file(tid, "status")? else { continue };
-        let tracer = number(&status, b"TracerPid:").ok_or(Errno::INVAL)?;
+        let Some(tracer) = dir.tracer(tid)? else { continue };
         tracers.extend((tracer != 0 && !tracers.contains(&tracer)).then_some(tracer));
     }
     Ok(tracers)
@@ -31,17 +30,12 @@ pub(super) fn is_outside(proc: &Proc, tracers: &[u32], inside: &[ProcessId]) -> 
     Ok(false)
 }
 
-fn number(status: &[u8], key: &[u8]) -> Option<u32> {
-    let line = status.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(key))?;
-    std::str::from_utf8(line).ok()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Stdio as Std;
 
     use super::*;
-    use crate::probe::actors::{Started, ourselves};
+    use crate::probe::tests::{Started, ourselves};
 
     fn is_traced(proc: &Proc, dir: &ProcessDir, inside: &[ProcessId]) -> Result<bool, Errno> {
         is_outside(proc, &of(dir)?, inside)
@@ -102,11 +96,5 @@ t = threading.Thread(target=time.sleep, args=(600,)); t.start(); print(t.native_
         assert!(!is_traced(&proc, &dir, &[ourselves()]).unwrap());
         dead.end();
         assert!(is_traced(&proc, &dir, &[]).is_err());
-    }
-
-    #[test]
-    fn the_field_is_found() {
-        assert_eq!(number(b"Name:\tx\nTracerPid:\t42\nUid:\t0\n", b"TracerPid:"), Some(42));
-        assert_eq!(number(b"Name:\tx\n", b"TracerPid:"), None);
     }
 }

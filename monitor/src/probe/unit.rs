@@ -97,5 +97,4 @@ fn invocation(text: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "unit_tests.rs"]
 mod tests;

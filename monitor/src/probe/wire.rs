@@ -149,7 +149,7 @@ impl Probe {
         let mut failure = None;
         for one in server {
             let Ok(Some(dir)) = self.proc.identified(one.process) else { continue };
-            let (Ok(name), Ok(namespace)) = (dir.network(), dir.open_file("ns/net")) else { continue };
+            let (Ok(name), Ok(namespace)) = (dir.network(), dir.network_namespace()) else { continue };
             if looked.insert(name) {
                 match UnixSockets::inside(namespace).and_then(|mut sockets| sockets.find(inode)) {
                     Ok(None) => {}
@@ -277,5 +277,4 @@ pub(super) enum Age {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 mod tests;

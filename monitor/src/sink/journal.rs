@@ -3,18 +3,16 @@
 //! Invariants: every kind of event has a `MESSAGE_ID` of its own, which never changes; every entry has all of MESSAGE, `MESSAGE_ID`,
 //! PRIORITY, `ORPHAND_EVENT` and `ORPHAND_JSON`, the line that the stream would have. For an [`super::outlet::Outlet`] alone.
 
-mod kind;
+mod message;
 
 use std::{io, thread, time::Duration};
 
 use jiff::tz::TimeZone;
 
-pub use self::kind::{ALL, Kind, kind};
-use super::{
-    Format, about::About, human::Text, outlet::Target, paint::Paint, stream::Json, text::sanitise, wall::Wall,
-};
+use self::message::message;
+use super::{Format, human::Text, outlet::Target, paint::Paint, stream::Json, text::sanitise, wall::Wall};
 use crate::os::journald::{Journal, field, head, is_absent};
-use orphand_core::model::{BootTime, Notice};
+use orphand_core::model::{BootTime, EventSubject, Notice};
 
 /// Between two tries to reach a journald that is not there.
 const ABSENT: Duration = Duration::from_secs(1);
@@ -35,13 +33,14 @@ impl Entries {
 
 impl Format for Entries {
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
-        let Kind { event, id, priority } = kind(notice);
-        head(out, &self.text.plain(at, notice), priority);
-        field(out, "MESSAGE_ID", id);
+        let kind = notice.kind();
+        let message = message(kind);
+        head(out, &self.text.plain(at, notice), message.priority);
+        field(out, "MESSAGE_ID", message.id);
         // daemon, syslog(3).
         field(out, "SYSLOG_FACILITY", "3");
-        field(out, "ORPHAND_EVENT", event);
-        let about = About::of(notice);
+        field(out, "ORPHAND_EVENT", kind.name());
+        let about = EventSubject::of(notice);
         let mut optional = |name, value: Option<String>| {
             if let Some(value) = value {
                 field(out, name, &sanitise(&value));

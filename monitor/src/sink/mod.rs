@@ -3,7 +3,6 @@
 //! A notice becomes a line by a [`Format`] ([`stream::Json`] or [`human::Text`]); an [`outlet::Outlet`] takes it
 //! to its reader without ever holding up the daemon. A [`orphand_core::model::Report`] is the answer of `scan` and `tree`.
 
-pub(crate) mod about;
 pub mod doctor;
 pub mod history;
 pub mod human;
@@ -18,11 +17,10 @@ pub mod scan;
 pub mod status;
 pub mod stream;
 mod table;
-pub mod text;
 pub mod tree;
 pub mod wall;
 
-use orphand_core::model::{BootTime, Notice};
+use orphand_core::model::{BootTime, Notice, text};
 
 /// A way to write notices down.
 pub trait Format: Send {

@@ -64,7 +64,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Item>,
-    /// What the notices in it take, by [`Notice::weight`].
+    /// What the notices in it take, by [`Notice::queued_bytes`].
     bytes: usize,
     dropped: u64,
     closed: bool,
@@ -101,7 +101,7 @@ impl Outlet {
 
     /// Takes a notice over. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
-        let weight = notice.weight();
+        let weight = notice.queued_bytes();
         let mut state = self.shared.lock();
         if state.closed {
             state.dropped += 1;
@@ -147,7 +147,7 @@ impl State {
     fn take(&mut self) -> Option<Item> {
         let item = self.queue.pop_front()?;
         if let Item::Notice(_, notice) = &item {
-            self.bytes = self.bytes.saturating_sub(notice.weight());
+            self.bytes = self.bytes.saturating_sub(notice.queued_bytes());
         }
         Some(item)
     }

@@ -1,6 +1,6 @@
 //! Attaching the programs, and what that needs of the system.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use aya::{
     Btf, Ebpf,
@@ -13,6 +13,7 @@ use rustix::{
 };
 
 use super::kernel_error::KernelError;
+use crate::host::own_pid_namespace;
 use orphand_core::model::SetsidHook;
 
 const FORK: &str = "sched_process_fork";
@@ -40,7 +41,7 @@ pub fn require_rights() -> Result<(), KernelError> {
 
 /// The records carry the numbers of the initial namespace; /proc shows those of ours.
 pub fn require_initial_pid_namespace() -> Result<(), KernelError> {
-    match fs::read_link("/proc/self/ns/pid") {
+    match own_pid_namespace() {
         Ok(link) if link != Path::new(INITIAL_PID_NAMESPACE) => Err(KernelError::PidNamespace),
         // Without /proc the self-test will tell.
         _ => Ok(()),

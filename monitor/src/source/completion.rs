@@ -7,24 +7,11 @@
 use monitor_common::ARGV_MAX;
 
 use super::decode::arguments;
+use crate::host::CommandLine;
 use orphand_core::model::{Image, redact};
 
-/// The most bytes of a command line that are worth a look.
-pub const MOST: usize = 32 * 1024;
-
-/// What /proc says of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// `exe`, as in [`Image::exe`].
-    pub exe: String,
-    /// `cmdline`: [`MOST`] bytes of it.
-    pub cmdline: Vec<u8>,
-    /// Whether there is more.
-    pub more: bool,
-}
-
 /// The whole image, where `found` goes on from what the record said.
-pub fn completed(record: &Image, found: &Found) -> Option<Image> {
+pub fn completed(record: &Image, found: &CommandLine) -> Option<Image> {
     if !record.argv_truncated || found.cmdline.is_empty() {
         return None;
     }
@@ -55,8 +42,8 @@ mod tests {
         Image { exe: "/usr/bin/docker".to_owned(), argv, argv_truncated: true }
     }
 
-    fn found(cmdline: &[u8]) -> Found {
-        Found { exe: "/usr/bin/docker".to_owned(), cmdline: cmdline.to_vec(), more: false }
+    fn found(cmdline: &[u8]) -> CommandLine {
+        CommandLine { exe: "/usr/bin/docker".to_owned(), cmdline: cmdline.to_vec(), more: false }
     }
 
     fn docker(image: &str) -> Vec<u8> {
@@ -69,7 +56,7 @@ mod tests {
         let image = completed(&record(&whole), &found(&whole)).unwrap();
         assert_eq!((image.argv.len(), image.argv[5].as_str()), (6, "mcp/fetch"));
         assert!(!image.argv_truncated);
-        let cut = Found { more: true, ..found(&whole) };
+        let cut = CommandLine { more: true, ..found(&whole) };
         assert!(completed(&record(&whole), &cut).unwrap().argv_truncated);
     }
 
@@ -87,7 +74,10 @@ mod tests {
         let whole = docker("mcp/fetch");
         let record = Image { argv: Vec::new(), ..record(&whole) };
         assert_eq!(completed(&record, &found(&whole)).unwrap().argv.len(), 6);
-        assert_eq!(completed(&record, &Found { exe: "/usr/bin/node".to_owned(), ..found(&whole) }), None);
+        assert_eq!(
+            completed(&record, &CommandLine { exe: "/usr/bin/node".to_owned(), ..found(&whole) }),
+            None
+        );
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashMap as Table,
-    fs,
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io,
 };
@@ -17,10 +16,13 @@ use aya::{
 use monitor_common::{Anchor, Member, State, slot};
 
 use super::{
-    birth::{self, Birth},
     candidates::{absent_is_fine, present_is_fine},
     kernel::take,
     kernel_error::KernelError,
+};
+use crate::host::{
+    identity::{self, Presence},
+    process_limits,
 };
 use orphand_core::model::{MemberCount, ProcessId, Tracking};
 
@@ -108,7 +110,7 @@ impl Members {
             if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
                 // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then,
                 // and would never be told.
-                if tracking != Tracking::Agent || birth::stays(process) {
+                if tracking != Tracking::Agent || identity::stays(process) {
                     return Ok(Tracked::Followed);
                 }
                 self.drop(pid)?;
@@ -116,7 +118,7 @@ impl Members {
             }
         }
         // Not there: dead, or not followed so far.
-        let Some(uid) = birth::user(process) else { return Ok(Tracked::Gone) };
+        let Some(uid) = identity::user(process) else { return Ok(Tracked::Gone) };
         if !self.has_room(uid)? {
             return Ok(Tracked::NoRoom { uid });
         }
@@ -127,7 +129,7 @@ impl Members {
             Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
             Err(error) => return Err(error.into()),
         }
-        if birth::is_alive(process) == Birth::Gone {
+        if identity::presence(process) == Presence::Gone {
             self.drop(pid)?;
             return Ok(Tracked::Gone);
         }
@@ -225,10 +227,7 @@ impl Members {
 
 /// How many processes can live on this host.
 pub fn as_many_as_can_live() -> MemberCount {
-    let limits = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
-    MemberCount::for_limits(
-        limits.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok()),
-    )
+    MemberCount::for_limits(process_limits())
 }
 
 /// E2BIG: what a hash map answers that has no room.

@@ -1,8 +1,6 @@
-//! Where facts about processes come from: the kernel's records, /proc, recorded traces. Sources know the
-//! model and nothing of each other's consumers.
+//! The records of the kernel side, and recorded traces. A source knows the model and nothing of who consumes its events.
 
 pub mod attach;
-pub mod birth;
 pub mod btf;
 mod candidates;
 pub mod completion;
@@ -14,6 +12,5 @@ pub mod kernel_error;
 pub mod layout;
 mod log;
 pub mod members;
-pub mod procfs;
 pub mod selftest;
 pub mod trace;

@@ -11,7 +11,8 @@ use std::{
 
 use rustix::process::{getuid, setsid};
 
-use super::{birth, kernel::KernelSource, kernel_error::KernelError};
+use super::{kernel::KernelSource, kernel_error::KernelError};
+use crate::{host::identity, os::own};
 use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, Stdio, Tracking};
 
 /// The one argument that makes the program the self-test's child; see [`child`].
@@ -28,7 +29,7 @@ pub fn child() {
 
 /// The command that runs this program as the self-test's child.
 pub fn command() -> Command {
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(own::PROGRAM);
     command.arg(CHILD_ARGUMENT);
     command
 }
@@ -37,7 +38,7 @@ pub fn command() -> Command {
 /// processes that came meanwhile.
 pub fn run(source: &mut KernelSource, mut command: Command) -> Result<Vec<ProcessEvent>, KernelError> {
     let failed = |what: String| KernelError::SelfTest(what);
-    let me = birth::identity(std::process::id())
+    let me = identity::identity(std::process::id())
         .ok_or_else(|| failed("cannot read /proc/self/stat".to_owned()))?;
     source.track(me, Tracking::Member)?;
     let seen = witness(source, &mut command);
@@ -72,7 +73,7 @@ fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, Ker
     command.stdin(Io::null()).stdout(Io::null()).stderr(Io::null());
     let mut process = command.spawn().map_err(|e| failed("cannot start a child", &e))?;
     // Alive or a zombie: it has its number and its birth until it is waited for.
-    let child = birth::identity(process.id());
+    let child = identity::identity(process.id());
     let ended = process.wait().map_err(|e| failed("cannot wait for the child", &e))?;
     let child = child.ok_or_else(|| failed("cannot read the child's /proc/PID/stat", &"no such process"))?;
     let status = match (ended.code(), ended.signal()) {
@@ -96,7 +97,7 @@ type Expectation = (&'static str, bool, Box<dyn Fn(&ProcessEvent) -> bool>);
 /// For each kind: whether a record is required whatever is hooked, and what must be in it.
 fn expectations(me: ProcessId, child: ProcessId, ended: ExitStatus) -> Vec<Expectation> {
     let user = getuid().as_raw();
-    let session = birth::session();
+    let session = identity::session();
     vec![
         (
             "fork",

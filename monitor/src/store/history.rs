@@ -12,8 +12,8 @@ use super::{
     schema::{self, STEPS},
 };
 use orphand_core::model::{
-    Account, DaemonLife, History, HistoryQuery, Losses, Outcome, PastLoss, PastOrphan, PastRun, ProcessId,
-    RunKey, RunView,
+    DaemonLife, History, HistoryQuery, Losses, Outcome, PastLoss, PastOrphan, PastRun, ProcessId, RunKey,
+    RunView, ServerCounts,
 };
 
 /// Reads the history in the state directory `dir`.
@@ -85,9 +85,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn runs(&self) -> rusqlite::Result<(Vec<PastRun>, Account)> {
+    fn runs(&self) -> rusqlite::Result<(Vec<PastRun>, ServerCounts)> {
         let mut accounts = HashMap::new();
-        let mut unaccounted = Account::default();
+        let mut unaccounted = ServerCounts::default();
         let mut statement = self.db.prepare(
             "SELECT key, generation, count(*), count(judged), total(how = 'reaped'), total(freed), total(freed_pss),
                     total(judged IS NOT NULL AND ended IS NULL AND boot = ?1), max(coalesce(ended, 1 << 62)), owner_name,
@@ -199,9 +199,9 @@ impl Reader<'_> {
     clippy::cast_sign_loss,
     reason = "sums of counts and bytes, far below 2^53 and never negative"
 )]
-fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
+fn account(row: &Row<'_>) -> rusqlite::Result<ServerCounts> {
     let total = |column| row.get::<_, f64>(column).map(|sum| sum as u64);
-    Ok(Account {
+    Ok(ServerCounts {
         servers: natural(row, 2)?,
         orphans: natural(row, 3)?,
         reaped: total(4)?,

@@ -173,7 +173,7 @@ fn a_dead_process_is_not_followed() {
     let id = actor.id;
     actor.run();
     assert!(!source.track(id, Tracking::Member).unwrap().is_followed());
-    let me = orphand::source::birth::identity(std::process::id()).unwrap();
+    let me = orphand::host::identity::identity(std::process::id()).unwrap();
     assert!(
         !source.track(ProcessId::new(me.pid, me.start + 1), Tracking::Member).unwrap().is_followed(),
         "another birth"

@@ -14,7 +14,8 @@ use std::{
 use orphand::{
     actuator::reaper::Reaper,
     daemon::moment::{Shot, Waiting},
-    source::{birth, kernel::KernelSource},
+    host::identity::identity,
+    source::kernel::KernelSource,
 };
 use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError, Tracking};
 
@@ -156,7 +157,7 @@ impl Trial {
         assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
         let mut kernel = KernelSource::open(&options()).unwrap();
         let (first, second) = (Helper::start(FIRST, fifo), Helper::start(SECOND, fifo));
-        let followed = birth::identity(first.child.id()).unwrap();
+        let followed = identity(first.child.id()).unwrap();
         assert!(kernel.track(followed, Tracking::Member).unwrap().is_followed());
         Self {
             kernel,
@@ -221,7 +222,7 @@ impl Trial {
         let meant_hit = self.first.says() != 0;
         let mut stranger_hit = false;
         if is_there {
-            let stranger = birth::identity(self.number).unwrap();
+            let stranger = identity(self.number).unwrap();
             self.second.tell(0);
             stranger_hit = self.second.says() != 0;
             self.figures.handed_on += 1;

@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orphand::source::{
-    birth,
-    kernel::{KernelOptions, KernelSource},
+use orphand::{
+    host::identity::identity,
+    source::kernel::{KernelOptions, KernelSource},
 };
 use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, SetsidHook, Tracking};
 use serde_json::Value;
@@ -89,7 +89,7 @@ impl Actor {
             .stdout(Io::piped())
             .spawn()
             .unwrap();
-        let id = birth::identity(child.id()).unwrap();
+        let id = identity(child.id()).unwrap();
         // Its own exec is over when it speaks, and not when it was started: vfork(2) returns before the tracepoint.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut String::new()).unwrap();

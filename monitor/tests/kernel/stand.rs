@@ -6,7 +6,7 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio as Io},
 };
 
-use orphand::source::birth;
+use orphand::host::identity::identity;
 use orphand_core::model::ProcessId;
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ impl Stand {
 
     /// Itself.
     pub fn me(&self) -> ProcessId {
-        birth::identity(self.child.id()).unwrap()
+        identity(self.child.id()).unwrap()
     }
 }
 

@@ -1,13 +1,9 @@
 //! What /proc says.
 #![expect(clippy::unwrap_used, reason = "a target that cannot be set up has to fail")]
 
-use std::{cell::OnceCell, fs, io::Cursor, path::Path};
+use std::{cell::OnceCell, fs, path::Path};
 
-use orphand::host::{Lodging, Proc, Stat, Target};
-use procfs::{
-    FromBufRead as _, FromBufReadSI as _, current_system_info,
-    net::{TcpNetEntries, UdpNetEntries, UnixNetEntries},
-};
+use orphand::host::{Lodging, Proc, Stat, Target, internet_socket, unix_socket};
 use tempfile::TempDir;
 
 /// `stat`, and the links of `fd`.
@@ -47,7 +43,7 @@ pub fn process(bytes: &[u8]) {
         let proc = Proc::at(tree.path()).unwrap();
         let dir = proc.process(1).unwrap();
         let _ = (dir.uid(), dir.gid(), dir.uid_inside(1000), dir.leads_namespace(), dir.leader());
-        let _ = (dir.image(), dir.stdio(), dir.bytes_moved(), dir.resident_pages(), dir.proportional_bytes());
+        let _ = (dir.image(), dir.stdio(), dir.bytes_moved(), dir.resident_bytes(), dir.proportional_bytes());
         let _ = (dir.has_environment(b"ORPHAND_OPT_OUT=1"), dir.environment("PATH"));
         let _ = dir.cgroup().map(|cgroup| Lodging::parse(&cgroup));
         let _ = dir.fd_dir().map(|fds| fds.access(0));
@@ -58,8 +54,8 @@ const STAT: &str = "1 (fuzzed) S 0 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 100
 
 /// The tables of sockets.
 pub fn net(bytes: &[u8]) {
-    let info = current_system_info();
-    let _ = TcpNetEntries::from_buf_read(Cursor::new(bytes), info);
-    let _ = UdpNetEntries::from_buf_read(Cursor::new(bytes), info);
-    let _ = UnixNetEntries::from_buf_read(Cursor::new(bytes));
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.lines() {
+        let _ = (internet_socket(line), unix_socket(line));
+    }
 }

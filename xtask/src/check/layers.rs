@@ -1,4 +1,5 @@
-//! The one-way rule: which module may use which, in the core and in the shell, and that the core does no I/O.
+//! The one-way rule: which module may use which, in the core and in the shell; that the core does no I/O, and that one room
+//! reads /proc.
 
 use std::{fs, path::Path};
 
@@ -26,11 +27,14 @@ const SHELL: Layers = &[
     ("host", &["model", "os"]),
     ("source", &["model", "os", "host"]),
     ("probe", &["model", "os", "host"]),
-    ("sink", &["model", "os", "host"]),
-    ("actuator", &["model", "os", "host", "sink"]),
+    ("sink", &["model", "os"]),
+    ("actuator", &["model", "os", "host"]),
     ("store", &["model", "os"]),
     ("control", &["model", "os", "host", "sink", "probe", "store"]),
 ];
+
+/// The rooms that name files of /proc: the one that reads it, and the one that knows this program's own part of it.
+const PROC: [&str; 2] = ["host", "os"];
 
 /// What the core must not name: I/O, clocks, the runtime, the kernel, and what differs from run to run.
 const IMPURE: [&str; 17] = [
@@ -72,6 +76,7 @@ fn below(root: &Path, folder: &str, layers: Layers) -> Result<Vec<String>> {
         findings.extend(
             judge(layers, relative, &scan::code(&text))
                 .into_iter()
+                .chain(reads_proc(relative, &text))
                 .map(|what| format!("{folder}/{}: {what}", relative.display())),
         );
     }
@@ -111,6 +116,14 @@ fn judge(layers: Layers, relative: &Path, code: &str) -> Vec<String> {
         findings.extend(std_group(&compact));
     }
     findings
+}
+
+/// A path of /proc in a room of the shell that does not read it.
+fn reads_proc(relative: &Path, text: &str) -> Option<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let module = module(relative);
+    let is_elsewhere = !PROC.contains(&&*module) && CORE.iter().all(|(name, _)| *name != module);
+    (is_elsewhere && code.contains("\"/proc/")).then(|| "only `host` reads files of /proc".to_owned())
 }
 
 /// Whether code has this path as whole words.
@@ -176,6 +189,16 @@ mod tests {
     fn the_top_may_use_everything() {
         assert_eq!(judged("daemon.rs", "use crate::{engine, sink, source};"), Vec::<String>::new());
         assert_eq!(judged("sink/mod.rs", "use crate::daemon;"), ["`sink` must not use `daemon`"]);
+    }
+
+    #[test]
+    fn one_room_reads_proc() {
+        let text = "fn f() { read(\"/proc/1/stat\") }\n#[cfg(test)]\nmod tests {}";
+        assert!(reads_proc(Path::new("host/stat.rs"), text).is_none());
+        assert!(reads_proc(Path::new("probe/wire.rs"), text).is_some());
+        let tested = "#[cfg(test)]\nmod tests { const SELF: &str = \"/proc/self\"; }";
+        assert!(reads_proc(Path::new("probe/wire.rs"), tested).is_none());
+        assert!(reads_proc(Path::new("sink/human.rs"), "\"repaired from /proc: \"").is_none());
     }
 
     #[test]

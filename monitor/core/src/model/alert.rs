@@ -1,32 +1,32 @@
-//! Thresholds that a person wants to be told of.
+//! Alert rules: thresholds that are reported when they are crossed.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How far back a rate looks if nothing else is said.
+/// The default of `within`.
 const WITHIN: Duration = Duration::from_secs(3600);
-/// Between two alerts of a rule if nothing else is said.
+/// The default of `cooldown`.
 const COOLDOWN: Duration = Duration::from_secs(600);
 
 /// What an alert watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Watched {
-    /// Orphans that are alive, spared ones included.
+    /// Orphans that are alive, including those that stay because of a guard.
     Orphans,
-    /// Their resident memory in bytes, as of the last look at each.
+    /// Resident memory of those orphans in bytes, each as last measured.
     Rss,
-    /// Orphans that were detected within a time.
+    /// Orphans that were detected within a period.
     Rate,
-    /// Processes of orphans that could not be ended, within a time.
+    /// Processes of orphans that could not be ended, within a period.
     ReapFailures,
-    /// 1 while records of the kernel are lost and /proc has not been read again.
+    /// 1 from a loss of kernel records until /proc has been read again; otherwise 0.
     Blind,
 }
 
 impl Watched {
-    /// The word for it, as in a configuration.
+    /// Its name in the configuration and in events.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Orphans => "orphans",
@@ -37,59 +37,59 @@ impl Watched {
         }
     }
 
-    /// Whether it counts what happened within a time.
+    /// Whether it counts events within a period.
     pub const fn looks_back(self) -> bool {
         matches!(self, Self::Rate | Self::ReapFailures)
     }
 }
 
-/// A rule: `[[alert]]` of the configuration.
+/// An alert rule: `[[alert]]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct AlertRule {
-    /// Its name, told with every alert.
+    /// Its name, part of every alert.
     pub name: String,
     /// What it watches.
     pub on: Watched,
-    /// It is crossed by more than this: a number, for `rss` bytes.
+    /// The threshold: the alert is raised above this value; for `rss` in bytes.
     pub above: u64,
-    /// Only what is accounted to agents with this name, or to this unit. Absent: the whole host.
+    /// Count only agents of this name, or of this unit. Absent: the whole host.
     pub agent: Option<String>,
-    /// How far `rate` and `reap_failures` look back; zero for the others.
+    /// The period of `rate` and `reap_failures`; zero for the others.
     pub within: Duration,
-    /// How long it must stay crossed before it is told.
+    /// How long the threshold must stay crossed before the alert is raised.
     pub hold: Duration,
-    /// From one alert of this rule to the next, at least.
+    /// The least time between two alerts of this rule.
     pub cooldown: Duration,
 }
 
-/// Why a rule is none.
+/// Why an alert rule is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlertRuleError {
-    /// A number is missing.
-    #[error("the alert \"{0}\" says no limit: add for example `above = 10`")]
+    /// `above` is missing.
+    #[error("the alert \"{0}\" has no limit: add one, for example `above = 10`")]
     NoLimit(String),
-    /// Nothing can be above what it watches.
-    #[error("the alert \"{0}\" on blind has no limit: remove `above`")]
+    /// `blind` takes no threshold.
+    #[error("the alert \"{0}\" on `blind` takes no limit: remove `above`")]
     BlindLimit(String),
-    /// A size where a count belongs.
-    #[error("the alert \"{0}\" counts: `above` is a number there, sizes are for `on = \"rss\"`")]
+    /// A size where a count is expected.
+    #[error("the alert \"{0}\" counts things: write `above` as a plain number; sizes are for `on = \"rss\"`")]
     SizeForCount(String),
-    /// A time where nothing looks back.
-    #[error("the alert \"{0}\" does not look back: `within` is for rate and reap_failures")]
+    /// A period for something that counts no events.
+    #[error("the alert \"{0}\" counts no events: remove `within`, which is for rate and reap_failures")]
     Within(String),
-    /// Zero.
-    #[error("the alert \"{0}\" would look at no time at all: give `within` a length, for example \"1h\"")]
+    /// The period is zero.
+    #[error("the alert \"{0}\" has a period of zero: set `within`, for example to \"1h\"")]
     NoTime(String),
-    /// Blindness belongs to no agent.
-    #[error("the alert \"{0}\" on blind is about the whole host: remove `agent`")]
+    /// `blind` cannot be limited to an agent.
+    #[error("the alert \"{0}\" on `blind` is about the whole host: remove `agent`")]
     BlindAgent(String),
-    /// No name.
+    /// The name is missing or blank.
     #[error("an alert needs a name: `name = \"too many orphans\"`")]
     NoName,
 }
 
-/// A rule as it is written.
+/// An alert rule as it is written in the configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -107,7 +107,7 @@ struct Written {
     cooldown: Option<Time>,
 }
 
-/// A duration as people write it.
+/// A duration as users write it.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 struct Time(#[serde(with = "crate::model::duration")] Duration);
@@ -158,7 +158,7 @@ impl From<AlertRule> for Written {
     }
 }
 
-/// A number, or a size such as `512M` or `4G` (powers of 1024).
+/// A count, or a size such as `512M` or `4G` (powers of 1024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limit {
     value: u64,
@@ -175,9 +175,9 @@ impl FromStr for Limit {
         });
         let (digits, shift) = unit.unwrap_or((text, 0));
         let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-        value
-            .map(|value| Self { value, is_size: unit.is_some() })
-            .ok_or_else(|| format!("\"{text}\" is no limit: write a number, or a size like \"512M\", \"4G\""))
+        value.map(|value| Self { value, is_size: unit.is_some() }).ok_or_else(|| {
+            format!("\"{text}\" is not a limit: write a number, or a size like \"512M\", \"4G\"")
+        })
     }
 }
 
@@ -202,7 +202,7 @@ impl<'de> Deserialize<'de> for Limit {
             }
 
             fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Limit, E> {
-                let value = u64::try_from(value).map_err(|_| E::custom("a limit is not negative"))?;
+                let value = u64::try_from(value).map_err(|_| E::custom("a limit cannot be negative"))?;
                 Ok(Limit { value, is_size: false })
             }
 
@@ -262,13 +262,13 @@ mod tests {
         for (text, part) in [
             ("name = 'x'\non = 'orphans'", "no limit"),
             ("name = 'x'\non = 'orphans'\nabove = '4G'", "sizes are for"),
-            ("name = 'x'\non = 'orphans'\nabove = -1", "not negative"),
-            ("name = 'x'\non = 'rss'\nabove = '4 parsecs'", "is no limit"),
-            ("name = 'x'\non = 'rss'\nabove = '99999999999T'", "is no limit"),
+            ("name = 'x'\non = 'orphans'\nabove = -1", "cannot be negative"),
+            ("name = 'x'\non = 'rss'\nabove = '4 parsecs'", "is not a limit"),
+            ("name = 'x'\non = 'rss'\nabove = '99999999999T'", "is not a limit"),
             ("name = 'x'\non = 'rss'\nabove = 1.5", "a number, or a size"),
-            ("name = 'x'\non = 'orphans'\nabove = 1\nwithin = '1h'", "does not look back"),
-            ("name = 'x'\non = 'rate'\nabove = 1\nwithin = '0s'", "no time at all"),
-            ("name = 'x'\non = 'blind'\nabove = 1", "has no limit"),
+            ("name = 'x'\non = 'orphans'\nabove = 1\nwithin = '1h'", "counts no events"),
+            ("name = 'x'\non = 'rate'\nabove = 1\nwithin = '0s'", "period of zero"),
+            ("name = 'x'\non = 'blind'\nabove = 1", "takes no limit"),
             ("name = 'x'\non = 'blind'\nagent = 'claude'", "whole host"),
             ("name = ' '\non = 'blind'", "needs a name"),
             ("name = 'x'\non = 'blind'\ncooldow = '1s'", "unknown field `cooldow`"),

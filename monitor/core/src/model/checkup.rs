@@ -1,4 +1,4 @@
-//! What `orphand doctor` found, and what to do about it.
+//! The findings of `orphand doctor`, with advice.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,116 +7,116 @@ use super::Unit;
 /// The answer of `orphand doctor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkup {
-    /// Of the kernel, our rights, the daemon and its store.
+    /// Checks of the kernel, of orphand's rights, of the daemon and its store.
     pub checks: Vec<Check>,
-    /// The units that host agents, or what agents left behind.
+    /// The units that contain agents, or what agents left behind.
     pub units: Vec<UnitCheckup>,
 }
 
-/// One thing looked at.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What.
+    /// What was checked.
     pub name: String,
-    /// How it is.
+    /// The result.
     pub is: Health,
-    /// What was found; what to do, if it is not well.
+    /// What was found and, if something is wrong, what to do.
     pub found: String,
 }
 
-/// How a thing is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// As orphand needs it.
     Ok,
-    /// Nothing is wrong, and it is worth to be known.
+    /// Nothing is wrong, but the user should know.
     Note,
-    /// It keeps orphand from its work.
+    /// orphand cannot work, or not fully.
     Wrong,
 }
 
 impl Check {
-    /// It is as it should be.
+    /// A check with the result [`Health::Ok`].
     pub fn ok(name: &str, found: impl Into<String>) -> Self {
         Self { name: name.to_owned(), is: Health::Ok, found: found.into() }
     }
 
-    /// Nothing is wrong, and it is worth to be known.
+    /// A check with the result [`Health::Note`].
     pub fn note(name: &str, found: impl Into<String>) -> Self {
         Self { is: Health::Note, ..Self::ok(name, found) }
     }
 
-    /// It is wrong; `found` says what to do.
+    /// A check with the result [`Health::Wrong`]; `found` says what to do.
     pub fn wrong(name: &str, found: impl Into<String>) -> Self {
         Self { is: Health::Wrong, ..Self::ok(name, found) }
     }
 }
 
-/// A unit that hosts agents, or what agents left behind in it.
+/// A unit that contains agents, or what agents left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitCheckup {
     /// The unit.
     pub unit: Unit,
-    /// Where its manager is; not looked for where `blind` says that it was not asked.
+    /// Where its manager runs. Not determined if `blind` says that the manager was not asked.
     pub place: Place,
-    /// The agents that live in it: name and pid.
+    /// The agents in it: name and pid.
     pub agents: Vec<(String, u32)>,
-    /// How many orphans live in it.
+    /// How many orphans are in it.
     pub orphans: usize,
-    /// What its manager says; absent where it could not be asked.
+    /// The properties of the unit; absent if the manager could not be asked.
     pub properties: Option<UnitProperties>,
-    /// Why it could not be asked. Then nothing is known of the unit: neither that it is well nor that it is not.
+    /// Why the manager could not be asked. Then nothing is known about the unit's health.
     pub blind: Option<String>,
-    /// What is wrong with it, if anything.
+    /// What is wrong with it; absent if nothing is.
     pub advice: Option<Advice>,
 }
 
-/// Where a service manager is to be found: none of both is the host's own.
+/// Where a service manager runs. Both fields are absent for the host's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The user whose manager it is, as the user is numbered where the manager runs.
+    /// The user of a user manager, by the user id inside of the container.
     pub user: Option<u32>,
-    /// The first process of the container that it is in.
+    /// The first process of its container, by the host's process id.
     pub container: Option<u32>,
 }
 
-/// What a manager says about a service.
+/// Properties of a service, as its manager reports them; see systemd.service(5) and systemd.kill(5).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitProperties {
-    /// The main process as the manager numbers it, which in a container is not as the host does; 0 for none.
+    /// The main process, by its process id inside of the container; 0 if there is none.
     pub main_pid: u32,
-    /// `control-group`, `mixed`, `process`, `none`.
+    /// `KillMode`: `control-group`, `mixed`, `process`, `none`.
     pub kill_mode: String,
-    /// `no`, `always`, `on-failure`, ...
+    /// `Restart`: `no`, `always`, `on-failure`, ...
     pub restart: String,
-    /// How long a stop may take, in microseconds; absent if it may take for ever.
+    /// `TimeoutStopUSec`, in microseconds; absent if it is infinite.
     pub timeout_stop_us: Option<u64>,
-    /// Whether it makes control groups of its own.
+    /// `Delegate`: whether the service manages control groups of its own.
     pub delegate: bool,
-    /// The unit's file; empty if there is none.
+    /// `FragmentPath`, the unit file; empty if there is none.
     pub fragment: String,
 }
 
-/// What is wrong with a unit and how it is mended.
+/// What is wrong with a unit, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
-    /// Why it leaks.
+    /// Why processes stay when the unit stops.
     pub why: String,
-    /// The command that opens the drop-in.
+    /// The command that opens the drop-in in an editor.
     pub command: String,
-    /// Where to type it, if not simply on the host as root.
+    /// Where to run the command; absent if on the host as root.
     pub place: Option<String>,
-    /// The drop-in.
+    /// The content of the drop-in.
     pub drop_in: String,
 }
 
 impl UnitProperties {
-    /// What to change. `conmon`: a container's monitor lives in the unit.
+    /// What to change; absent if nothing. `conmon`: the monitor of a container is in the unit.
     pub fn advice(&self, unit: &Unit, place: Place, conmon: bool) -> Option<Advice> {
         let left = match self.kill_mode.as_str() {
             "process" => {
-                "only the main process is ended: whatever the agent started stays at every stop and restart"
+                "only the main process is ended: everything the agent started stays at every stop and restart"
             }
             "none" => "nothing is ended: every process stays at every stop and restart",
             _ => return None,
@@ -130,14 +130,14 @@ impl UnitProperties {
             "# `mixed` instead, if the main process ends its children by itself and needs time for it.\nKillMode=control-group\n"
         });
         if self.timeout_stop_us.is_none() {
-            drop_in.push_str("# Without a limit a stop can wait for ever.\n");
+            drop_in.push_str("# Without a limit a stop can wait forever.\n");
         }
         drop_in.push_str("TimeoutStopSec=30s\n");
         let user = if place.user.is_some() { "--user " } else { "" };
         let mut why = format!("KillMode={}: {left}", self.kill_mode);
         if self.fragment.contains("/systemd/transient/") {
             why.push_str(
-                "; the unit is transient: mend it where it is made, `systemd-run -p KillMode=control-group`",
+                "; the unit is transient: change it where it is created, `systemd-run -p KillMode=control-group`",
             );
         }
         Some(Advice {
@@ -150,7 +150,7 @@ impl UnitProperties {
 }
 
 impl Place {
-    /// How to get there. systemctl edits neither from afar nor for another user.
+    /// Where to run the command. systemctl cannot edit units of a container or of another user from the host.
     fn told(self) -> Option<String> {
         let user = self.user.map(|uid| format!("as user {uid}"));
         let container = self
@@ -164,7 +164,7 @@ impl Place {
 }
 
 impl Checkup {
-    /// Whether something is known to be wrong. What could not be found out is not.
+    /// Whether something is known to be wrong. What could not be checked is not counted.
     pub fn is_wrong(&self) -> bool {
         self.checks.iter().any(|check| check.is == Health::Wrong)
             || self.units.iter().any(|unit| unit.advice.is_some())
@@ -196,7 +196,7 @@ mod tests {
             advice.drop_in.starts_with("[Service]\n")
                 && advice.drop_in.contains("\nKillMode=control-group\n")
         );
-        assert!(!advice.drop_in.contains("for ever"));
+        assert!(!advice.drop_in.contains("forever"));
         let none = shown("none").advice(&unit(), Place::default(), false).unwrap();
         assert!(none.why.contains("nothing is ended"));
         for fine in ["control-group", "mixed", ""] {
@@ -209,7 +209,7 @@ mod tests {
         let found = UnitProperties { timeout_stop_us: None, ..shown("process") };
         let advice = found.advice(&unit(), Place::default(), true).unwrap();
         assert!(advice.drop_in.contains("\nKillMode=mixed\n") && advice.drop_in.contains("--cgroups=split"));
-        assert!(advice.drop_in.contains("for ever"));
+        assert!(advice.drop_in.contains("forever"));
         let fragment = "/run/user/1000/systemd/transient/run-1.service".to_owned();
         let transient = UnitProperties { fragment, ..shown("process") };
         assert!(transient.advice(&unit(), Place::default(), false).unwrap().why.contains("systemd-run -p"));

@@ -1,4 +1,4 @@
-//! What a person asks of the running daemon, and its answers.
+//! Requests to the running daemon, and its answers.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,60 +13,62 @@ pub struct Status {
     pub version: String,
     /// The daemon's process.
     pub pid: u32,
-    /// Whether it acts.
+    /// Whether it ends orphans.
     pub mode: Mode,
     /// The kernel's release.
     pub kernel: String,
-    /// The hooks in use.
+    /// The kernel hooks in use.
     pub hooks: Vec<String>,
-    /// Milliseconds from SIGTERM to SIGKILL: how long an end may take.
+    /// Milliseconds from SIGTERM to SIGKILL.
     #[serde(default)]
     pub term_timeout_ms: u64,
-    /// Nanoseconds since the daemon's `ready`.
+    /// Nanoseconds since the daemon became ready.
     pub up_ns: u64,
-    /// Why the configuration that is on disk is not in effect, since a reload was refused; absent while all is well.
+    /// Why the configuration on disk is not in effect: the error of the last reload. Absent if there was
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub config_error: Option<String>,
-    /// Why it cannot vouch for what it says; empty while it can.
+    /// Why its view of the host may be incomplete, one sentence each; empty if it is complete.
     pub blind: Vec<String>,
-    /// Processes that do not answer when they are looked at.
+    /// Processes whose /proc files do not answer.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub stuck: Vec<StuckProcess>,
-    /// Agents, servers, orphans, runs, with memory measured now.
+    /// Agents, servers, orphans and runs, with memory measured now.
     pub report: Report,
     /// Processes in the lineage graph.
     pub processes: u64,
-    /// Records received since the start, by kind.
+    /// Kernel records received since the start, by kind.
     pub records: Losses,
-    /// Records lost since the start, by kind.
+    /// Kernel records lost since the start, by kind.
     pub lost: Losses,
-    /// What went wrong in the kernel side since the start, by kind.
+    /// Errors of the eBPF programs since the start, by kind.
     #[serde(default)]
     pub kernel_errors: BTreeMap<String, u64>,
-    /// Repairs from /proc since the start.
+    /// Repairs of the process graph from /proc since the start.
     pub resyncs: u64,
-    /// Lines dropped by sink, since the start.
+    /// Events dropped since the start, by sink.
     pub sink_dropped: BTreeMap<String, u64>,
-    /// Runs of the alert hook by outcome, since the start.
+    /// Runs of the alert hook since the start, by outcome.
     #[serde(default)]
     pub hook_runs: BTreeMap<String, u64>,
 }
 
 impl Status {
-    /// Whether it can vouch for what it says. Metrics and health both go by this.
+    /// Whether its view of the host is complete. Metrics and health use the same answer.
     pub const fn is_watching(&self) -> bool {
         self.blind.is_empty() && self.report.blind.is_empty()
     }
 }
 
-/// A process that keeps whoever reads about it in /proc waiting: nothing is known of it, and everything else is judged without.
+/// A process whose /proc files block every reader. Nothing is known of it, and everything else is judged
+/// without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StuckProcess {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// Its real user; absent where that cannot be read.
+    /// Its real user id; absent if it cannot be read.
     pub uid: Option<u32>,
-    /// Whole seconds that it has not answered for.
+    /// For how many whole seconds it has not answered.
     pub seconds: u64,
 }
 
@@ -79,39 +81,40 @@ impl fmt::Display for StuckProcess {
     }
 }
 
-/// A configuration was read again and is in effect.
+/// The configuration was read again and is in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// Keys that were changed and take effect at the next start only.
+    /// Changed keys that take effect only at the next start.
     pub later: Vec<String>,
 }
 
 /// Which servers to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-// A misspelt key must not widen what is ended.
+// `deny_unknown_fields`: a misspelt key must not widen the set of servers that are ended.
 #[serde(default, deny_unknown_fields)]
 pub struct ReapRequest {
-    /// Those of agents with this name, or of this unit.
+    /// Servers of agents of this name, or of this unit.
     pub agent: Option<String>,
-    /// Those of this run.
+    /// Servers of this run.
     pub generation: Option<u64>,
-    /// The one with this process.
+    /// The server that has this process.
     pub pid: Option<u32>,
-    /// Exactly these: what a plan said, so that nothing is ended that was not shown.
+    /// Exactly these servers, by id. The second request of `orphand reap` names what the plan showed, so that
+    /// nothing else is ended.
     pub servers: Option<Vec<String>>,
-    /// Also servers whose owner lives.
+    /// Include servers whose owner is alive.
     pub include_active: bool,
-    /// Also servers whose owner is gone and that somebody may still use.
+    /// Include servers whose owner is gone and that somebody may still use.
     pub include_unproven: bool,
 }
 
-/// One server that a [`ReapRequest`] means.
+/// One server that a [`ReapRequest`] selects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// The server.
     pub server: ServerView,
-    /// The verdict on it now: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
+    /// The present verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
     pub state: String,
-    /// What forbids to end it, whoever asks. Empty: it will be ended.
+    /// What forbids ending it, whoever asks. Empty: it will be ended.
     pub guards: Vec<Guard>,
 }

@@ -1,31 +1,31 @@
-//! Durations as people write them: `500ms`, `10s`, `5m`, `1h 30m`. For the configuration file and the flags.
+//! Durations as users write them in the configuration file and in flags: `500ms`, `10s`, `5m`, `1h 30m`.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-/// The longest that makes sense for a grace or a timeout.
+/// The longest grace period or timeout that is accepted: one day.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Longer than any store remembers, and short enough for every calendar.
+/// The longest time to look back. It exceeds what any store keeps, and date arithmetic cannot overflow.
 const HUNDRED_YEARS: Duration = Duration::from_secs(36_525 * 24 * 60 * 60);
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// It cannot be read.
-    #[error("\"{0}\" is no duration: write it like \"500ms\", \"10s\", \"5m\"")]
+    /// The syntax is wrong.
+    #[error("\"{0}\" is not a duration: write it like \"500ms\", \"10s\", \"5m\"")]
     Syntax(String),
     /// It is longer than a day.
     #[error("\"{0}\" is longer than a day (24h)")]
     TooLong(String),
 }
 
-/// Reads a duration, zero to one day.
+/// Parses a duration from zero to one day.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let syntax = || DurationError::Syntax(text.to_owned());
-    // ISO 8601, signs and "ago" are jiff's, not ours
+    // jiff also accepts ISO 8601, signs and "ago"; orphand does not
     if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("ago") {
         return Err(syntax());
     }
@@ -34,7 +34,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if duration > LONGEST { Err(DurationError::TooLong(text.to_owned())) } else { Ok(duration) }
 }
 
-/// Reads a time to look back: `90m`, `24h`, `7d`, `4w`; a day has 24 hours. At most a hundred years.
+/// Parses a time to look back: `90m`, `24h`, `7d`, `4w`. A day has 24 hours. The limit is a hundred years.
 pub fn parse_period(text: &str) -> Result<Duration, DurationError> {
     let syntax = || DurationError::Syntax(text.to_owned());
     if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("ago") {
@@ -45,18 +45,18 @@ pub fn parse_period(text: &str) -> Result<Duration, DurationError> {
     Duration::try_from(signed).ok().filter(|period| *period <= HUNDRED_YEARS).ok_or_else(syntax)
 }
 
-/// Writes a duration so that [`parse_duration`] reads it back.
+/// Formats a duration so that [`parse_duration`] accepts it.
 pub fn format_duration(duration: Duration) -> String {
     SignedDuration::try_from(duration)
         .map_or_else(|_| format!("{}s", duration.as_secs()), |d| format!("{d:#}"))
 }
 
-/// For `#[serde(with)]`: as [`format_duration`] writes it.
+/// Serializes with [`format_duration`]; for `#[serde(with)]`.
 pub fn serialize<S: Serializer>(duration: &Duration, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&format_duration(*duration))
 }
 
-/// For `#[serde(with)]`: as [`parse_duration`] reads it.
+/// Deserializes with [`parse_duration`]; for `#[serde(with)]`.
 pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
     parse_duration(&String::deserialize(d)?).map_err(D::Error::custom)
 }

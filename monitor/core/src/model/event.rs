@@ -1,19 +1,19 @@
-//! What the kernel reports about processes.
+//! Kernel events about processes.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BootTime, Image, ProcessId, Stdio};
 
-/// One record of the kernel side, decoded. Records arrive in causal order: a fork precedes everything the
-/// child does, the exit follows everything the process did.
+/// One decoded record of the kernel side. Records arrive in causal order: the fork comes before everything
+/// the child does, the exit after everything the process did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProcessEvent {
     /// A process was created (threads are not reported); tracepoint `sched:sched_process_fork`.
     Fork {
-        /// When, by the kernel's stamp.
+        /// The kernel's time stamp.
         at: BootTime,
-        /// Who called clone(2): history that never changes, whoever the parent is.
+        /// The process that called clone(2). It never changes, whoever the parent is later.
         creator: ProcessId,
         /// The new process.
         child: ProcessId,
@@ -24,24 +24,24 @@ pub enum ProcessEvent {
     },
     /// A process replaced its image; tracepoint `sched:sched_process_exec`.
     Exec {
-        /// When, by the kernel's stamp.
+        /// The kernel's time stamp.
         at: BootTime,
         /// The process.
         process: ProcessId,
-        /// Its parent at that moment (`real_parent`): the creator, or an adopter if that one is dead.
+        /// Its parent at that time (`real_parent`): the creator, or the adopter if the creator is dead.
         parent: ProcessId,
         /// Its real user id.
         uid: u32,
         /// Its session id.
         sid: u32,
-        /// What it now runs.
+        /// What it runs now.
         image: Image,
-        /// Standard input, output and error at that moment.
+        /// Standard input, output and error at that time.
         stdio: [Stdio; 3],
     },
     /// The last thread of a process exited; tracepoint `sched:sched_process_exit`.
     Exit {
-        /// When, by the kernel's stamp.
+        /// The kernel's time stamp.
         at: BootTime,
         /// The process.
         process: ProcessId,
@@ -50,7 +50,7 @@ pub enum ProcessEvent {
     },
     /// A process became the leader of a new session, setsid(2).
     Setsid {
-        /// When, by the kernel's stamp.
+        /// The kernel's time stamp.
         at: BootTime,
         /// The process.
         process: ProcessId,
@@ -60,7 +60,7 @@ pub enum ProcessEvent {
 }
 
 impl ProcessEvent {
-    /// The kernel's stamp of the event.
+    /// The kernel's time stamp of the event.
     pub const fn at(&self) -> BootTime {
         match self {
             Self::Fork { at, .. }
@@ -71,7 +71,7 @@ impl ProcessEvent {
     }
 }
 
-/// How a process ended, wait(2).
+/// How a process ended, as in wait(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {

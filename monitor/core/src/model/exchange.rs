@@ -1,4 +1,4 @@
-//! What the shell tells the engine and what the engine asks of the shell.
+//! Inputs of the engine, and the effects it asks the daemon to carry out.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use super::{
     Snapshot, SnapshotProcess, Stdio,
 };
 
-/// All that can happen to the engine. A trace is a list of these with their times.
+/// Everything that can happen to the engine. A trace is a list of inputs with their times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
-    /// What earlier daemons knew. Handed in once, before anything else.
+    /// What earlier daemons stored. The first input, handed in once.
     Remembered {
-        /// From the store.
+        /// The content of the store.
         knowledge: Knowledge,
     },
     /// The kernel reported a process.
@@ -21,20 +21,20 @@ pub enum Input {
         /// The record.
         event: ProcessEvent,
     },
-    /// The kernel side could not deliver records since the last word about it.
+    /// The kernel side could not deliver records since the previous input of this kind.
     Lost {
         /// How many, by kind.
         losses: Losses,
     },
-    /// The processes of these users are not all followed: there is no room for more of them. Empty when that is over; handed in
-    /// before and after /proc is read for it.
+    /// The map of followed processes has no more room for processes of these users, so not all of them are
+    /// followed. Empty when that is over. It is handed in before and after the read of /proc that follows.
     Crowded {
         /// Real user ids.
         users: Vec<u32>,
     },
     /// /proc was read, at the start or because of [`Effect::Resync`].
     Snapshot {
-        /// What was seen.
+        /// What was read.
         snapshot: Snapshot,
     },
     /// The answer to [`Effect::Ask`].
@@ -44,45 +44,45 @@ pub enum Input {
         /// What was found.
         answer: Answer,
     },
-    /// What became of an [`Effect::Signal`].
+    /// The result of an [`Effect::Signal`].
     Signalled {
-        /// The process meant.
+        /// The process that was meant.
         process: ProcessId,
-        /// The signal meant.
+        /// The signal that was meant.
         signal: Signal,
-        /// Why it was not sent, if it was not.
+        /// Why it was not sent; absent if it was sent.
         error: Option<SignalError>,
     },
-    /// A pidfd or /proc says that this process has ended. Handed in only after the records of what it did
-    /// before.
+    /// A pidfd or /proc shows that this process has exited. It is handed in only after the records of what
+    /// the process did before.
     Gone {
         /// The process.
         process: ProcessId,
     },
-    /// The daemon is ready: attached, self-tested, reconciled. Sent once, after the first snapshot.
+    /// The daemon is ready: attached, self-tested, /proc read. Handed in once, after the first snapshot.
     Ready {
         /// The kernel's release, `uname -r`.
         kernel: String,
-        /// The hooks in use.
+        /// The kernel hooks in use.
         hooks: Vec<String>,
     },
-    /// The time that the engine waited for has come.
+    /// The deadline that the engine asked for has passed.
     Timeout,
-    /// A person asks to end servers now.
+    /// A user asks to end servers now.
     Reap {
-        /// Which.
+        /// Which servers.
         request: ReapRequest,
     },
-    /// There is another configuration.
+    /// The configuration changed.
     Configured {
-        /// What to judge by from now on.
+        /// The new policy.
         policy: Policy,
     },
     /// The daemon has been told to stop.
     Stop,
 }
 
-/// Records the kernel side could not deliver.
+/// Kernel records by kind: those that could not be delivered, or those that were received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// Forks.
@@ -93,68 +93,69 @@ pub struct Losses {
     pub exit: u64,
     /// Setsids.
     pub setsid: u64,
-    /// Processes that could not be entered into the membership map.
+    /// Processes that did not fit into the map of followed processes.
     pub member: u64,
 }
 
-/// What the engine wants done. The shell carries the effects out in order.
+/// What the engine wants done. The daemon carries the effects out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Tell the world; `at` is the time of the cause.
+    /// Publish a notice.
     Emit {
         /// When the cause happened.
         at: BootTime,
-        /// What to tell.
+        /// The notice.
         notice: Box<Notice>,
     },
-    /// Put this on disk before any effect behind it is carried out.
+    /// Store a fact before any later effect is carried out.
     Persist {
         /// When the cause happened.
         at: BootTime,
-        /// What to remember.
+        /// The fact.
         fact: Box<Fact>,
     },
-    /// Find something out and answer with [`Input::Answered`] before anything else is handed in.
+    /// Ask the host a question. The answer is handed in as [`Input::Answered`] before any other input.
     Ask {
-        /// To be given back with the answer.
+        /// Returned with the answer.
         token: u64,
-        /// What to find out.
+        /// The question.
         about: About,
     },
-    /// Open a pidfd, take what the kernel side has reported, compare identity and user, send the signal unless anything speaks
-    /// against it; report by [`Input::Signalled`], and by [`Input::Gone`] when the process has ended.
+    /// Send a signal. The daemon opens a pidfd, hands in what the kernel side has reported, compares identity
+    /// and user, and sends the signal unless something speaks against it. It answers by [`Input::Signalled`],
+    /// and by [`Input::Gone`] when the process has exited.
     Signal {
-        /// To whom.
+        /// The process.
         process: ProcessId,
-        /// Which.
+        /// The signal.
         signal: Signal,
-        /// The real user id that it must have; nothing where nobody knows it.
+        /// The real user id that the process must have; absent if it is not known.
         uid: Option<u32>,
     },
-    /// Have the kernel side report this process (and, as [`Tracking`] says, what it forks).
+    /// Make the kernel side report this process and, as [`Tracking`] says, what it forks.
     Track {
         /// The process.
         process: ProcessId,
-        /// How.
+        /// How to follow it.
         tracking: Tracking,
     },
-    /// Have the kernel side forget this process.
+    /// Make the kernel side forget this process.
     Untrack {
         /// The process.
         process: ProcessId,
     },
-    /// Drain the ring, read /proc, hand in a [`Input::Snapshot`].
+    /// Drain the ring, read /proc, and hand in an [`Input::Snapshot`].
     Resync,
 }
 
 /// How the kernel side follows a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tracking {
-    /// It and everything it forks.
+    /// The process and everything that it forks.
     Member,
-    /// The same, and its exit wakes the daemon at once.
+    /// As `Member`; in addition its exit wakes the daemon at once.
     Agent,
-    /// A service manager: the execs of its children are reported whatever they run.
+    /// A service manager: every exec of its children is reported, whatever they run.
     Manager,
 }
 
@@ -165,32 +166,33 @@ pub enum About {
     Memory(Vec<ProcessId>),
     /// What this process is: [`Answer::Process`].
     Process(ProcessId),
-    /// All that a verdict on a server needs: [`Answer::Server`].
+    /// Everything that a verdict on a server needs: [`Answer::Server`].
     Server(Subject),
     /// What forked copies of an agent do: [`Answer::Copies`].
     Copies {
         /// The copies.
         copies: Vec<ProcessId>,
-        /// Who a connection of theirs may lead to without being one of their own: the agent's servers.
+        /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
 }
 
-/// The server that a look is about.
+/// The server that an inspection is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// Its launch chain, the server proper and what descends from it.
+    /// Its launch chain, its main process and what descends from that.
     pub processes: Vec<ProcessId>,
-    /// Its standard input when it was born: the wire on which it is talked to.
+    /// Its standard input when it was created: the wire that carries requests to it.
     pub stdin: Stdio,
-    /// Its standard output when it was born: the wire on which it answers.
+    /// Its standard output when it was created: the wire that carries its answers.
     pub stdout: Stdio,
-    /// Forked copies of its dead owner, which may hold the wires by accident.
+    /// Forked copies of its dead owner. They may hold the wires by accident.
     pub copies: Vec<ProcessId>,
-    /// Other servers' processes of that owner, their launch chains included; without a known owner, those of other servers that
-    /// have none either.
+    /// The processes of the owner's other servers, launch chains included. Without a known owner: those of
+    /// other servers that have no owner either.
     pub siblings: Vec<ProcessId>,
-    /// The user in whose turn it is looked at, where the answer may come later; absent where it is wanted at once.
+    /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
+    /// once.
     pub turn: Option<u32>,
 }
 
@@ -198,12 +200,12 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Answer {
-    /// Memory of those that are still there.
+    /// The memory of the processes that still exist.
     Memory {
-        /// One entry for each.
+        /// One entry for each process.
         processes: Vec<Memory>,
     },
-    /// A process, or nothing if it is gone.
+    /// A process; absent if it is gone.
     Process {
         /// What /proc says.
         process: Option<SnapshotProcess>,
@@ -213,7 +215,7 @@ pub enum Answer {
         /// What was found.
         facts: ServerFacts,
     },
-    /// What copies of an agent do: those that are still there.
+    /// What copies of an agent do; only those that still exist.
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
@@ -233,9 +235,9 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Signal {
-    /// SIGTERM: please end.
+    /// SIGTERM: the process may end in its own way.
     Term,
-    /// SIGKILL: end.
+    /// SIGKILL: the kernel ends the process.
     Kill,
 }
 
@@ -243,21 +245,23 @@ pub enum Signal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum SignalError {
-    /// The process had ended, or its number belongs to another one now.
+    /// The process has exited, or its number belongs to another process now.
     Gone,
-    /// The system refused; EPERM for instance.
+    /// The system call failed, for instance with EPERM.
     System {
         /// errno(3).
         errno: i32,
-        /// Which call, and what it said.
+        /// Which call, and its error.
         message: String,
     },
-    /// There is no room for one more descriptor now, or no memory: nothing is wrong with the process, and later will do.
+    /// No file descriptor or memory is free at present. The process is as it was judged, and a later attempt
+    /// may succeed.
     NoRoom {
-        /// Which call, and what it said.
+        /// Which call, and its error.
         message: String,
     },
-    /// It may not be the process meant any more, or not as it was judged: it is to be looked at again.
+    /// The process may no longer be the one that was meant, or not be as it was judged. It must be inspected
+    /// again.
     Unsure {
         /// What speaks against it.
         message: String,

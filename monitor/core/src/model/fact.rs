@@ -1,83 +1,84 @@
-//! What must outlive the daemon, and what an earlier daemon of this boot knew.
+//! What must survive a restart of the daemon.
 //!
-//! A fact is on disk before anything follows from it: the shell carries out [`super::Effect::Persist`] before the effects behind
-//! it. So a number that was told is never given again, and a signal that was sent is known to the next daemon.
+//! A fact is on disk before anything depends on it: the daemon carries out [`super::Effect::Persist`] before
+//! the effects that follow it. So a run number that was reported is never given out again, and the next
+//! daemon knows every signal that was sent.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Doubt, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
 
-/// Something to be remembered. Every fact may be told twice and counts once.
+/// A fact to store. Storing the same fact twice has the effect of storing it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum Fact {
-    /// A run began, or changed: known by key and generation.
+    /// A run began or changed. It is identified by key and generation.
     Run {
         /// The run as it is now.
         run: Run,
     },
-    /// All runs of a key are over, and its user has others that are younger: it is remembered no more. If it comes back, its
-    /// numbers begin again.
+    /// All runs of this key are over and it was removed to make room for younger ones of the same user. If
+    /// the key comes back, its numbers start at 1.
     Forgotten {
         /// Whose runs.
         key: RunKey,
     },
-    /// A server is followed, or changed: known by its identity.
+    /// A server is tracked, or what is known of it changed.
     Server {
         /// The server as it is now.
         server: Tracked,
     },
-    /// It was judged: an orphan.
+    /// The server was judged an orphan.
     Orphan {
         /// The server.
         server: ProcessId,
-        /// What speaks for it.
+        /// The facts that prove it.
         evidence: Vec<Evidence>,
-        /// What forbids to end it.
+        /// What forbids ending it.
         guards: Vec<Guard>,
         /// Resident memory in bytes.
         rss_bytes: u64,
-        /// Proportional memory in bytes, where it could be read.
+        /// Proportional memory (PSS) in bytes; absent if it could not be read.
         pss_bytes: Option<u64>,
     },
-    /// It was judged: its owner is gone, and it is not proven that nobody uses it.
+    /// The server was judged unproven: its owner is gone, and somebody may still use it.
     Unproven {
         /// The server.
         server: ProcessId,
-        /// What speaks for an orphan.
+        /// The facts that speak for an orphan.
         evidence: Vec<Evidence>,
-        /// What keeps it from being one.
+        /// What prevents the proof.
         doubts: Vec<Doubt>,
         /// Resident memory in bytes.
         rss_bytes: u64,
     },
-    /// The first signal to it is about to be sent.
+    /// The first signal to the server is about to be sent.
     Reaping {
         /// The server.
         server: ProcessId,
     },
-    /// A process of it could not be ended.
+    /// A process of the server could not be ended.
     ReapFailed {
         /// The server.
         server: ProcessId,
         /// The process.
         pid: u32,
-        /// What happened.
+        /// Why.
         error: String,
     },
-    /// It was no orphan after all, and lives.
+    /// The server was not an orphan after all, and is alive.
     Cleared {
         /// The server.
         server: ProcessId,
     },
-    /// It has ended.
+    /// The server has exited.
     Ended {
         /// The server.
         server: ProcessId,
-        /// How.
+        /// How it exited.
         end: End,
     },
-    /// Records were lost.
+    /// Kernel records were lost.
     Lost {
         /// How many, by kind.
         losses: Losses,
@@ -88,26 +89,27 @@ pub enum Fact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum End {
-    /// By itself, while its owner lived or in its grace.
+    /// By itself, while its owner was alive or within the grace period.
     Exited,
     /// By itself, as an orphan.
     OrphanExited,
     /// orphand ended it.
     Reaped {
-        /// The last signal that was needed; absent where the daemon that sent it did not see the end.
+        /// The last signal that was needed; absent if the daemon that sent it did not see the exit.
         signal: Option<Signal>,
-        /// Milliseconds from the first signal to the end of the last process; absent likewise.
+        /// Milliseconds from the first signal to the exit of the last process; absent if the exit was not
+        /// seen.
         took_ms: Option<u64>,
-        /// Resident memory before, in bytes.
+        /// Resident memory in bytes before it was ended.
         freed_bytes: u64,
-        /// Proportional memory before, in bytes: what the host regained.
+        /// Proportional memory (PSS) in bytes before it was ended: what the host regained.
         freed_pss_bytes: Option<u64>,
     },
-    /// While no daemon watched.
+    /// While no daemon was running.
     Unseen,
 }
 
-/// A server that is followed.
+/// A server as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tracked {
     /// Its identity: the head of its launch chain.
@@ -116,18 +118,18 @@ pub struct Tracked {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its real user id; absent where nothing is known of its processes.
+    /// Its real user id; absent if none of its processes is known.
     #[serde(default)]
     pub uid: Option<u32>,
-    /// Its processes as far as they matter: launch chain, server proper, what was left behind with it.
+    /// The processes that matter for it: launch chain, main process, and what was left behind with it.
     pub processes: Vec<ProcessId>,
-    /// Who owns it.
+    /// Its owner.
     pub owner: Option<TrackedOwner>,
-    /// The run it is accounted to.
+    /// The run that it counts for.
     pub run: Option<(RunKey, u64)>,
 }
 
-/// The owner of a server that is followed.
+/// The owner of a stored server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedOwner {
     /// Its main process.
@@ -136,44 +138,46 @@ pub struct TrackedOwner {
     pub name: String,
     /// Its real user id.
     pub uid: u32,
-    /// Whether no rule knows it.
+    /// Whether no rule matched it.
     pub implied: bool,
 }
 
-/// What earlier daemons knew. The shell reads it from the store at the start and hands it in before anything else.
+/// What earlier daemons stored. The daemon reads it from the store when it starts, and hands it in as the
+/// first input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Knowledge {
-    /// The runs still remembered, of every boot, those that ended first in front. `alive` as last known.
+    /// The runs still remembered, of every boot, those that ended first in front. `alive` is the last known
+    /// state.
     pub runs: Vec<RememberedRun>,
-    /// The servers followed when the last daemon of this boot ended.
+    /// The servers that were tracked when the last daemon of this boot ended.
     pub servers: Vec<RememberedServer>,
 }
 
-/// A run of an earlier daemon.
+/// A run that an earlier daemon stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedRun {
     /// The run.
     pub run: Run,
-    /// Whether it began in this boot: only then its process identity means anything.
+    /// Whether it began in this boot. Otherwise its process identity means nothing.
     pub this_boot: bool,
 }
 
-/// A server of an earlier daemon of this boot.
+/// A server that an earlier daemon of this boot stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedServer {
-    /// The server as last known.
+    /// The server as last stored.
     pub server: Tracked,
-    /// Whether it had been judged an orphan, and then what was known of its memory.
+    /// Set if it had been judged an orphan: what was known then.
     pub orphan: Option<RememberedOrphan>,
 }
 
-/// The case of an orphan of an earlier daemon.
+/// An orphan that an earlier daemon of this boot judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedOrphan {
     /// Whether a signal may have been sent to it.
     pub reaping: bool,
-    /// Resident memory at the verdict, in bytes.
+    /// Resident memory in bytes at the verdict.
     pub rss_bytes: u64,
-    /// Proportional memory at the verdict, in bytes.
+    /// Proportional memory (PSS) in bytes at the verdict.
     pub pss_bytes: Option<u64>,
 }

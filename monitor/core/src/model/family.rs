@@ -1,16 +1,18 @@
-//! Units that are made for one start, by the name of their family. Pure.
+//! Names of units that exist for one start only.
 //!
-//! `systemd-run` calls what it starts `run-u123.service`, a desktop `app-gnome-terminal-4711.scope`, a socket's unit has one
-//! instance a connection: each name is used once. Their runs are numbered together, or each would be a unit of its own for ever.
+//! `systemd-run` calls its unit `run-u123.service`, a desktop uses `app-gnome-terminal-4711.scope`, and a
+//! socket unit has one instance per connection. Each such name occurs once. Their runs are numbered together,
+//! because otherwise every start would be a unit of its own.
 
 use super::Unit;
 
-/// Hexadecimal digits that nobody writes by hand.
+/// The length of a random identifier in hexadecimal digits (128 bits).
 const IDENTIFIER: usize = 32;
 
 impl Unit {
-    /// The unit whose runs its runs are numbered with: itself, or for a name that is made for one start that with `*` for what is
-    /// counted or drawn in it. No real name has a `*`. Twice is the same as once.
+    /// The unit whose runs this unit's runs are numbered with. For a name that is made for one start, its
+    /// counter or random part becomes `*`; any other name stays. No real unit name has a `*`. The function is
+    /// idempotent.
     #[must_use]
     pub fn family(&self) -> Self {
         let family = self.name.rsplit_once('.').and_then(|(stem, suffix)| {
@@ -21,7 +23,7 @@ impl Unit {
     }
 }
 
-/// The family of a name without its suffix; none if it is a name of its own.
+/// The family of a name without its suffix; `None` if the name is not made for one start.
 fn of_stem(stem: &str) -> Option<String> {
     if stem.strip_prefix("run-").is_some_and(is_of_systemd_run) {
         return Some("run-*".to_owned());
@@ -35,7 +37,7 @@ fn of_stem(stem: &str) -> Option<String> {
         return (name != "*").then(|| format!("dbus-*-{name}@*"));
     }
     if let Some((template, instance)) = stem.split_once('@') {
-        // `sshd@12-192.0.2.1:22-192.0.2.7:4711`: one a connection. `app-NAME@RANDOM`: one a start.
+        // `sshd@12-192.0.2.1:22-192.0.2.7:4711`: one per connection. `app-NAME@RANDOM`: one per start.
         let of_connection = instance.split_once('-').is_some_and(|(count, _)| digits(count));
         let drawn = is_identifier(instance) || (template.starts_with("app-") && hexadecimal(instance));
         return (of_connection || drawn).then(|| format!("{template}@*"));
@@ -44,7 +46,7 @@ fn of_stem(stem: &str) -> Option<String> {
     if (stem.starts_with("app-") && hexadecimal(tail)) || is_identifier(tail) {
         return Some(format!("{head}-*"));
     }
-    // A UUID has dashes of its own: `tmux-spawn-0c8a1b9e-0000-4000-8000-000000000001`.
+    // A UUID contains dashes: `tmux-spawn-0c8a1b9e-0000-4000-8000-000000000001`.
     let at = stem.len().checked_sub(36)?;
     let (head, uuid) = (stem.get(..at)?, stem.get(at..)?);
     let lengths: Vec<usize> = uuid.split('-').filter(|part| hexadecimal(part)).map(str::len).collect();
@@ -52,7 +54,7 @@ fn of_stem(stem: &str) -> Option<String> {
     (lengths == [8, 4, 4, 4, 12]).then(|| format!("{head}-*"))
 }
 
-/// `u123`, `r0c8a..`, `p123-i456`, `123`: what systemd-run(1) puts behind `run-`, by version.
+/// `u123`, `r0c8a..`, `p123-i456`, `123`: what the versions of systemd-run(1) append to `run-`.
 fn is_of_systemd_run(rest: &str) -> bool {
     let of_process = || {
         let (pid, inode) = rest.strip_prefix('p')?.split_once("-i")?;
@@ -67,7 +69,7 @@ fn digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// With a digit in it: `app-facade` is a name.
+/// A hexadecimal number with at least one digit: `app-facade` is a name.
 fn hexadecimal(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit()) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }

@@ -1,61 +1,62 @@
-//! What the store tells of the past: the answer of `orphand history`. Times are those of the wall clock, in UTC.
+//! Past runs and orphans from the store: the answer of `orphand history`. Times are wall-clock times in UTC.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Doubt, Evidence, Guard, Losses, RunView, Signal};
 
-/// What is asked.
+/// What to read from the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryQuery {
-    /// What was still going on at this time, or came later. Absent: all there is.
+    /// Only what was still alive at this time, or came later. Absent: everything.
     pub since: Option<Timestamp>,
-    /// Only agents with this name, or of this unit.
+    /// Only agents of this name, or of this unit.
     pub agent: Option<String>,
-    /// The kernel's name of this boot, where known: what an earlier boot left open has ended.
+    /// The boot id of the running kernel, if known. What an earlier boot left open counts as ended.
     pub boot_id: Option<String>,
 }
 
-/// The past.
+/// The answer of `orphand history`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
-    /// What was asked.
+    /// The `since` of the query.
     pub since: Option<Timestamp>,
-    /// The runs, in the order in which they began.
+    /// The runs in the order in which they began.
     pub runs: Vec<PastRun>,
-    /// Servers that are accounted to no run: their agent's number was not known.
-    pub unaccounted: Account,
+    /// Servers that count for no run, because the run of their agent was not known.
+    pub unaccounted: ServerCounts,
     /// What was judged an orphan, in the order of the verdicts.
     pub orphans: Vec<PastOrphan>,
-    /// What was judged unproven and never became an orphan, likewise: the owner was gone, and somebody may have used it.
+    /// What was judged unproven and never became an orphan, in the order of the verdicts.
     #[serde(default)]
     pub unproven: Vec<PastOrphan>,
-    /// The daemons, in order. Not of one agent, and so absent where one was asked for.
+    /// The lives of the daemon, in order. Empty in a query for one agent.
     pub daemons: Vec<DaemonLife>,
-    /// Records lost, likewise.
+    /// Kernel records that were lost, in order. Empty in a query for one agent.
     pub losses: Vec<PastLoss>,
 }
 
-/// What became of the servers of a run.
+/// How many servers a run had and what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+pub struct ServerCounts {
     /// Servers seen.
     pub servers: u64,
-    /// Those that were judged orphans.
+    /// Servers that were judged orphans.
     pub orphans: u64,
-    /// Those that orphand ended.
+    /// Orphans that orphand ended.
     pub reaped: u64,
-    /// Their resident memory before, in bytes: what they share is counted for each.
+    /// Their resident memory in bytes before they were ended. Shared pages count once for each process.
     pub freed_bytes: u64,
-    /// Their proportional memory before, in bytes, where it could be read: what the host regained.
+    /// Their proportional memory (PSS) in bytes before they were ended, where it could be read: what the host
+    /// regained.
     pub freed_pss_bytes: u64,
     /// Orphans that are still there.
     pub left: u64,
-    /// Those of which it was never proven that nobody used them, although the owner was gone: no orphans.
+    /// Servers that were judged unproven and never an orphan.
     #[serde(default)]
     pub unproven: u64,
-    /// Those of them that are still there.
+    /// Unproven servers that are still there.
     #[serde(default)]
     pub unproven_left: u64,
 }
@@ -65,16 +66,16 @@ pub struct Account {
 pub struct PastRun {
     /// The run.
     pub run: RunView,
-    /// When its first agent was born, to the clock tick (10 ms).
+    /// Start time of its first agent, to the clock tick (10 ms).
     pub started: Timestamp,
-    /// When its last top-most agent ended, or the host did. Absent while it lives.
+    /// When its last top-most agent exited, or the host stopped. Absent while it is alive.
     pub ended: Option<Timestamp>,
     /// Its servers.
     #[serde(flatten)]
-    pub account: Account,
+    pub account: ServerCounts,
 }
 
-/// One orphan, or one that was unproven.
+/// A server that was judged an orphan, or unproven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastOrphan {
     /// `PID@START` of its first process.
@@ -83,81 +84,82 @@ pub struct PastOrphan {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// The run it is accounted to.
+    /// The run that it counts for.
     pub run: Option<RunView>,
     /// The name of its owner.
     pub owner: Option<String>,
     /// When it was judged.
     pub judged: Timestamp,
-    /// What speaks for it.
+    /// The facts that speak for an orphan.
     pub evidence: Vec<Evidence>,
-    /// What kept it from being an orphan, if it was unproven.
+    /// What prevented the proof, if it was unproven.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub doubts: Vec<Doubt>,
-    /// What forbade to end it.
+    /// What forbade ending it.
     pub guards: Vec<Guard>,
-    /// Resident memory at the verdict, in bytes.
+    /// Resident memory in bytes at the verdict.
     pub rss_bytes: u64,
-    /// Proportional memory at the verdict, in bytes.
+    /// Proportional memory (PSS) in bytes at the verdict.
     pub pss_bytes: Option<u64>,
     /// Why a process of it could not be ended.
     pub failure: Option<String>,
     /// What became of it.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// When it ended.
+    /// When it exited.
     pub ended: Option<Timestamp>,
 }
 
-/// What became of an orphan, or of one that was unproven.
+/// What became of an orphan, or of an unproven server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// orphand ended it.
     Reaped {
-        /// The last signal that was needed; absent where the daemon that sent it did not see the end.
+        /// The last signal that was needed; absent if the daemon that sent it did not see the exit.
         signal: Option<Signal>,
-        /// Milliseconds from the first signal to the end of the last process; absent likewise.
+        /// Milliseconds from the first signal to the exit of the last process; absent if the exit was not
+        /// seen.
         took_ms: Option<u64>,
-        /// Resident memory before, in bytes.
+        /// Resident memory in bytes before it was ended.
         freed_bytes: u64,
-        /// Proportional memory before, in bytes.
+        /// Proportional memory (PSS) in bytes before it was ended.
         freed_pss_bytes: Option<u64>,
     },
-    /// It ended by itself.
+    /// It exited by itself.
     Exited,
-    /// It ended while no daemon watched, or with the host.
+    /// It exited while no daemon was running, or the host stopped.
     Unseen,
-    /// Signals were sent to it, and it is not known to have ended.
+    /// It was signalled, and its exit is not known.
     Ending,
-    /// It is there, as far as is known.
+    /// As far as is known it is still there.
     Stays,
 }
 
-/// One life of the daemon.
+/// One life of the daemon, from start to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonLife {
     /// When it opened the store.
     pub started: Timestamp,
-    /// When it stopped in good order. Absent of one that runs, or that was killed.
+    /// When it stopped in good order. Absent if it is still running or was killed.
     pub stopped: Option<Timestamp>,
     /// orphand's version.
     pub version: String,
-    /// The kernel's name of the boot it ran in.
+    /// The boot id of the kernel it ran on.
     pub boot_id: String,
 }
 
-/// Records that were lost at a time.
+/// Kernel records that were lost at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastLoss {
-    /// When it was noticed.
+    /// When the loss was noticed.
     pub at: Timestamp,
     /// How many, by kind.
     pub records: Losses,
 }
 
-impl Account {
-    /// Adds another account to this one.
+impl ServerCounts {
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.servers += other.servers;
         self.orphans += other.orphans;
@@ -172,7 +174,7 @@ impl Account {
 
 impl History {
     /// The sum over all runs, and what is accounted to none.
-    pub fn sum(&self) -> Account {
+    pub fn sum(&self) -> ServerCounts {
         let mut sum = self.unaccounted;
         self.runs.iter().for_each(|run| sum.add(&run.account));
         sum

@@ -1,4 +1,4 @@
-//! The identity of a process: its number is reused, its birth is not.
+//! The identity of a process. A process number is reused; number and start time together are not.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use super::BootTime;
 
-/// A process (thread group) for as long as the host is up.
+/// A process (thread group), unique for as long as the host is up.
 ///
-/// `start` is the birth of the thread group leader in clock ticks since boot
-/// (`task_struct::group_leader->start_boottime / 10 ms`), the same number as field 22 of
-/// `/proc/PID/stat`, `proc_pid_stat(5)`. It survives an exec by any thread (`de_thread()` in fs/exec.c).
+/// `start` is the start time of the thread group leader in clock ticks since boot
+/// (`task_struct::group_leader->start_boottime / 10 ms`), the same number as field 22 of `/proc/PID/stat`,
+/// `proc_pid_stat(5)`. It survives an exec by any thread (`de_thread()` in fs/exec.c).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The thread group id in the initial PID namespace.
     pub pid: u32,
-    /// Birth in clock ticks (1/100 s) since boot.
+    /// Start time in clock ticks (1/100 s) since boot.
     pub start: u64,
 }
 
 impl ProcessId {
-    /// The process with number `pid` born `start` clock ticks after boot.
+    /// The process `pid` that started `start` clock ticks after boot.
     pub const fn new(pid: u32, start: u64) -> Self {
         Self { pid, start }
     }
 
-    /// When it was born, to the clock tick.
+    /// Its start time, to the clock tick (10 ms).
     pub const fn born(self) -> BootTime {
         BootTime::of_ticks(self.start)
     }

@@ -1,17 +1,17 @@
-//! What a process runs and what its standard streams are.
+//! What a process runs, and what its standard streams are connected to.
 
 use serde::{Deserialize, Serialize};
 
-/// The program a process runs, as its last exec said. A fork without exec runs its creator's image.
+/// The program that a process runs since its last exec. A fork without an exec runs the image of its creator.
 ///
-/// Strings are lossy UTF-8 and attacker-controlled; secrets were redacted before the value was made.
+/// Strings are lossy UTF-8 that an attacker may choose. Secrets are masked before a value is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Image {
-    /// The file executed: `linux_binprm::interp` from the kernel, the target of `/proc/PID/exe` from /proc.
+    /// The path of the executable: `linux_binprm::interp` from the kernel, or the target of `/proc/PID/exe`.
     pub exe: String,
     /// The arguments, program name first.
     pub argv: Vec<String>,
-    /// Whether `argv` was cut short (the kernel side reads a bounded prefix).
+    /// Whether `argv` was cut; the kernel side reads a bounded prefix.
     #[serde(default)]
     pub argv_truncated: bool,
 }
@@ -38,7 +38,7 @@ pub enum Stdio {
 }
 
 impl Stdio {
-    /// Whether it can be one end of a wire: a pipe or a socket.
+    /// Whether it can carry a protocol: a pipe or a socket.
     pub const fn is_wire(self) -> bool {
         matches!(self, Self::Pipe(_) | Self::Socket(_))
     }

@@ -1,39 +1,40 @@
-//! What a user may choose about the kernel side. The file and the flags use the same words and limits.
+//! Settings of the eBPF programs. The configuration file and the flags use the same words and limits.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How setsid(2) is seen. The session id in fork and exec records suffices for verdicts; the hook adds the
-/// moment.
+/// How setsid(2) is observed. Fork and exec records carry the session id, which suffices for verdicts; the
+/// hook adds the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetsidHook {
-    /// By [`SetsidHook::Fentry`] where it loads, else by [`SetsidHook::Tracepoint`].
+    /// [`SetsidHook::Fentry`] if it loads, otherwise [`SetsidHook::Tracepoint`].
     #[default]
     Auto,
-    /// At the kernel's function `ksys_setsid`: costs nobody else anything.
+    /// At the kernel function `ksys_setsid`. It costs other processes nothing.
     Fentry,
-    /// `syscalls:sys_exit_setsid`: puts every system call of the host on the slow path.
+    /// At the tracepoint `syscalls:sys_exit_setsid`. It puts every system call of the host on the slow path.
     Tracepoint,
     /// Not at all.
     None,
 }
 
-/// Size in bytes of the ring between kernel and daemon: a power of two (`BPF_MAP_TYPE_RINGBUF` takes no
-/// other), from one page to 1 GiB.
+/// Size in bytes of the ring buffer between kernel and daemon: a power of two (`BPF_MAP_TYPE_RINGBUF` accepts
+/// no other), from one page to 1 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct RingSize(u32);
 
-/// A size that no ring can have.
+/// The size is not a power of two, or out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no size for a ring: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)")]
+#[error("not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)")]
 pub struct RingSizeError;
 
 impl RingSize {
-    /// 2 MiB: half a second of a two-core machine's full fork storm below an agent (40,000 a second, 96 bytes
-    /// each), drained every 20 ms. Not more: the ring is mapped twice and counts as resident.
+    /// 2 MiB holds half a second of the fork rate that two cores reach below an agent (40,000 a second, 96
+    /// bytes each); it is drained every 20 ms. A larger ring costs twice its size: it is mapped twice and
+    /// counts as resident memory.
     pub const DEFAULT: Self = Self(2 << 20);
 
     /// The number of bytes.
@@ -62,7 +63,7 @@ impl From<RingSize> for u32 {
     }
 }
 
-/// A number of bytes, or one of KiB, MiB or GiB: `65536`, `256K`, `4M`, `1G`.
+/// Parses a number of bytes, or one of KiB, MiB or GiB: `65536`, `256K`, `4M`, `1G`.
 impl FromStr for RingSize {
     type Err = RingSizeError;
     fn from_str(text: &str) -> Result<Self, RingSizeError> {
@@ -76,18 +77,19 @@ impl FromStr for RingSize {
     }
 }
 
-/// How many processes can be followed at once: from 64 to the largest number of processes that a kernel allows.
+/// How many processes can be followed at once: from 64 to the largest number of processes that a kernel
+/// allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct MemberCount(u32);
 
-/// A number of processes that cannot be followed.
+/// The number of processes is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not so many processes can be followed: give a number from 64 to 4194304")]
+#[error("not a valid number of processes: give a number from 64 to 4194304")]
 pub struct MemberCountError;
 
 impl MemberCount {
-    /// If nothing is said, never more: 20 MB of the kernel's memory.
+    /// The largest default: 20 MB of kernel memory.
     pub const MOST_UNASKED: u32 = 1 << 18;
     const LEAST: u32 = 64;
     const MOST: u32 = 1 << 22;
@@ -97,7 +99,8 @@ impl MemberCount {
         self.0
     }
 
-    /// For a kernel that allows so many processes, and so many threads: never more than that are to be followed.
+    /// The default for a kernel with these limits on processes and threads: the least of them, at most
+    /// `MOST_UNASKED`.
     pub fn for_limits(limits: impl IntoIterator<Item = u32>) -> Self {
         let allowed = limits.into_iter().min().unwrap_or(Self::MOST_UNASKED);
         Self(allowed.clamp(Self::LEAST, Self::MOST_UNASKED))
@@ -117,12 +120,12 @@ impl From<MemberCount> for u32 {
     }
 }
 
-/// A process name, as the kernel keeps it, whose exec is worth a report.
+/// A process name, as the kernel keeps it, whose exec is reported.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Candidate {
     /// The base name of the executed file, cut to 15 bytes (`TASK_COMM_LEN` - 1).
     pub comm: String,
-    /// Whether it matters only if its standard input is a pipe or a socket.
+    /// Whether the exec is reported only if standard input is a pipe or a socket.
     pub needs_wire: bool,
 }
 

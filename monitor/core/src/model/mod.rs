@@ -1,46 +1,51 @@
-//! Words without behaviour: identities, times, events, facts and notices.
+//! The data types of orphand: identities, times, kernel events, facts, notices, reports.
 //!
-//! Everything here is plain data that the pure core and the shell share. Nothing here does I/O.
+//! These types hold plain data that the pure core and the daemon share. Nothing here does I/O.
 
 mod alert;
 mod checkup;
 mod control;
 pub mod duration;
 mod event;
+mod event_kind;
+mod event_subject;
 mod exchange;
 mod fact;
 mod family;
 mod history;
 mod id;
 mod image;
+mod inspection;
 mod kernel_side;
-mod look;
 mod notice;
 mod policy;
+mod queued_size;
 mod reasons;
 pub mod redact;
 mod report;
 mod run;
 mod share;
 mod snapshot;
+pub mod text;
 mod time;
 mod trace;
 mod unit;
-mod weight;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
+pub use event_kind::EventKind;
+pub use event_subject::EventSubject;
 pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };
-pub use history::{Account, DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun};
+pub use history::{DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, ServerCounts};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
+pub use inspection::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
-pub use look::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
 pub use policy::Policy;
 pub use reasons::{Doubt, Evidence, Guard};

@@ -1,4 +1,4 @@
-//! What orphand tells the world: the events of the stream. Names and fields are a contract with users.
+//! The events of the event stream. Names and fields are a contract with users.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::{Doubt, Evidence, Guard, Losses, ProcessId, RunView, Signal, Watched}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
-    /// Hooks attached, self-test passed, /proc reconciled.
+    /// The daemon is ready: the kernel hooks are attached, the self-test passed, /proc was read.
     Ready {
         /// orphand's version.
         version: String,
-        /// Whether it acts or only looks.
+        /// Whether it ends orphans or only reports them.
         mode: Mode,
         /// The kernel's release.
         kernel: String,
-        /// The hooks in use.
+        /// The kernel hooks in use.
         hooks: Vec<String>,
         /// Processes in the lineage graph.
         processes: u64,
@@ -31,8 +31,8 @@ pub enum Notice {
     AgentStarted {
         /// The agent.
         agent: AgentView,
-        /// The process whose work it goes on with (the launcher of a program that forked itself into the
-        /// background).
+        /// The process whose work this one continues: the launcher of a program that forked itself into the
+        /// background.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         continues: Option<ProcessId>,
     },
@@ -44,35 +44,36 @@ pub enum Notice {
         exit_code: Option<u8>,
         /// The signal that ended it, if one did.
         signal: Option<u8>,
-        /// Servers it owned that are alive.
+        /// Servers it owned that are still alive.
         servers_left: u64,
-        /// Their resident memory in bytes.
+        /// Resident memory of those servers in bytes.
         rss_bytes: u64,
     },
-    /// A user started more agents in a short time than are told one by one; these ended within a moment, without a server. They had
-    /// no `agent_started` and no `agent_exited`, and no run of them was counted.
+    /// A user started more agents in a short time than are reported one by one. The agents counted here ended
+    /// soon and without a server. They got no `agent_started`, no `agent_exited` and no run number.
     AgentsFolded {
         /// The user.
         uid: u32,
-        /// How many.
+        /// How many agents.
         count: u64,
-        /// The same by name.
+        /// How many agents of each name.
         names: BTreeMap<String, u64>,
     },
     /// A server was recognised.
     ServerStarted {
         /// The server.
         server: ServerView,
-        /// Who owns it; absent if nobody was found.
+        /// Its owner; absent if none was found.
         owner: Option<AgentView>,
     },
     /// All processes of a server ended while its owner was alive.
     ServerExited {
         /// The server as it was.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that the server started and that stay: each is in a session of its own and shares
+        /// nothing with it.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
@@ -85,20 +86,20 @@ pub enum Notice {
         /// Its new session.
         sid: u32,
     },
-    /// The owner exited; grace begins.
+    /// The owner exited; the grace period begins.
     OrphanSuspected {
-        /// Whether the owner ended while no daemon watched.
+        /// Whether the owner exited while no daemon was running.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// When the grace ends. The stream tells it as RFC 3339 too, in `deadline`.
+        /// When the grace period ends. The stream also writes it as RFC 3339 in `deadline`.
         #[serde(rename = "deadline_boot_ns")]
         deadline: super::BootTime,
     },
-    /// A suspect is none: it ended by itself in its grace, or a living owner was found.
+    /// A suspect was cleared: it exited by itself within its grace period, or a living owner was found.
     OrphanCleared {
         /// The server as it was.
         server: ServerView,
@@ -109,61 +110,63 @@ pub enum Notice {
         /// The owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         owner: Option<AgentView>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that the server started and that stay: each is in a session of its own and shares
+        /// nothing with it.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// It is an orphan.
+    /// The server, or the agent, was judged an orphan.
     OrphanDetected {
         /// What is left behind: a server, or an agent.
         #[serde(default)]
         class: Class,
-        /// Whether it rests on what an earlier daemon witnessed.
+        /// Whether the verdict rests on what an earlier daemon witnessed.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What speaks for it.
+        /// The facts that prove it.
         evidence: Vec<Evidence>,
-        /// What forbids to end it.
+        /// What forbids ending it.
         guards: Vec<Guard>,
         /// Resident memory in bytes.
         rss_bytes: u64,
-        /// Proportional memory in bytes, where it could be read.
+        /// Proportional memory (PSS) in bytes; absent if it could not be read.
         pss_bytes: Option<u64>,
-        /// Milliseconds since the owner's exit; since it was found, of one without a known owner.
+        /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         #[serde(default)]
         after_ms: u64,
-        /// Milliseconds from the owner's exit to this line, less the grace.
+        /// Milliseconds from the owner's exit to this event, without the grace period.
         latency_ms: f64,
     },
-    /// The owner is gone and the grace has passed, but somebody may still use it: it is no orphan and is not ended.
+    /// The owner is gone and the grace period has passed, but somebody may still use the server. It is not an
+    /// orphan and is not ended.
     OrphanUnproven {
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What speaks for an orphan.
+        /// The facts that speak for an orphan.
         evidence: Vec<Evidence>,
-        /// What keeps it from being one.
+        /// What prevents the proof.
         doubts: Vec<Doubt>,
         /// Resident memory in bytes.
         rss_bytes: u64,
-        /// Milliseconds since the owner's exit; since it was found, of one without a known owner.
+        /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         after_ms: u64,
     },
-    /// An orphan stays because of these guards.
+    /// An orphan stays because of guards.
     OrphanSpared {
         /// What is left behind.
         #[serde(default)]
         class: Class,
         /// The server.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What forbids to end it.
+        /// What forbids ending it.
         guards: Vec<Guard>,
     },
     /// An orphan was ended.
@@ -171,7 +174,7 @@ pub enum Notice {
         /// What was left behind.
         #[serde(default)]
         class: Class,
-        /// Whether the daemon that signalled it did not see the end.
+        /// Whether an earlier daemon signalled it and this one did not see it exit.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
         /// Whether a person asked to end it.
@@ -179,178 +182,183 @@ pub enum Notice {
         asked: bool,
         /// The server as it was.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// The last signal that was needed; absent if nobody saw the end.
+        /// The last signal that was needed; absent if its exit was not seen.
         signal: Option<Signal>,
-        /// Milliseconds from the first signal to the end of the last process; absent likewise.
+        /// Milliseconds from the first signal to the exit of the last process; absent if its exit was not
+        /// seen.
         took_ms: Option<u64>,
-        /// Resident memory before, in bytes.
+        /// Resident memory in bytes before it was ended.
         freed_bytes: u64,
-        /// Proportional memory before, in bytes, where it could be read: what the host regained.
+        /// Proportional memory (PSS) in bytes before it was ended: what the host regained. Absent if it could
+        /// not be read.
         freed_pss_bytes: Option<u64>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that the server started and that stay: each is in a session of its own and shares
+        /// nothing with it.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// An orphan could not be ended, or not all of it: told once, when nothing more is tried.
+    /// An orphan, or part of it, could not be ended. Reported once, when no further attempt follows.
     ReapFailed {
         /// The server.
         server: ServerView,
         /// The first process that could not be ended.
         pid: u32,
-        /// What happened to that one.
+        /// Why that process could not be ended.
         error: String,
-        /// errno(3), where a system call failed.
+        /// errno(3), if a system call failed.
         errno: Option<i32>,
         /// How many processes could not be ended.
         #[serde(default)]
         failed: u64,
     },
-    /// An orphan ended that nobody signalled.
+    /// An orphan exited without a signal from orphand.
     OrphanExited {
         /// What was left behind.
         #[serde(default)]
         class: Class,
         /// The server as it was.
         server: ServerView,
-        /// Who owned it.
+        /// Its owner.
         owner: Option<AgentView>,
-        /// What it had started and let go, which stays: in a session of its own, and joined with it in nothing.
+        /// Processes that the server started and that stay: each is in a session of its own and shares
+        /// nothing with it.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// A threshold was crossed.
+    /// A threshold of an alert rule was crossed.
     Alert {
         /// The rule's name.
         rule: String,
         /// What it watches.
         on: Watched,
-        /// The agent, or unit, that it is about; absent for the whole host.
+        /// The agent or unit it is about; absent for the whole host.
         agent: Option<String>,
-        /// What there is: a count, for `rss` bytes.
+        /// The present value: a count, for `rss` bytes.
         value: u64,
-        /// What there is more of than allowed.
+        /// The threshold.
         limit: u64,
     },
-    /// A threshold of which [`Notice::Alert`] was told is not crossed any more.
+    /// A threshold that was reported by [`Notice::Alert`] is no longer crossed.
     AlertResolved {
         /// The rule's name.
         rule: String,
         /// What it watches.
         on: Watched,
-        /// The agent, or unit, that it is about; absent for the whole host.
+        /// The agent or unit it is about; absent for the whole host.
         agent: Option<String>,
-        /// What there is now.
+        /// The present value.
         value: u64,
-        /// What is allowed.
+        /// The threshold.
         limit: u64,
-        /// Milliseconds since it was told.
+        /// Milliseconds since the alert.
         after_ms: u64,
     },
     /// Another configuration is in effect.
     Reconfigured {
-        /// Whether it acts or only looks.
+        /// Whether it ends orphans or only reports them.
         mode: Mode,
     },
-    /// Records were lost in the kernel, or lines on the way to a reader that was too slow.
+    /// Records were lost in the kernel, or events were dropped for a reader that was too slow.
     Lost {
-        /// Records of the kernel, by kind.
+        /// Lost kernel records by kind.
         records: Losses,
-        /// Lines, by sink.
+        /// Dropped events by sink.
         #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
         sink: BTreeMap<String, u64>,
     },
-    /// The graph was repaired from /proc.
+    /// The process graph was repaired from /proc.
     Resynced {
-        /// Processes found that were not known.
+        /// Processes that were found and had not been known.
         added: u64,
-        /// Processes known that were gone.
+        /// Processes that had been known and were gone.
         removed: u64,
     },
-    /// Told to stop.
+    /// The daemon was told to stop.
     Stopping {
-        /// Agents that stay.
+        /// Agents that are alive.
         agents: u64,
-        /// Servers that stay, orphans included.
+        /// Servers that are alive, orphans included.
         servers: u64,
-        /// Orphans that stay.
+        /// Orphans that are alive.
         orphans: u64,
     },
 }
 
-/// What can be left behind.
+/// What kind of process was left behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// An MCP stdio server.
     #[default]
     Server,
-    /// An agent that was started by an agent whose unit has been stopped or started anew since.
+    /// An agent. It was started by an agent whose unit has since been stopped or restarted.
     Agent,
 }
 
-/// Whether the daemon acts.
+/// Whether the daemon ends orphans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// It ends orphans.
     #[default]
     Reap,
-    /// It judges and never signals.
+    /// It judges and never sends a signal.
     Observe,
 }
 
 /// A process in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// Its birth in clock ticks since boot.
+    /// Its start time in clock ticks since boot.
     pub start: u64,
     /// Its real user id.
     pub uid: u32,
-    /// The file it runs.
+    /// The path of its executable.
     pub exe: String,
-    /// Its arguments, secrets redacted.
+    /// Its arguments with secrets masked.
     pub argv: Vec<String>,
-    /// Whether the arguments are cut short.
+    /// Whether the arguments were cut.
     pub argv_truncated: bool,
 }
 
-/// Processes of one server that are shown. A server may have thousands; what is told of it has to fit into queues and lines.
+/// How many processes of one server are listed. A server may have thousands, and an event has to fit into
+/// bounded queues and lines.
 pub const SHOWN: usize = 64;
 
 /// A server in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
-    /// `PID@START` of its first process; never reused while the host is up.
+    /// `PID@START` of its first process; unique while the host is up.
     pub id: String,
     /// Its name: package, module or program.
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its processes, from the head of the launch chain down: the first [`SHOWN`] of them.
+    /// Its processes from the head of the launch chain down; at most [`SHOWN`].
     pub processes: Vec<ProcessView>,
-    /// How many there are, those not shown included; 0 where nobody counted.
+    /// How many processes it has, including those not listed; 0 if they were not counted.
     #[serde(default)]
     pub processes_total: u64,
-    /// Their resident memory in bytes when last measured.
+    /// Their resident memory in bytes as last measured.
     pub rss_bytes: Option<u64>,
-    /// Whether the server proper leads a session of its own.
+    /// Whether the main process of the server leads a session.
     pub session_leader: bool,
-    /// The run it is accounted to: that of the top-most agent. Absent for one that nobody owns.
+    /// The run of its top-most agent; absent for a server without an owner.
     #[serde(default)]
     pub run: Option<RunView>,
 }
 
 impl ServerView {
-    /// How many processes it has, those not shown included.
+    /// How many processes it has, including those not listed.
     pub fn count(&self) -> u64 {
         self.processes_total.max(self.processes.len() as u64)
     }
 
-    /// How many are not shown.
+    /// How many processes are not listed.
     pub fn hidden(&self) -> u64 {
         self.count() - self.processes.len() as u64
     }
@@ -359,20 +367,20 @@ impl ServerView {
 /// An agent in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentView {
-    /// The name its rule gives it, or its program's.
+    /// The name that its rule gives it, or the name of its program.
     pub name: String,
     /// Its process.
     pub pid: u32,
-    /// That process's birth in clock ticks since boot.
+    /// Start time of that process in clock ticks since boot.
     pub start: u64,
     /// The number of its run.
     pub generation: Option<u64>,
     /// The systemd unit it runs in.
     pub unit: Option<String>,
-    /// That unit's invocation.
+    /// That unit's invocation id.
     pub invocation_id: Option<String>,
-    /// Whether it lives.
+    /// Whether it is alive.
     pub alive: bool,
-    /// Whether no rule knows it: it is an agent because it started an MCP server.
+    /// Whether no rule matched it: it counts as an agent because it started an MCP server.
     pub implied: bool,
 }

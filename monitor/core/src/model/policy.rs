@@ -1,4 +1,4 @@
-//! What the engine judges by.
+//! The settings that the engine judges by.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::{AlertRule, Mode};
 
-/// What the engine judges by. It may change while the daemon runs.
+/// The settings that the engine judges by. They may change while the daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Whether to act.
+    /// Whether to end orphans.
     pub mode: Mode,
-    /// From the owner's exit to the verdict.
+    /// The grace period: the time from the owner's exit to the verdict.
     #[serde(rename = "grace_ns", with = "nanoseconds")]
     pub grace: Duration,
-    /// From SIGTERM to SIGKILL.
+    /// The time from SIGTERM to SIGKILL.
     #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
     pub term_timeout: Duration,
-    /// Whether servers of another user than their owner's may be ended.
+    /// Whether servers that run as another user than their owner may be ended.
     pub other_uids: bool,
-    /// The rules of the configuration as TOML, empty without any.
+    /// The rules of the configuration as TOML; empty if there are none.
     pub rules: String,
-    /// Thresholds to be told of.
+    /// The alert rules.
     #[serde(default)]
     pub alerts: Vec<AlertRule>,
 }

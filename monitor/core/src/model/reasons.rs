@@ -1,4 +1,5 @@
-//! The reasons of a verdict: what speaks for "orphan", what keeps it from being proven, what forbids a kill. A contract with users.
+//! The reasons of a verdict: evidence for an orphan, doubts that prevent the proof, guards that forbid a
+//! kill. A contract with users.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,56 +7,56 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// The owner's exit was witnessed.
+    /// The exit of the owner was witnessed.
     OwnerExited,
-    /// Nobody holds the other end of the wire.
+    /// No process holds the other end of its standard input.
     StdinHangup,
     /// It belongs to an earlier invocation of its unit.
     StaleInvocation,
-    /// Its unit is stopped.
+    /// Its unit has been stopped.
     UnitStopped,
     /// Its session has expired.
     SessionExpired,
-    /// The thread that started it is gone.
+    /// The thread that started it has exited.
     SpawnerThreadExited,
-    /// It was found without an owner (weak).
+    /// It was found without an owner. This alone is weak evidence.
     NoOwner,
 }
 
-/// What keeps a server from being an orphan: somebody may use it still.
+/// What prevents the proof that a server is an orphan: somebody may still use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// An outside process holds the other end of its standard input.
+    /// A process outside of the server holds the other end of its standard input.
     WireHeld,
-    /// An outside process holds the other end of its standard output.
+    /// A process outside of the server holds the other end of its standard output.
     StdoutRead,
-    /// Who holds a wire could not be found out.
+    /// It could not be found out who holds a wire.
     WireUnknown,
-    /// Who made its wires is not known.
+    /// It is not known who created its wires.
     OwnerUnknown,
-    /// A client is connected to it, or was a moment ago.
+    /// A client is connected to it, or was shortly before.
     Clients,
-    /// A process outside of it traces one of its processes.
+    /// A process outside of the server traces one of its processes.
     Traced,
 }
 
-/// A fact that forbids a kill.
+/// A fact that forbids ending an orphan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
     /// A rule of the configuration exempts it.
     ExemptRule,
-    /// Its environment asks to be left alone.
+    /// Its environment has the variable that opts out.
     OptedOut,
-    /// A terminal multiplexer lives in it.
+    /// A terminal multiplexer is one of its processes.
     Multiplexer,
-    /// It belongs to another user than its owner.
+    /// It runs as another user than its owner.
     OtherUid,
-    /// An agent lives below it.
+    /// A live agent is below it.
     LiveAgentBelow,
     /// systemd manages it as a unit of its own.
     OwnUnit,
-    /// orphand was told to look only.
+    /// orphand runs in observe mode.
     Observe,
 }

@@ -1,14 +1,15 @@
-//! Runs: the lives of top-most agents, numbered.
+//! Runs: numbered lives of top-most agents.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BootTime, ProcessId, Unit};
 
-/// Whose runs are numbered together.
+/// What runs are numbered by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKey {
-    /// A systemd service: a run is one invocation of it. Those that are made for one start are one: [`Unit::family`].
+    /// A systemd service: a run is one invocation of it. Units that are made for one start share a key:
+    /// [`Unit::family`].
     Unit(Unit),
     /// An agent outside of services: a run is one life of its process.
     Agent {
@@ -22,37 +23,38 @@ pub enum RunKey {
 /// One life of a top-most agent, or one invocation of a service with agents in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Whose.
+    /// What it is numbered by.
     pub key: RunKey,
-    /// Its number: 1, 2, 3 ... for each key. Never used twice while the key is remembered: [`super::Fact::Forgotten`].
+    /// Its number: 1, 2, 3 ... for each key. It is never used twice while the key is remembered:
+    /// [`super::Fact::Forgotten`].
     pub generation: u64,
-    /// The name of the top-most agent; of the first one, if a service has several.
+    /// The name of the top-most agent; of the first one if a service has several.
     pub agent: String,
     /// That agent's real user id.
     pub uid: u32,
     /// That agent's process.
     pub main: ProcessId,
-    /// The invocation of the service.
+    /// The invocation id of the service.
     pub invocation_id: Option<String>,
-    /// Whether a top-most agent of it lives.
+    /// Whether a top-most agent of it is alive.
     pub alive: bool,
 }
 
-/// A run in events and answers: what a server or an agent is accounted to.
+/// A run in events and answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunView {
-    /// The name of the top-most agent; the unit's name where none was seen.
+    /// The name of the top-most agent; the name of the unit if no agent was seen.
     pub agent: String,
-    /// The number of the run; absent if it is not known: an earlier run that nobody counted.
+    /// The number of the run; absent for an earlier run that was not counted.
     pub generation: Option<u64>,
-    /// The real user id that the run is counted for; absent for a unit's.
+    /// The real user id that is part of its key; absent if a unit is the key.
     pub uid: Option<u32>,
     /// The systemd unit.
     pub unit: Option<String>,
     /// The cgroup path of the unit's manager; absent for the host's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub manager: Option<String>,
-    /// The unit's invocation.
+    /// The invocation id of the unit.
     pub invocation_id: Option<String>,
 }
 
@@ -61,11 +63,11 @@ pub struct RunView {
 pub struct RunReport {
     /// The run.
     pub run: RunView,
-    /// The real user id of its first agent: whose share it counts for.
+    /// The real user id of its first agent. The run uses this user's share.
     #[serde(default)]
     pub user: u32,
-    /// When its first agent was born, to the clock tick (10 ms).
+    /// Start time of its first agent, to the clock tick (10 ms).
     pub started: BootTime,
-    /// Whether a top-most agent of it lives.
+    /// Whether a top-most agent of it is alive.
     pub alive: bool,
 }

@@ -1,23 +1,23 @@
-//! Whose share something counts for, where many users have to get along with little room.
+//! Fair shares: how the room for remembered runs is divided among users.
 
-/// The first number that is given to users of containers: subuid(5).
+/// The first user id that is delegated to containers: subuid(5).
 const FIRST_SUB: u32 = 100_000;
-/// How many one user gets at a time, there and by systemd-nspawn(1).
+/// How many ids one user gets, by default in subuid(5) and in systemd-nspawn(1).
 const BLOCK: u32 = 65_536;
 
-/// For each user: runs that are over and remembered, beside the last of each key.
+/// The most finished runs that are remembered for each user, in addition to the last run of each key.
 pub const RUNS_OF_USER: usize = 256;
-/// For each user: keys of which nothing lives and that are remembered.
+/// The most keys without a live run that are remembered for each user.
 pub const KEYS_OF_USER: usize = 64;
-/// Of all users: runs that are over and remembered.
+/// The most finished runs that are remembered for all users together.
 pub const RUNS_OF_ALL: usize = 4096;
 
-/// A user, or all those that one user may be: whoever has a range of numbers for containers is one, not 65,536.
+/// A user, or the whole range of ids that was delegated to one user: its 65,536 ids have one share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
 impl Share {
-    /// The share that a user's things count for.
+    /// The share that belongs to a user id.
     pub const fn of(uid: u32) -> Self {
         match uid.checked_sub(FIRST_SUB) {
             Some(above) => Self(FIRST_SUB + above / BLOCK),

@@ -1,18 +1,17 @@
-//! One look at /proc.
+//! One read of /proc.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BootTime, Image, ProcessId, Stdio, UnitFacts};
 
-/// What one pass over /proc saw. It says nothing about processes born at or after `horizon`: they may have
-/// been missed, or seen half-made.
+/// What one pass over /proc saw. Processes that started at or after `horizon` may be missing or incomplete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Taken before the pass began and strictly after the last drain of the ring.
+    /// The time before the pass began, and strictly after the ring was last drained.
     pub horizon: BootTime,
-    /// The living processes (no zombies, no kernel threads) in no particular order.
+    /// The living processes in no particular order, without zombies and kernel threads.
     pub processes: Vec<SnapshotProcess>,
-    /// The numbers of those that did not answer: they are there, and nothing else is known of them.
+    /// The ids of processes whose /proc files did not answer. They exist, and nothing else is known of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<u32>,
 }
@@ -22,7 +21,7 @@ pub struct Snapshot {
 pub struct SnapshotProcess {
     /// Its identity.
     pub id: ProcessId,
-    /// Its present parent, creator or adopter; absent for pid 1 and where the parent was not seen.
+    /// Its present parent (creator or adopter); absent for pid 1 and if the parent was not seen.
     pub parent: Option<ProcessId>,
     /// Its real user id.
     pub uid: u32,
@@ -30,10 +29,11 @@ pub struct SnapshotProcess {
     pub sid: u32,
     /// What it runs now. A program may have overwritten its argv with a title.
     pub image: Image,
-    /// Standard input, output and error now. `stdio[0]` is the wire where it could be found on another
-    /// descriptor (Python's mcp 2 moves it).
+    /// Standard input, output and error now. `stdio[0]` is the wire even if the program moved it to another
+    /// descriptor, as Python's mcp 2 does.
     pub stdio: [Stdio; 3],
-    /// The unit it lives in; absent outside of units, and where nobody asked ([`super::About::Process`] always does).
+    /// The unit it belongs to; absent outside of units and in a full pass over /proc. An answer to
+    /// [`super::About::Process`] always says it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
 }

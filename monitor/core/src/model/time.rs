@@ -1,4 +1,4 @@
-//! Time as the kernel stamps it.
+//! Time stamps of the kernel.
 
 use std::{
     ops::{Add, Sub},
@@ -7,27 +7,27 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds of `CLOCK_BOOTTIME`, `clock_gettime(2)`: since boot, time asleep included.
+/// Nanoseconds of `CLOCK_BOOTTIME`, `clock_gettime(2)`: since boot, including suspend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BootTime(pub u64);
 
-/// Nanoseconds in a clock tick as /proc counts them: `USER_HZ` is 100 on every Linux architecture orphand
-/// builds for (include/asm-generic/param.h).
+/// Nanoseconds per clock tick in /proc: `USER_HZ` is 100 on every architecture that orphand is built for
+/// (include/asm-generic/param.h).
 const NANOS_PER_TICK: u64 = 10_000_000;
 
 impl BootTime {
-    /// The clock tick this moment falls into, rounded down like `nsec_to_clock_t()` (kernel/time/time.c).
+    /// The clock tick that contains this time, rounded down like `nsec_to_clock_t()` (kernel/time/time.c).
     pub const fn ticks(self) -> u64 {
         self.0 / NANOS_PER_TICK
     }
 
-    /// The beginning of a clock tick.
+    /// The time at which a clock tick begins.
     pub const fn of_ticks(ticks: u64) -> Self {
         Self(ticks.saturating_mul(NANOS_PER_TICK))
     }
 
-    /// The time from `earlier` to now; zero if `earlier` is later.
+    /// The time from `earlier` to this; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -1,13 +1,13 @@
-//! The lines of a recording of everything the engine was told.
+//! Lines of a trace, the recording of all inputs of the engine.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BootTime, Input, Policy, ProcessId};
 
-/// The version of the format this orphand writes, and the one it reads.
+/// The version of the format that is written, and the only one that is read.
 pub const TRACE_FORMAT: u32 = 4;
 
-/// The first line of a trace: what the engine was told once.
+/// The first line of a trace: the settings at the start of the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceHeader {
     /// The version of the format.
@@ -26,12 +26,12 @@ pub struct TraceHeader {
     pub ourselves: Vec<ProcessId>,
 }
 
-/// An input of the engine and when it was handed in.
+/// An input of the engine and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceEntry {
-    /// The `now` it was handed in with.
+    /// The `now` of the engine when the input was handed in.
     pub at: BootTime,
-    /// What was handed in.
+    /// The input.
     #[serde(flatten)]
     pub input: Input,
 }

@@ -1,17 +1,17 @@
-//! systemd units: which one a process belongs to and what its manager says of it.
+//! systemd units: which unit a process belongs to, and the state of the unit.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A service of a service manager. Two managers on one host (the system's, a user's, a container's) may each have a unit of
-/// the same name: the manager's cgroup tells them apart.
+/// A unit of a service manager. The managers of one host (system, user, container) may each have a unit of
+/// the same name; the manager's cgroup tells them apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Unit {
-    /// The cgroup path below which the manager keeps its units, as seen from the host: empty for the host's own, for a user's
-    /// manager `/user.slice/user-1000.slice/user@1000.service`.
+    /// The cgroup path below which the manager keeps its units, as seen from the host: empty for the host's
+    /// own manager, `/user.slice/user-1000.slice/user@1000.service` for a user's.
     pub manager: String,
-    /// Its name, `untether.service`.
+    /// Its name, for example `untether.service`.
     pub name: String,
 }
 
@@ -21,38 +21,38 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What the host says about the unit that a process lives in.
+/// The unit of a process, and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitFacts {
-    /// The unit, from the process's cgroup.
+    /// The unit, according to the cgroup of the process.
     pub unit: Unit,
-    /// The start of the unit that the process descends from: `INVOCATION_ID` of its environment (systemd.exec(5)). Absent
-    /// where the environment has none.
+    /// The invocation that the process descends from: `INVOCATION_ID` in its environment (systemd.exec(5)).
+    /// Absent if the variable is not set.
     pub invocation_id: Option<String>,
-    /// What the unit's manager says now.
+    /// The present state of the unit.
     pub state: UnitState,
 }
 
-/// What a service manager says about a unit now.
+/// The state of a unit, according to its manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", content = "invocation_id", rename_all = "snake_case")]
 pub enum UnitState {
-    /// It could not be found out: the manager is not systemd, or cannot be seen.
+    /// Not known: the manager is not systemd, or cannot be reached.
     #[default]
     Unknown,
-    /// The manager is there and the unit is not active.
+    /// The manager runs, and the unit is not active.
     Stopped,
-    /// It is active under this invocation.
+    /// The unit is active, with this invocation id.
     Active(String),
 }
 
 impl UnitFacts {
-    /// Whether the process belongs to an earlier invocation than its unit's present one.
+    /// Whether the process belongs to an earlier invocation of its unit.
     pub fn is_stale(&self) -> bool {
         matches!((&self.state, &self.invocation_id), (UnitState::Active(now), Some(then)) if now != then)
     }
 
-    /// Whether the unit has gone on without the process: it was stopped, or started anew.
+    /// Whether the unit has left the process behind: the unit was stopped or restarted.
     pub fn left_behind(&self) -> bool {
         self.is_stale() || self.is_stopped()
     }

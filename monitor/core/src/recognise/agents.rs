@@ -1,5 +1,5 @@
-//! The agents that need no rule of the user, and what of their commands is the agent's work: `claude mcp add`
-//! is over in a moment and starts no run, `claude mcp serve` is a server.
+//! The built-in agents, and which of their commands are agent work. `claude mcp add` ends at once and starts
+//! no run; `claude mcp serve` is a server.
 
 use super::{
     program::{Carrier, Program},
@@ -7,39 +7,40 @@ use super::{
     text::stem,
 };
 
-/// An agent known by its names.
+/// A built-in agent.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// The name shown, and the rule's.
+    /// The name that is shown for it; also the name of the rule.
     pub(super) name: &'static str,
     /// Base names of its programs and scripts.
     pub(super) programs: &'static [&'static str],
-    /// Packages of npm and of Python that are it.
+    /// Its npm and Python packages.
     packages: &'static [&'static str],
-    /// Python modules that are it (their first component).
+    /// Its Python modules, by their first component.
     modules: &'static [&'static str],
     /// Options before a command that take a value.
     valued: &'static [&'static str],
-    /// Leading arguments that make it an MCP server, beside those that make any program one.
+    /// Leading arguments that make it an MCP server, in addition to those that make any program one.
     serves: &'static [&'static str],
-    /// Leading arguments that are management, beside [`MANAGES`].
+    /// Leading arguments of management commands, in addition to [`MANAGES`].
     manages: &'static [&'static [&'static str]],
-    /// The only commands that are the agent's work, where most are management.
+    /// The commands that are agent work; every other command is management. Empty: every command that is not
+    /// listed as management is agent work.
     works: &'static [&'static str],
 }
 
-/// What an agent's process is.
+/// What a process of an agent's program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// The agent.
+    /// It works as an agent.
     Agent,
-    /// An MCP server.
+    /// It is an MCP server.
     Serves,
-    /// Management.
+    /// It manages the installation.
     Manages,
 }
 
-/// Commands and options that no agent's run begins with.
+/// First arguments of management commands of all agents.
 #[rustfmt::skip]
 const MANAGES: &[&str] = &[
     "--help", "--version", "-V", "-h", "-v", "auth", "completion", "completions", "config", "doctor", "extensions", "help",
@@ -51,7 +52,7 @@ const CODEX_VALUED: &[&str] = &[
     "-c", "--config", "-p", "--profile", "-m", "--model", "-C", "--cd", "-s", "--sandbox", "-a", "--ask-for-approval",
     "--enable", "--disable", "--local-provider", "--add-dir",
 ];
-/// What `openclaw gateway` and `hermes gateway` do beside running the gateway.
+/// Subcommands of `openclaw gateway` and `hermes gateway` that do not run the gateway.
 #[rustfmt::skip]
 const GATEWAY: &[&[&str]] = &[
     &["gateway", "call"], &["gateway", "discover"], &["gateway", "health"], &["gateway", "install"], &["gateway", "list"],
@@ -67,8 +68,8 @@ const fn agent(
     Agent { name, programs, packages, modules: &[], valued: &[], serves: &[], manages: &[], works: &[] }
 }
 
-/// The agents. A name that is an everyday word (`agent`, `q`, `pi`) is no reason to be here: it would make
-/// agents of strangers, and an agent without a rule is found by the servers it starts.
+/// The built-in agents. Everyday words (`agent`, `q`, `pi`) are left out, because other programs have these
+/// names. An agent without a rule is still found by the servers that it starts.
 #[rustfmt::skip]
 pub(super) const AGENTS: &[Agent] = &[
     Agent {
@@ -130,7 +131,7 @@ pub(super) const AGENTS: &[Agent] = &[
     agent("gptme", &["gptme", "gptme-server"], &["gptme"]),
 ];
 
-/// The agent that the program is, if one.
+/// The built-in agent that the program is.
 pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
     if !matches!(program.carrier, Carrier::Itself | Carrier::Interpreter | Carrier::Runner) {
         return None;
@@ -140,7 +141,7 @@ pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
         return AGENTS.iter().find(|a| a.modules.contains(&first));
     }
     let script = program.carrier == Carrier::Interpreter;
-    // anybody may call a script of their own claude.py
+    // anybody may have a script called claude.py
     let is_python = script
         && program.name != stem(program.name)
         && !matches!(program.name.rsplit_once('.'), Some((_, "js" | "mjs" | "cjs" | "ts")));
@@ -158,7 +159,7 @@ pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
 }
 
 impl Agent {
-    /// What the program's arguments make of it.
+    /// What the program does, according to its arguments.
     pub(super) fn work(&self, program: &Program<'_>) -> Work {
         let args = skip_known_options(program.args, self.valued);
         let Some(first) = args.first() else { return Work::Agent };
@@ -172,7 +173,8 @@ impl Agent {
     }
 }
 
-/// Skips those leading options whose arity is known: others may be the command's business.
+/// Skips leading options whose number of values is known. Any other option may change the meaning of what
+/// follows.
 fn skip_known_options<'w>(args: &'w [&'w str], valued: &[&str]) -> &'w [&'w str] {
     let known = |word: &str| {
         let name = word.split_once('=').map_or(word, |(name, _)| name);

@@ -1,28 +1,28 @@
-//! The process names that the kernel side looks for at an exec. A script's exec is seen under the script's
-//! name, and again under the interpreter's if `env` starts that.
+//! The process names whose exec the kernel side reports. The exec of a script is seen under the script's
+//! name, and again under the interpreter's if `env` starts it.
 
 use std::collections::BTreeMap;
 
 use super::{
     Candidate, RuleBook,
     agents::AGENTS,
+    known_programs::{LAUNCHERS, SHELLS},
     runner::{CONTAINER_CLIENTS, RUNNERS},
     servers,
-    trades::{LAUNCHERS, SHELLS},
 };
 
-/// `TASK_COMM_LEN` - 1: the kernel keeps that much of a name.
+/// `TASK_COMM_LEN` - 1, in bytes: the kernel cuts names to this length.
 const COMM_BYTES: usize = 15;
 
-/// Interpreters in which agents are written: an agent sits on a terminal as well as on a wire.
+/// Interpreters of agents. They are reported with any standard input, because an agent may run on a terminal.
 const AGENT_INTERPRETERS: &[&str] =
     &["node", "nodejs", "bun", "deno", "tsx", "ts-node", "python", "python2", "python3", "pypy", "pypy3"];
 
-/// Interpreters in which servers are written.
+/// Interpreters of servers. They are reported only if standard input is a wire.
 const SERVER_INTERPRETERS: &[&str] =
     &["ruby", "perl", "php", "java", "dotnet", "julia", "Rscript", "escript", "lua"];
 
-/// The candidates of the built-in rules and of `book`.
+/// The names from the built-in rules and from `book`.
 pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
     let mut names = BTreeMap::new();
     let mut add = |name: &str, needs_wire: bool| {
@@ -53,13 +53,14 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
         }
     }
     if book.agent.iter().any(super::Rule::is_for_units) {
-        // A manager that starts later (a user's) has units, too.
+        // A service manager that starts later, such as a user's, has units too.
         add("systemd", false);
     }
     names.into_iter().map(|(comm, needs_wire)| Candidate { comm, needs_wire }).collect()
 }
 
-/// The first 15 bytes. A character that the kernel would cut in two is left out: such a name is not found.
+/// The first 15 bytes. If the kernel would cut a multi-byte character, that character is left out, and such a
+/// name is not found.
 fn cut(name: &str) -> &str {
     let mut end = name.len().min(COMM_BYTES);
     while !name.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! Interpreters: which word of their command line is the program. For [`super::program`] only.
+//! Finds the program in the command line of an interpreter. Used only by [`super::program`].
 
 use super::{
     program::{Carrier, Program, command_name, skip_options},
@@ -6,7 +6,7 @@ use super::{
     text::{is_script_file, package_name, package_of_path},
 };
 
-/// A family of interpreters with the same options.
+/// Interpreters that share their options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interpreter {
     Node,
@@ -18,12 +18,12 @@ pub(super) enum Interpreter {
     Php,
     Java,
     Dotnet,
-    /// One whose first word without a dash is the script.
+    /// The first argument that is not an option is the script.
     Plain,
 }
 
 impl Interpreter {
-    /// The interpreter called so: `python3.12`, `nodejs`, `tsx`.
+    /// The interpreter of this name: `python3.12`, `nodejs`, `tsx`.
     pub(super) fn named(name: &str) -> Option<Self> {
         let versioned = |stem: &str| {
             name.strip_prefix(stem).is_some_and(|v| {
@@ -50,7 +50,7 @@ impl Interpreter {
     }
 }
 
-/// Options whose value is the next word. V8's own options take theirs behind `=`.
+/// Options whose value is the next word. V8's own options take their value after `=`.
 #[rustfmt::skip]
 const NODE_VALUED: &[&str] = &[
     "-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions", "--env-file",
@@ -88,21 +88,21 @@ const RUBY_VALUED: &[&str] =
 const PERL_VALUED: &[&str] = &["-I"];
 const PHP_VALUED: &[&str] = &["-d", "-c", "-z", "--php-ini", "--define"];
 
-/// Where the program stands.
+/// Where the program is in a command line.
 enum Position<'w> {
-    /// From this word on.
+    /// It is the first of these words; its arguments follow.
     At(&'w [&'w str]),
     /// A module and its arguments.
     Module(&'w str, &'w [&'w str]),
     /// A package and its arguments.
     Package(&'w str, &'w [&'w str]),
-    /// The interpreter starts another process: a task, a build.
+    /// In another process that the interpreter starts: a task, a build.
     Elsewhere,
-    /// There is none: code in an argument, a prompt.
+    /// There is no program: code in an argument, an interactive prompt.
     Nowhere,
 }
 
-/// The program that the interpreter at the head of `words` runs.
+/// Finds the program that the interpreter at the start of `words` runs.
 pub(super) fn parse<'w>(interpreter: Interpreter, words: &'w [&'w str], depth: u8) -> Program<'w> {
     let [head, args @ ..] = words else {
         return Program::new(Carrier::Itself, "", &[]);
@@ -123,7 +123,7 @@ pub(super) fn parse<'w>(interpreter: Interpreter, words: &'w [&'w str], depth: u
     };
     match position {
         Position::At(program @ [path, rest @ ..]) => {
-            // npx, tsx and the like are scripts too: what they run is the program.
+            // npx, tsx and others are scripts too; the program is what they run.
             let name = command_name(path);
             // `node .../tsx/dist/cli.mjs FILE`
             if matches!(package_of_path(path), Some("tsx" | "ts-node" | "vite-node")) && depth == 0 {
@@ -154,7 +154,7 @@ pub(super) fn parse<'w>(interpreter: Interpreter, words: &'w [&'w str], depth: u
     }
 }
 
-/// The first word that is no option, unless an option says that no file is run.
+/// Finds the first word that is not an option. There is none if an option says that no file is run.
 fn script<'w>(args: &'w [&'w str], valued: &[&str], no_program: &[&str]) -> Position<'w> {
     let rest = skip_options(args, valued);
     let options = args.get(..args.len() - rest.len()).unwrap_or_default();
@@ -182,7 +182,7 @@ fn node<'w>(args: &'w [&'w str]) -> Position<'w> {
     }
 }
 
-/// Python's short options may stand together (`-um module`), `python(1)`.
+/// Python's short options may be joined (`-um module`), python(1).
 fn python<'w>(mut args: &'w [&'w str]) -> Position<'w> {
     while let [word, rest @ ..] = args {
         if *word == "-" || word.is_empty() {
@@ -227,7 +227,7 @@ fn bun<'w>(args: &'w [&'w str]) -> Position<'w> {
     let none = ["-e", "--eval", "-p", "--print", "-v", "--version", "--revision", "-h", "--help"];
     match script(args, BUN_VALUED, &none) {
         Position::At(["run", rest @ ..]) => match script(rest, BUN_VALUED, &none) {
-            // without a file it is a task of package.json, which runs in a process of its own
+            // without a file it is a task of package.json, which runs in another process
             Position::At([word, ..]) if !is_script_file(word) && !word.contains('/') => Position::Elsewhere,
             position => position,
         },

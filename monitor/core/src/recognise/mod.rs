@@ -1,14 +1,17 @@
-//! Rules that tell agents and MCP servers from what a process runs. Pure: an [`Image`] goes in, a [`Role`]
-//! comes out. What is looked at is the program position only (`argv[0]`, the executed file, the script after
-//! an interpreter's options, the package after `npx`), never `comm` and never the whole command line.
+//! Rules that recognise agents and MCP servers by what a process runs.
 //!
-//! Precedence: rules of the configuration before built-in ones; of each, exempt, multiplexer, server, agent,
-//! steward, launcher, shell. Recognition alone ends nothing: a server is one only if its standard input is a
-//! wire, an orphan only if its owner is gone.
+//! Pure: an [`Image`] goes in, a [`Role`] comes out. Only the program position counts (`argv[0]`, the
+//! executable, the script after an interpreter's options, the package after `npx`), never `comm` and never
+//! the whole command line.
+//!
+//! Rules of the configuration come before built-in ones. Within each the order is: exempt, multiplexer,
+//! server, agent, steward, launcher, shell. Recognition alone ends nothing: a process is a server only if its
+//! standard input is a wire, and an orphan only if its owner is gone.
 
 mod agents;
 mod candidates;
 mod interpreter;
+mod known_programs;
 mod program;
 mod rule;
 mod runner;
@@ -16,51 +19,50 @@ mod servers;
 #[cfg(test)]
 mod tests;
 mod text;
-mod trades;
 
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{
     agents::Work,
+    known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},
     program::{Carrier, Program},
-    trades::{EXEMPT, LAUNCHERS, MULTIPLEXERS, lists},
 };
 pub use crate::model::Candidate;
 use crate::model::{Image, Unit};
 
-/// What a program is to orphand.
+/// The role of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// An agent that a rule knows.
+    /// An agent that a rule recognises.
     Agent {
-        /// The name shown for it, `claude`.
+        /// The name that is shown for it, for example `claude`.
         name: String,
         /// The rule's name.
         rule: String,
     },
-    /// An MCP server, if its standard input turns out to be a wire.
+    /// An MCP server, provided that its standard input is a wire.
     Server {
-        /// The name shown for it: package, module or program without path and version.
+        /// The name that is shown for it: package, module or program without path and version.
         name: String,
         /// The rule's name.
         rule: String,
     },
     /// A program that starts another one on its own standard streams: `npm exec`, `uv run`, `timeout`.
     Launcher,
-    /// A shell: it may launch a server, it is never an implied agent.
+    /// A shell. It may launch a server, and it is never an implied agent.
     Shell,
-    /// tmux, screen, zellij and the like: what lives in it is nobody's server.
+    /// tmux, screen, zellij and others. What runs in a multiplexer belongs to no server.
     Multiplexer,
-    /// Left alone by rule, with all below it (conmon, or what the configuration exempts).
+    /// Never ended, and neither is anything below it: conmon, and what the configuration exempts.
     Exempt {
         /// The rule's name.
         rule: String,
     },
-    /// A program that adopts or hosts others by trade (init, systemd, sshd's listener, containerd-shim): it
-    /// is never an implied agent.
+    /// A program that hosts or adopts others (init, systemd, the listening sshd, containerd-shim). It is
+    /// never an implied agent. The name `steward` is that of its configuration table.
     Steward,
-    /// Anything else. It becomes an implied agent if it starts an MCP server on pipes of its own.
+    /// Any other program. It becomes an implied agent if it starts an MCP server on pipes that it made.
     Other {
-        /// The name to show for it: script or program without path.
+        /// The name that is shown for it: script or program without path.
         name: String,
     },
 }
@@ -75,41 +77,41 @@ impl Role {
     }
 }
 
-/// The compiled rules: those built in and those of the configuration.
+/// The compiled rules: the built-in ones and those of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     book: RuleBook,
 }
 
 impl Rules {
-    /// The rules that need no configuration.
+    /// Only the built-in rules.
     pub fn builtin() -> Self {
         Self::default()
     }
 
-    /// The built-in rules behind those of the configuration.
+    /// The rules of the configuration, followed by the built-in ones.
     pub fn new(book: RuleBook) -> Self {
         Self { book }
     }
 
-    /// The rules that [`Rules::source`] wrote.
+    /// Parses what [`Rules::source`] wrote.
     pub fn from_source(source: &str) -> Result<Self, toml::de::Error> {
         RuleBook::from_toml(source).map(Self::new)
     }
 
-    /// The rules of the configuration as TOML, empty if there are none: a trace carries it, so that a replay
-    /// recognises what the daemon recognised.
+    /// The rules of the configuration as TOML; empty if there are none. A trace contains it, so that a replay
+    /// recognises the same.
     pub fn source(&self) -> String {
         toml::to_string(&self.book).unwrap_or_default()
     }
 
-    /// What `image` is. Takes one to four microseconds; total over any input.
+    /// The role of `image`. Takes one to four microseconds; total over any input.
     pub fn role(&self, image: &Image) -> Role {
         self.role_among(image, &self.book.exempt)
     }
 
-    /// What `image` would be if the configuration exempted nothing: an exempt server is still seen and
-    /// accounted for, only never ended.
+    /// The role of `image` if the configuration exempted nothing. An exempt server is still reported and
+    /// counted, but never ended.
     pub fn role_but_for_exemption(&self, image: &Image) -> Role {
         self.role_among(image, &[])
     }
@@ -122,7 +124,8 @@ impl Rules {
         if let Some(role) = configured(&first).or_else(|| second.as_ref().and_then(configured)) {
             return role;
         }
-        // `cursor-agent --use-system-ca /../index.js mcp list`: the name of the first, the arguments of the second
+        // `cursor-agent --use-system-ca /../index.js mcp list`: the first has the name, the second the
+        // arguments
         let role = builtin_role(&second.as_ref().map_or(first, |s| Program { args: s.args, ..first }));
         let (Some(second), Role::Other { .. }) = (second, &role) else {
             return role;
@@ -131,14 +134,15 @@ impl Rules {
         if matches!(behind, Role::Other { .. }) { role } else { behind }
     }
 
-    /// Whether `image` is a shell, or what a shell interprets, or a launcher: it is there to run another program on its own
-    /// standard streams.
+    /// Whether `image` only runs another program on its own standard streams: a shell, a shell script or a
+    /// launcher.
     pub fn only_launches(&self, image: &Image) -> bool {
         let interpreter = text::base(text::without_deleted(&image.exe));
-        trades::lists(trades::SHELLS, interpreter) || matches!(self.role(image), Role::Launcher | Role::Shell)
+        known_programs::contains(known_programs::SHELLS, interpreter)
+            || matches!(self.role(image), Role::Launcher | Role::Shell)
     }
 
-    /// The agent that a rule says is the main process of this unit.
+    /// The agent that, according to a rule, is the main process of this unit.
     pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
         self.book.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)
     }
@@ -148,18 +152,18 @@ impl Rules {
         self.book.agent.iter().any(Rule::is_for_units)
     }
 
-    /// Whether agents of this name are to be ended when their unit left them behind.
+    /// Whether agents of this name are ended when their unit has left them behind.
     pub fn reap_agent(&self, name: &str) -> bool {
         self.book.agent.iter().any(|r| r.reaps() && r.name() == name)
     }
 
-    /// The names whose exec the kernel side has to report, sorted. Names that contain `mcp` are reported
-    /// anyway.
+    /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
+    /// reported.
     pub fn candidates(&self) -> Vec<Candidate> {
         candidates::of(&self.book)
     }
 
-    /// What the rules of the configuration say.
+    /// The role according to the configuration.
     fn configured(&self, program: &Program<'_>, image: &Image, exempt: &[Rule]) -> Option<Role> {
         if self.book.is_empty() {
             return None;
@@ -186,13 +190,13 @@ impl Rules {
     }
 }
 
-/// What the built-in rules say.
+/// The role according to the built-in rules.
 fn builtin_role(program: &Program<'_>) -> Role {
     let own = matches!(program.carrier, Carrier::Itself | Carrier::Interpreter);
-    if own && lists(EXEMPT, program.name) {
+    if own && contains(EXEMPT, program.name) {
         return Role::Exempt { rule: program.name.to_owned() };
     }
-    if own && lists(MULTIPLEXERS, program.name) {
+    if own && contains(MULTIPLEXERS, program.name) {
         return Role::Multiplexer;
     }
     if let Some(rule) = servers::by_name(program) {
@@ -220,11 +224,11 @@ fn builtin_role(program: &Program<'_>) -> Role {
     other()
 }
 
-/// Whether the program keeps house for others; pm2's containers are the programs they run.
+/// Whether the program hosts or adopts others. For pm2's containers, the program that they run decides.
 fn is_steward(program: &Program<'_>) -> bool {
-    // a script's extension stays: somebody's own init.py is no init
+    // the extension of a script stays: a script called init.py is not an init system
     let name = program.name;
-    let packaged =
-        program.package.is_some_and(|p| lists(trades::STEWARDS, p)) && !name.starts_with("ProcessContainer");
-    !lists(LAUNCHERS, name) && (trades::is_steward(name) || name == "PM2" || packaged)
+    let packaged = program.package.is_some_and(|p| contains(known_programs::STEWARDS, p))
+        && !name.starts_with("ProcessContainer");
+    !contains(LAUNCHERS, name) && (known_programs::is_steward(name) || name == "PM2" || packaged)
 }

@@ -1,63 +1,64 @@
 //! Finds the program position of a command line: what a process really runs, behind interpreters, package
-//! runners and titles. Total over any input: a process may call itself what it likes.
+//! runners and titles. Total over any input, because a process may call itself anything.
 
 use super::{
     interpreter::{self, Interpreter},
+    known_programs::{LAUNCHERS, SHELLS, contains},
     runner,
     text::{base, package_of_path, program_name, stem, without_deleted},
-    trades::{LAUNCHERS, SHELLS, lists},
 };
 use crate::model::Image;
 
-/// Runners start runners (`corepack pnpm dlx`, `uv run npx`): more than a few levels is nobody's command.
+/// How deeply runners may be nested (`corepack pnpm dlx`, `uv run npx`). Real commands need fewer levels.
 const DEPTH: u8 = 5;
 
-/// What carries the program that was found.
+/// How the process runs the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     /// The process executes the program's own file.
     Itself,
-    /// The process is an interpreter that runs the program.
+    /// The process is an interpreter, and the program is its script.
     Interpreter,
-    /// The process is a shell that runs a script file, or a command string (then the program is the shell).
+    /// The process is a shell that runs a script file. With a command string, the program is the shell
+    /// itself.
     Shell,
-    /// The process is a package runner (npx, uvx, `pnpm exec`) and the program a package or a command of it.
+    /// The process is a package runner (npx, uvx, `pnpm exec`); the program is a package or a command of one.
     Runner,
-    /// The process is a container client and the program an image.
+    /// The process is a container client; the program is an image.
     Container,
-    /// The process runs another command that is not looked at.
+    /// The process runs another command, which is not examined.
     Wrapper,
 }
 
-/// What stands in program position.
+/// What is in program position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program<'w> {
     pub(super) carrier: Carrier,
-    /// Base name of the program: executable, script file, command of a package, image.
+    /// Base name of the program: executable, script file, command of a package, or image.
     pub(super) name: &'w str,
-    /// The same as it was written.
+    /// The name as it was written.
     pub(super) path: &'w str,
-    /// The package it belongs to, with scope, without version.
+    /// The package it belongs to, with scope and without version.
     pub(super) package: Option<&'w str>,
-    /// The module, `python -m`.
+    /// The module of `python -m`.
     pub(super) module: Option<&'w str>,
-    /// The arguments behind the program position.
+    /// The arguments after the program position.
     pub(super) args: &'w [&'w str],
 }
 
 impl<'w> Program<'w> {
-    /// A program of its own, named by `path`.
+    /// A program that is named by `path`.
     pub(super) fn new(carrier: Carrier, path: &'w str, args: &'w [&'w str]) -> Self {
         Self { carrier, name: program_name(path), path, package: package_of_path(path), module: None, args }
     }
 
-    /// A package or a command of it.
+    /// A program that is named by its package and command.
     pub(super) fn of_package(package: &'w str, command: &'w str, args: &'w [&'w str]) -> Self {
         let package = (!package.is_empty()).then_some(package);
         Self { package, ..Self::new(Carrier::Runner, command, args) }
     }
 
-    /// The name without the extension of a script.
+    /// The name without a script's extension.
     pub(super) fn stem(&self) -> &'w str {
         match self.carrier {
             Carrier::Interpreter | Carrier::Shell | Carrier::Runner => stem(self.name),
@@ -65,7 +66,7 @@ impl<'w> Program<'w> {
         }
     }
 
-    /// The program that `words`, a command line, runs.
+    /// Finds the program that the command line `words` runs.
     pub(super) fn parse(words: &'w [&'w str], depth: u8) -> Self {
         let [head, args @ ..] = words else {
             return Self::new(Carrier::Itself, "", &[]);
@@ -74,10 +75,10 @@ impl<'w> Program<'w> {
         if depth >= DEPTH {
             return Self::new(Carrier::Wrapper, head, args);
         }
-        if lists(SHELLS, name) {
+        if contains(SHELLS, name) {
             return shell(head, args);
         }
-        if lists(LAUNCHERS, name) {
+        if contains(LAUNCHERS, name) {
             return Self::new(Carrier::Wrapper, head, args);
         }
         if let Some(program) = runner::parse(name, words, depth) {
@@ -90,7 +91,8 @@ impl<'w> Program<'w> {
     }
 }
 
-/// The words of an image's command line; those of a title that the program wrote over it.
+/// The words of an image's command line. If the program overwrote its argv with a title, the words of the
+/// title.
 pub(super) fn words(image: &Image) -> Vec<&str> {
     let exe = without_deleted(&image.exe);
     let used = image.argv.iter().rposition(|a| !a.is_empty()).map_or(0, |last| last + 1);
@@ -114,13 +116,14 @@ pub(super) fn words(image: &Image) -> Vec<&str> {
     }
 }
 
-/// Whether a lone `argv[0]` is a title that the program wrote over its arguments rather than a path with
+/// Whether a lone `argv[0]` is a title, which the program wrote over its arguments, and not a path with
 /// blanks.
 fn is_title(word: &str, exe: &str) -> bool {
     word.trim().contains(char::is_whitespace) && word != exe && base(word) != base(exe)
 }
 
-/// What an interpreter runs that was given another name (`exec -a`). [`Program::parse`] has looked at the name.
+/// Finds what an interpreter runs that was started under another name (`exec -a`). [`Program::parse`]
+/// examines the name.
 pub(super) fn behind<'w>(words: &'w [&'w str], exe: &str) -> Option<Program<'w>> {
     let [head, _, ..] = words else { return None };
     let interpreter = Interpreter::named(base(exe))?;
@@ -131,8 +134,8 @@ pub(super) fn behind<'w>(words: &'w [&'w str], exe: &str) -> Option<Program<'w>>
     (program.carrier == Carrier::Interpreter && program.path.contains('/')).then_some(program)
 }
 
-/// The command that `head` calls: its base name, for a login shell (`-bash`) without the dash, for the
-/// script of a package manager (`npm-cli.js`, `pnpm.cjs`, `yarn-4.1.0.cjs`) the manager's name.
+/// The base name of the command `head`. The dash of a login shell (`-bash`) is removed, and the script of a
+/// package manager (`npm-cli.js`, `pnpm.cjs`, `yarn-4.1.0.cjs`) counts as the manager.
 pub(super) fn command_name(head: &str) -> &str {
     let name = program_name(head);
     let name = name.strip_prefix('-').filter(|n| !n.is_empty()).unwrap_or(name);
@@ -154,7 +157,7 @@ pub(super) fn command_name(head: &str) -> &str {
 /// Options of shells that take a value.
 const SHELL_VALUED: &[&str] = &["-o", "+o", "-O", "+O", "--rcfile", "--init-file", "-C", "--init-command"];
 
-/// A shell: the script file it runs, else itself.
+/// A shell: the script file that it runs, otherwise the shell itself.
 fn shell<'w>(head: &'w str, args: &'w [&'w str]) -> Program<'w> {
     let itself = Program::new(Carrier::Shell, head, args);
     if matches!(base(head), "busybox" | "toybox") {
@@ -173,7 +176,7 @@ fn shell<'w>(head: &'w str, args: &'w [&'w str]) -> Program<'w> {
     }
 }
 
-/// What is left of `words` behind its leading options; `valued` are those whose value is a word of its own.
+/// Skips leading options; `valued` are those whose value is a separate word.
 pub(super) fn skip_options<'w>(mut words: &'w [&'w str], valued: &[&str]) -> &'w [&'w str] {
     while let [word, rest @ ..] = words {
         if *word == "--" {
@@ -190,7 +193,7 @@ pub(super) fn skip_options<'w>(mut words: &'w [&'w str], valued: &[&str]) -> &'w
     words
 }
 
-/// The value of the first of these options, `--name value` or `--name=value`, among leading options.
+/// The value of one of these options among the leading options: `--name value` or `--name=value`.
 pub(super) fn option_value<'w>(options: &[&'w str], names: &[&str]) -> Option<&'w str> {
     options.iter().enumerate().find_map(|(at, option)| {
         if names.contains(option) {

@@ -1,14 +1,14 @@
-//! Rules of the configuration. A rule holds if everything it says holds; names may have the wildcards `*`
-//! (any text) and `?` (any character).
+//! Rules of the configuration. A rule matches if all its keys match. Names may contain the wildcards `*` (any
+//! text) and `?` (any character).
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use wildmatch::WildMatch;
 
 use super::{
     interpreter::Interpreter,
+    known_programs::{SHELLS, contains},
     program::{Carrier, Program},
     text::{base, stem, unscoped, without_deleted},
-    trades::{SHELLS, lists},
 };
 use crate::model::{Image, Unit};
 
@@ -28,30 +28,31 @@ impl Pattern {
         self.matcher.matches(text)
     }
 
-    /// The text, if it has no wildcard.
+    /// The text, if it contains no wildcard.
     fn literal(&self) -> Option<&str> {
         (!self.text.contains(['*', '?'])).then_some(self.text.as_str())
     }
 }
 
-/// A rule of the configuration. What it does is told by the table it stands in, see [`RuleBook`]. It holds if
-/// each of its keys holds:
+/// A rule of the configuration. The table that contains it says what it does, see [`RuleBook`]. It matches if all
+/// its keys match:
 ///
 /// - `program`: the name in program position, without folders: the executable, the script behind its
 ///   interpreter (with or without extension), the command of `npx`, `uvx`, `pnpm exec`, the image of
 ///   `docker run -i`;
 /// - `package`: the package it belongs to, with or without scope, without version;
 /// - `module`: the module of `python -m`;
-/// - `script`: the script behind an interpreter, as it was written, folders included;
-/// - `exe`: the path of the executed file (of a script: its interpreter);
-/// - `args`: the leading arguments behind the program position, one pattern each.
+/// - `script`: the script behind an interpreter as it was written, including folders;
+/// - `exe`: the path of the executable; for a script, that of its interpreter;
+/// - `args`: the leading arguments after the program position, one pattern each.
 ///
-/// A rule for agents may name a systemd unit instead: `unit`, its name, means what the service manager starts as the unit's
-/// main process. And it may have `reap`: whether such an agent is to be ended when it was left behind by its unit, which has
-/// been stopped or started anew since; else that is only told.
+/// A rule for agents may have `unit`, the name of a systemd unit, instead. It matches the main process of the unit,
+/// whatever that runs. Such a rule may also have `reap`: agents that the unit has left behind are ended. Without it
+/// they are only reported.
 ///
-/// The kernel side looks for file names: a rule whose program has wildcards is noticed below agents, behind
-/// interpreters and launchers, and at the start of the daemon, not for a binary that anybody starts.
+/// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
+/// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
+/// that is started anywhere else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Rule {
@@ -89,15 +90,15 @@ struct Written {
     reap: bool,
 }
 
-/// Why a rule is none.
+/// Why a rule is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
-    /// Without a name its findings could not be told.
+    /// A rule needs a name, because events and reports show it.
     #[error("a rule needs a name of 1 to 64 printable characters")]
     Name,
-    /// It would hold for every process.
+    /// A rule without a pattern would match every process.
     #[error(
-        "rule \"{0}\" says nothing to look for: give it one of program, package, module, script, exe, unit"
+        "rule \"{0}\" matches everything: add at least one of program, package, module, script, exe, unit"
     )]
     Empty(String),
     /// An empty pattern matches nothing.
@@ -108,9 +109,9 @@ pub enum RuleError {
         /// The key.
         key: &'static str,
     },
-    /// A rule for all that an interpreter runs is never what is meant.
+    /// A rule that names an interpreter would match everything that the interpreter runs.
     #[error(
-        "rule \"{rule}\": \"{program}\" runs other programs: name what it runs with script, module or package"
+        "rule \"{rule}\": \"{program}\" runs other programs: name the program that it runs, with script, module or package"
     )]
     Interpreter {
         /// The rule.
@@ -118,27 +119,27 @@ pub enum RuleError {
         /// The program it names.
         program: String,
     },
-    /// The manager starts whatever the unit says.
+    /// A rule with `unit` cannot name a program.
     #[error(
-        "rule \"{0}\": a rule with unit names no program: the unit's main process is meant, whatever it runs"
+        "rule \"{0}\": a rule with unit takes no program: remove one of them; unit means the unit's main process, whatever it runs"
     )]
     UnitAndProgram(String),
-    /// Not the name of a service.
+    /// The name is not that of a service.
     #[error(
-        "rule \"{rule}\": \"{unit}\" is no service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\""
+        "rule \"{rule}\": \"{unit}\" is not a service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\""
     )]
     Unit {
         /// The rule.
         rule: String,
-        /// What it names.
+        /// The name that was given.
         unit: String,
     },
-    /// Only agents have runs.
+    /// Only agents have units and can be ended with them.
     #[error("rule \"{0}\": unit and reap are for [[agent]] only")]
     AgentsOnly(String),
     /// `program` is compared with names, not paths.
     #[error(
-        "rule \"{rule}\": program is a name without folders: use exe for the path of a binary, script for one of a script"
+        "rule \"{rule}\": program takes a name without folders: for a path use exe (a binary) or script (a script)"
     )]
     Path {
         /// The rule.
@@ -172,7 +173,7 @@ impl TryFrom<Written> for Rule {
             if program.contains('/') {
                 return Err(RuleError::Path { rule: name });
             }
-            if Interpreter::named(program).is_some() || lists(SHELLS, program) {
+            if Interpreter::named(program).is_some() || contains(SHELLS, program) {
                 return Err(RuleError::Interpreter { rule: name, program: program.clone() });
             }
         }
@@ -223,17 +224,17 @@ impl Rule {
         &self.name
     }
 
-    /// Whether it names this unit.
+    /// Whether the rule is about this unit.
     pub(super) fn names_unit(&self, unit: &Unit) -> bool {
         self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
     }
 
-    /// Whether it names a unit, not a program.
+    /// Whether the rule is about a unit and not about a program.
     pub(super) const fn is_for_units(&self) -> bool {
         self.unit.is_some()
     }
 
-    /// Whether its agents are to be ended when they were left behind.
+    /// Whether its agents are ended when their unit has left them behind.
     pub(super) const fn reaps(&self) -> bool {
         self.reap
     }
@@ -262,7 +263,7 @@ impl Rule {
             && self.args.iter().zip(program.args).all(|(p, arg)| p.matches(arg))
     }
 
-    /// The base names of files whose exec may be this rule's concern.
+    /// The base names of files whose exec this rule may match.
     pub(super) fn file_names(&self) -> impl Iterator<Item = &str> {
         [&self.program, &self.package, &self.script, &self.exe]
             .into_iter()
@@ -274,12 +275,12 @@ impl Rule {
     }
 }
 
-/// What a pattern for a path says about the file's name.
+/// The last component of a path pattern.
 fn last_component(pattern: &str) -> &str {
     pattern.rsplit_once('/').map_or("", |(_, name)| name)
 }
 
-/// Reads rules that are not about agents.
+/// Deserializes rules that are not about agents.
 pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Rule>::deserialize(from)?;
     match rules.iter().find(|r| r.is_for_units() || r.reap) {
@@ -288,12 +289,12 @@ pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Er
     }
 }
 
-/// The rules of the configuration, by what they do. Within a table the first that holds counts; of several
-/// tables the first in this order.
+/// The rules of the configuration by table. Within a table, the first rule that matches counts; tables are
+/// tried in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuleBook {
-    /// Left alone, with all below it.
+    /// Never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
@@ -308,18 +309,18 @@ pub struct RuleBook {
     /// Never an agent, neither by a built-in rule nor implied.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub steward: Vec<Rule>,
-    /// Run another program on their own standard streams.
+    /// Programs that run another program on their own standard streams.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub launcher: Vec<Rule>,
 }
 
 impl RuleBook {
-    /// Reads what [`super::Rules::source`] wrote.
+    /// Parses what [`super::Rules::source`] wrote.
     pub fn from_toml(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
-    /// All rules with whether they concern processes without a wire on standard input.
+    /// All rules, each with whether it needs a wire on standard input.
     pub(super) fn rules(&self) -> impl Iterator<Item = (&Rule, bool)> {
         let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
         let wired = [exempt, multiplexer, server, steward, launcher];
@@ -332,7 +333,7 @@ impl RuleBook {
         [exempt, multiplexer, server, agent, steward, launcher].into_iter().map(Vec::len).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

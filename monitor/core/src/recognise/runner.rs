@@ -1,5 +1,5 @@
-//! Package runners and container clients: which word names the package, command or image they run. For
-//! [`super::program`] and [`super::interpreter`] only.
+//! Package runners and container clients: which word names the package, command or image. Used only by
+//! [`super::program`] and [`super::interpreter`].
 
 use super::{
     interpreter::{self, Interpreter},
@@ -52,12 +52,12 @@ const UV_VALUED: &[&str] = &[
 const PIPX_VALUED: &[&str] =
     &["--spec", "--python", "--pip-args", "-i", "--index-url", "--with", "--backend"];
 
-/// Whether the name is one of a package runner.
+/// Whether the name is that of a package runner.
 pub(super) fn is_runner(name: &str) -> bool {
     RUNNERS.binary_search(&name).is_ok()
 }
 
-/// The program behind a package runner or a container client called `name` at the head of `words`.
+/// Finds the program that the package runner or container client `name` at the start of `words` runs.
 pub(super) fn parse<'w>(name: &str, words: &'w [&'w str], depth: u8) -> Option<Program<'w>> {
     let [head, args @ ..] = words else { return None };
     let itself = Program::new(Carrier::Wrapper, head, args);
@@ -91,7 +91,7 @@ pub(super) fn parse<'w>(name: &str, words: &'w [&'w str], depth: u8) -> Option<P
             ["run", rest @ ..] => package(rest, depth, PIPX_VALUED, &["--spec"]),
             _ => None,
         },
-        // `bun x` alone: the rest of bun is an interpreter
+        // only `bun x` is a runner: otherwise bun is an interpreter
         "bun" => match args {
             ["x", rest @ ..] => package(rest, depth, BUNX_VALUED, npm),
             _ => return None,
@@ -102,7 +102,7 @@ pub(super) fn parse<'w>(name: &str, words: &'w [&'w str], depth: u8) -> Option<P
     Some(program.unwrap_or(itself))
 }
 
-/// `[options] PACKAGE [args]`; with an option that names the package, the word is a command of it.
+/// Parses `[options] PACKAGE [args]`. If an option names the package, the word is one of its commands.
 fn package<'w>(args: &'w [&'w str], depth: u8, valued: &[&str], from: &[&str]) -> Option<Program<'w>> {
     let rest = skip_options(args, valued);
     let options = args.get(..args.len() - rest.len()).unwrap_or_default();
@@ -121,7 +121,7 @@ fn package<'w>(args: &'w [&'w str], depth: u8, valued: &[&str], from: &[&str]) -
     Some(Program::of_package(package, name, behind))
 }
 
-/// A command line within a runner's arguments.
+/// Parses a command line within the arguments of a runner.
 fn command<'w>(words: &'w [&'w str], depth: u8) -> Option<Program<'w>> {
     if words.is_empty() {
         return None;
@@ -149,7 +149,7 @@ fn uv<'w>(args: &'w [&'w str], depth: u8) -> Option<Program<'w>> {
                     ..Program::new(Carrier::Runner, word, behind)
                 });
             }
-            // `uv run server.py` is python's work, `uv run NAME` a command of the environment
+            // `uv run server.py` runs python, `uv run NAME` a command of the environment
             if is_script_file(word) {
                 return Some(Program::new(Carrier::Runner, word, behind));
             }
@@ -159,7 +159,7 @@ fn uv<'w>(args: &'w [&'w str], depth: u8) -> Option<Program<'w>> {
     }
 }
 
-/// Options of `docker run` and `docker exec` without a value; all others take one.
+/// Options of `docker run` and `docker exec` that take no value; all others take one.
 #[rustfmt::skip]
 const CONTAINER_FLAGS: &[&str] = &[
     "--rm", "--init", "--interactive", "--tty", "--detach", "--privileged", "--read-only", "--no-healthcheck",
@@ -167,10 +167,11 @@ const CONTAINER_FLAGS: &[&str] = &[
     "--rmi", "--tls-verify", "--env-host", "--http-proxy", "--systemd", "--use-api-socket", "--debug", "--tls", "--tlsverify",
     "--help", "--version",
 ];
-/// Short options of both without a value.
+/// Short options of both that take no value.
 const CONTAINER_LETTERS: &str = "itdPqD";
 
-/// `docker [options] run -i .. IMAGE args`: the image. Without `-i` nothing talks to it over standard input.
+/// Finds the image in `docker [options] run -i .. IMAGE args`. Without `-i` the container has no standard
+/// input.
 fn container<'w>(words: &'w [&'w str], depth: u8) -> Program<'w> {
     let [head, args @ ..] = words else {
         return Program::new(Carrier::Itself, "", &[]);
@@ -184,7 +185,7 @@ fn container<'w>(words: &'w [&'w str], depth: u8) -> Program<'w> {
             match rest {
                 [image, behind @ ..] if is_interactive(options) => {
                     let reference = image.split('@').next().unwrap_or(image);
-                    // a colon behind the last slash begins the tag, before it a port
+                    // a colon after the last slash begins the tag; a colon before it begins a port
                     let at = reference.rfind('/').map_or(0, |slash| slash + 1);
                     let end = reference
                         .get(at..)
@@ -215,7 +216,7 @@ fn container<'w>(words: &'w [&'w str], depth: u8) -> Program<'w> {
     }
 }
 
-/// Splits leading options from the rest.
+/// Splits the leading options from the rest.
 fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) {
     let mut rest = args;
     while let [word, behind @ ..] = rest {
@@ -226,7 +227,8 @@ fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) 
                 break;
             }
             Some(long) => !long.contains('=') && !CONTAINER_FLAGS.contains(word),
-            // `-it`, `-eNAME=value`, `-ie NAME`: the value follows if the first letter that wants one is last
+            // `-it`, `-eNAME=value`, `-ie NAME`: the value is the next word if the first letter that takes
+            // one is the last
             None => {
                 letters.find(|c| !CONTAINER_LETTERS.contains(c)).is_some_and(|at| at + 1 == letters.len())
             }

@@ -1,34 +1,34 @@
-//! What tells an MCP server: its name in program position, or arguments that only a server has.
+//! Recognition of MCP servers: by a name in program position, or by arguments that only a server has.
 
 use super::{
+    known_programs::{TOOLS, contains, is_steward},
     program::{Carrier, Program},
     text::{base, is_in_bin, stem, tokens, unscoped},
-    trades::{TOOLS, is_steward, lists},
 };
 
-/// Servers whose names do not say so: programs, commands and packages.
+/// Servers whose names do not contain `mcp`: programs, commands and packages.
 #[rustfmt::skip]
 pub(super) const KNOWN: &[&str] = &[
     "@21st-dev/magic", "@bytebase/dbhub", "@wonderwhy-er/desktop-commander", "azmcp", "cclsp", "dbhub", "desktop-commander",
     "lsmcp", "mcpls", "memtomem-server", "serena", "serena-agent", "supergateway", "task-master-ai", "xcodebuildmcp",
 ];
 
-/// The scope of the protocol's own packages.
+/// The npm scope of the protocol's own packages.
 const SCOPE: &str = "@modelcontextprotocol/";
 
-/// Script names that say nothing about the program: the package is asked instead.
+/// Generic script names. The name of the package decides instead.
 #[rustfmt::skip]
 const GENERIC: &[&str] = &[
     "__init__", "__main__", "app", "bin", "bundle", "cli", "entry", "entrypoint", "index", "launch", "launcher", "main",
     "mod", "run", "server", "start", "start-server", "stdio",
 ];
 
-/// Whether a script's name says nothing.
+/// Whether the name of a script is generic.
 pub(super) fn is_generic(stem: &str) -> bool {
-    lists(GENERIC, stem)
+    contains(GENERIC, stem)
 }
 
-/// The rules, by the kind of name that spoke.
+/// The names of the rules.
 mod rule {
     pub(super) const NPM: &str = "npm-mcp";
     pub(super) const PYTHON: &str = "python-mcp";
@@ -40,20 +40,20 @@ mod rule {
     pub(super) const KNOWN: &str = "known-mcp";
 }
 
-/// The rule of a server known by its arguments.
+/// The rule for a server that is recognised by its arguments.
 pub(super) const ARGUMENTS: &str = "mcp-arguments";
 
-/// The rule by which the program's name is one of a server.
+/// The rule that recognises the program by its name.
 pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
     if let Some(module) = program.module {
-        // the SDK's own modules are libraries and a command line
+        // the SDK's own modules are a library and a command-line tool
         return is_module(module).then_some(rule::MODULE);
     }
     let name = program.stem();
     if program.package.is_some_and(is_tooling) || is_tool(program) {
         return None;
     }
-    if lists(KNOWN, name) || program.package.is_some_and(|p| lists(KNOWN, p)) {
+    if contains(KNOWN, name) || program.package.is_some_and(|p| contains(KNOWN, p)) {
         return Some(rule::KNOWN);
     }
     match program.carrier {
@@ -62,7 +62,7 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
             let namespace = program.path.strip_suffix(program.name).unwrap_or_default();
             (base(namespace) == "mcp" || is_named(name)).then_some(rule::IMAGE)
         }
-        // the SDK's command line is called `mcp`: its arguments decide
+        // the SDK's command-line tool is called `mcp`: its arguments decide
         Carrier::Itself => (name != "mcp" && is_named(name)).then_some(rule::PROGRAM),
         Carrier::Shell => (name != program.name || is_in_bin(program.path))
             .then_some(())
@@ -84,12 +84,12 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether the program is a tool, or a script of a tool's package. Somebody's own `find.py` is none.
+/// Whether the program is a tool, or a script of a tool's package. A user's own `find.py` is not.
 fn is_tool(program: &Program<'_>) -> bool {
-    lists(TOOLS, program.name) || program.package.is_some_and(|p| lists(TOOLS, p))
+    contains(TOOLS, program.name) || program.package.is_some_and(|p| contains(TOOLS, p))
 }
 
-/// What package managers run around an installation.
+/// Scripts that package managers run during an installation.
 fn is_hook(stem: &str) -> bool {
     matches!(stem, "postinstall" | "preinstall" | "install" | "prepare" | "uninstall" | "setup" | "build")
 }
@@ -104,12 +104,12 @@ fn package_rule(program: &Program<'_>) -> &'static str {
     }
 }
 
-/// Whether a package (with its scope) is a server by its name.
+/// Whether the name of a package (with its scope) is that of a server.
 fn is_package(package: &str) -> bool {
     package != "mcp" && (is_named(package) || package.starts_with(SCOPE))
 }
 
-/// Packages of the protocol's making that are no servers whatever script of theirs runs.
+/// Packages of the protocol's authors that are not servers, whatever script of theirs runs.
 fn is_tooling(package: &str) -> bool {
     let of = |list: &[&str]| tokens(unscoped(package)).any(|t| list.contains(&t));
     of(&["inspector"])
@@ -120,9 +120,9 @@ fn is_module(module: &str) -> bool {
     module != "mcp" && !module.starts_with("mcp.") && is_named(module)
 }
 
-/// Whether a name has the word `mcp` and nothing that makes it something about servers rather than one.
+/// Whether a name contains the word `mcp` and no word that makes it a tool for servers.
 fn is_named(name: &str) -> bool {
-    // most names do not have it anywhere
+    // a quick check: most names do not contain it
     if !name.as_bytes().windows(3).any(|w| w.eq_ignore_ascii_case(b"mcp")) {
         return false;
     }
@@ -142,7 +142,8 @@ fn is_named(name: &str) -> bool {
         }
         mcp |= is(token, &["mcp"]);
         server |= is(token, &["server", "servers"]);
-        // `mcp-client`, `mcp-cli`, `mcp-agent`: the other side; in `rest-client-mcp` the word tells what is served
+        // `mcp-client`, `mcp-cli`, `mcp-agent` are the other side; in `rest-client-mcp` the word says what is
+        // served
         other |= mcp
             && is(
                 token,
@@ -173,7 +174,7 @@ fn is_named(name: &str) -> bool {
     mcp && (server || !other)
 }
 
-/// Leading arguments that make a server of any program that is no tool.
+/// Leading arguments that make any program a server, unless it is a tool.
 #[rustfmt::skip]
 const ANY: &[&[&str]] = &[
     &["mcp", "serve"], &["mcp", "server"], &["mcp", "start"], &["mcp", "run"], &["mcp", "stdio"],
@@ -182,7 +183,7 @@ const ANY: &[&[&str]] = &[
     &["run", "--mcp-stdio"], &["serve", "--mcp"],
 ];
 
-/// Leading arguments that make a server of these programs.
+/// Leading arguments that make these programs a server.
 #[rustfmt::skip]
 const DOCUMENTED: &[(&str, &[&str])] = &[
     ("@angular/cli", &["mcp"]), ("@smithery/cli", &["run"]), ("basic-memory", &["mcp"]), ("bm", &["mcp"]),
@@ -194,12 +195,12 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("vibe-kanban", &["--mcp"]),
 ];
 
-/// The programs of the rules above that need no `mcp` in their names.
+/// Programs in the lists above whose names need not contain `mcp`.
 pub(super) fn documented() -> impl Iterator<Item = &'static str> {
     DOCUMENTED.iter().map(|(program, _)| *program)
 }
 
-/// Whether the arguments right behind the program position are those of a server.
+/// Whether the arguments right after the program position are those of a server.
 pub(super) fn by_arguments(program: &Program<'_>) -> bool {
     let (args, name) = (program.args, program.stem());
     let documented = |called: &str| DOCUMENTED.iter().any(|(p, lead)| *p == called && args.starts_with(lead));
@@ -218,13 +219,14 @@ pub(super) fn by_arguments(program: &Program<'_>) -> bool {
     }
 }
 
-/// Whether these leading arguments make a server of any program that is neither a tool nor a steward.
+/// Whether these leading arguments make a program a server, provided it is neither a tool nor a host of other
+/// programs.
 pub(super) fn serves(args: &[&str]) -> bool {
     ANY.iter().any(|lead| args.starts_with(lead))
 }
 
-/// `pnpm exec X mcp` and the script behind it. Of a program that nobody installed as a command, `mcp` may be
-/// a word to search for.
+/// Whether this is `pnpm exec X mcp`, or the script that it runs. For a program that was not installed as a
+/// command, `mcp` may be a search term.
 fn is_mcp_command(program: &Program<'_>) -> bool {
     let installed = match program.carrier {
         Carrier::Runner => true,
@@ -240,7 +242,7 @@ fn is_mcp_command(program: &Program<'_>) -> bool {
         }
 }
 
-/// The name to show: package, module or program without path and version.
+/// The name that is shown: package, module or program without path and version.
 pub(super) fn display(program: &Program<'_>) -> String {
     if let Some(module) = program.module {
         return module.to_owned();
@@ -257,7 +259,7 @@ pub(super) fn display(program: &Program<'_>) -> String {
     }
 }
 
-/// The name to show for what no rule knows: as [`display`], but a script of somebody's own keeps its
+/// The name that is shown for an unrecognised program. As [`display`], but a user's own script keeps its
 /// extension.
 pub(super) fn title(program: &Program<'_>) -> String {
     if program.package.is_some() || program.module.is_some() {
@@ -267,7 +269,7 @@ pub(super) fn title(program: &Program<'_>) -> String {
     }
 }
 
-/// Without the scope, unless what is left would say nothing (`@playwright/mcp`).
+/// The package without its scope, unless the rest says nothing (`@playwright/mcp`).
 fn display_package(package: &str) -> &str {
     let name = unscoped(package);
     if matches!(name, "mcp" | "mcp-server" | "server" | "cli" | "core") { package } else { name }

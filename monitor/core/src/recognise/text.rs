@@ -1,19 +1,19 @@
-//! Names cut out of paths, package specifiers and words. Pure string work without allocation; for the rest
-//! of [`super`] only.
+//! Names extracted from paths, package specifiers and words. String functions without allocation, used only
+//! by [`super`].
 
-/// The last component of a path, trailing slashes aside; the whole text if there is no slash.
+/// The last component of a path without trailing slashes; the whole text if there is no slash.
 pub(super) fn base(path: &str) -> &str {
     let trimmed = path.trim_end_matches('/');
     trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
-/// What `/proc/PID/exe` appends when the file was replaced or removed, `d_path()` in `fs/d_path.c`.
+/// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in `fs/d_path.c`.
 pub(super) fn without_deleted(exe: &str) -> &str {
     exe.strip_suffix(" (deleted)").unwrap_or(exe)
 }
 
-/// The name of a program by its path. Self-updating programs live in `NAME/versions/1.2.3`: the version is
-/// no name.
+/// The name of a program from its path. Self-updating programs are stored as `NAME/versions/1.2.3`; the
+/// version is not the name.
 pub(super) fn program_name(path: &str) -> &str {
     let name = base(path);
     if name.starts_with(|c: char| c.is_ascii_digit())
@@ -31,7 +31,7 @@ const SCRIPT_EXTENSIONS: &[&str] = &[
     "dll", "lua", "exe",
 ];
 
-/// A file name without its extension, if that is one of a script.
+/// A file name without the extension of a script; other extensions stay.
 pub(super) fn stem(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() && SCRIPT_EXTENSIONS.contains(&extension) => stem,
@@ -44,8 +44,8 @@ pub(super) fn is_script_file(word: &str) -> bool {
     stem(base(word)) != base(word)
 }
 
-/// The package a file belongs to: the folder right below the last `node_modules` (with its scope) or
-/// `site-packages`. Other folders prove nothing: people call their projects anything.
+/// The package that a file belongs to: the directory below the last `node_modules` (with its scope) or
+/// `site-packages`. Other directories prove nothing, because projects may have any name.
 pub(super) fn package_of_path(path: &str) -> Option<&str> {
     let (at, marker) = ["node_modules/", "site-packages/", "dist-packages/"]
         .into_iter()
@@ -78,7 +78,7 @@ pub(super) fn unscoped(package: &str) -> &str {
     }
 }
 
-/// The package that a specifier of npm, uv, Deno or a git host names: without version, extras and URL.
+/// The package of a specifier of npm, uv, Deno or a git host, without version, extras and URL.
 pub(super) fn package_name(specifier: &str) -> &str {
     let s = specifier.trim();
     let s = s.strip_prefix("npm:").or_else(|| s.strip_prefix("jsr:")).unwrap_or(s);
@@ -110,7 +110,7 @@ pub(super) fn package_name(specifier: &str) -> &str {
     }
 }
 
-/// The words of a name: split at everything that is no letter or digit, and where camel case begins a word.
+/// The words of a name. It is split at characters that are neither letter nor digit, and at camel case.
 pub(super) fn tokens(name: &str) -> impl Iterator<Item = &str> {
     name.split(|c: char| !c.is_alphanumeric())
         .filter(|t| !t.is_empty())

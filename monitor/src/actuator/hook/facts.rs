@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::sink::{about::About, journal::kind, text};
-use orphand_core::model::{Notice, ServerView};
+use orphand_core::model::{EventSubject, Notice, ServerView, text};
 
 /// A name is cut after so many characters: it is for a line of a message, the whole of it is in the JSON.
 const LONGEST: usize = 256;
@@ -93,14 +92,14 @@ pub(super) struct Facts {
 impl Facts {
     /// The facts of an event that has been noted in `account`.
     pub(super) fn of(notice: &Notice, account: &Account) -> Self {
-        let about = About::of(notice);
+        let about = EventSubject::of(notice);
         let own = match notice {
             // It is about all orphans of whom it names.
             Notice::Alert { .. } | Notice::AlertResolved { .. } => None,
             _ => about.rss_bytes,
         };
         Self {
-            event: kind(notice).event,
+            event: notice.kind().name(),
             agent: about.agent().map(|name| clean(&name)).unwrap_or_default(),
             generation: about.generation().map(|n| n.to_string()).unwrap_or_default(),
             orphans: account.orphans.len(),

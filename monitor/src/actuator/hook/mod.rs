@@ -13,7 +13,7 @@ mod user;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    io,
+    fmt, io,
     net::Shutdown,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
@@ -28,7 +28,6 @@ use self::{
     report::Report,
 };
 use crate::os::trust::{self, Distrust};
-use crate::sink::{Format as _, journal::kind, stream::Json, wall::Wall};
 use orphand_core::model::{BootTime, Notice};
 
 /// Events that may wait for their run.
@@ -122,10 +121,18 @@ impl Settings {
 }
 
 /// The way of events to the hook.
-#[derive(Debug)]
 pub struct Hook {
     shared: Arc<Shared>,
-    wall: Wall,
+    write_line: Arc<Mutex<WriteLine>>,
+}
+
+/// Writes an event, whose cause happened then, as the line that the hook reads.
+pub type WriteLine = dyn FnMut(BootTime, &Notice) -> String + Send;
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hook").field("shared", &self.shared).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -172,9 +179,12 @@ struct Item {
 }
 
 impl Hook {
-    /// Begins to run the hook, if there is one. `wall` is for the times in events.
-    pub fn start(settings: Option<Settings>, wall: Wall) -> Result<Self, HookError> {
-        let hook = Self { shared: Arc::default(), wall };
+    /// Begins to run the hook, if there is one.
+    pub fn start(
+        settings: Option<Settings>,
+        write_line: impl FnMut(BootTime, &Notice) -> String + Send + 'static,
+    ) -> Result<Self, HookError> {
+        let hook = Self { shared: Arc::default(), write_line: Arc::new(Mutex::new(write_line)) };
         hook.replace(settings)?;
         Ok(hook)
     }
@@ -186,9 +196,9 @@ impl Hook {
             state.dropped += state.queue.len() as u64;
             state.queue.clear();
         } else if !state.thread {
-            let (shared, json) = (Arc::clone(&self.shared), Json::new(self.wall));
+            let (shared, write_line) = (Arc::clone(&self.shared), Arc::clone(&self.write_line));
             let thread = thread::Builder::new().name("orphand-hook".to_owned());
-            thread.spawn(move || shared.serve(json)).map_err(HookError::Thread)?;
+            thread.spawn(move || shared.serve(&write_line)).map_err(HookError::Thread)?;
             state.thread = true;
         }
         state.settings = settings.map(Arc::new);
@@ -200,11 +210,11 @@ impl Hook {
         let mut state = self.shared.lock();
         state.account.note(notice);
         let Some(settings) = state.settings.as_ref().map(Arc::clone) else { return };
-        if !settings.events.has(kind(notice).event) {
+        if !settings.events.has(notice.kind().name()) {
             return;
         }
-        let waiting: usize = state.queue.iter().map(|item| item.notice.weight()).sum();
-        let full = state.queue.len() >= QUEUE || waiting + notice.weight() > QUEUE_BYTES;
+        let waiting: usize = state.queue.iter().map(|item| item.notice.queued_bytes()).sum();
+        let full = state.queue.len() >= QUEUE || waiting + notice.queued_bytes() > QUEUE_BYTES;
         let begins = full && !state.dropping;
         state.dropping = full;
         if full {
@@ -260,10 +270,9 @@ impl Shared {
     }
 
     /// The thread.
-    fn serve(&self, mut json: Json) {
+    fn serve(&self, write_line: &Mutex<WriteLine>) {
         while let Some((settings, item)) = self.next() {
-            let mut line = String::new();
-            json.write(item.at, &item.notice, &mut line);
+            let line = write_line.lock().unwrap_or_else(PoisonError::into_inner)(item.at, &item.notice);
             let outcome = self.run(&settings, &item.facts, &line);
             let mut state = self.lock();
             state.running = None;

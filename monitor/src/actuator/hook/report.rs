@@ -5,7 +5,7 @@ use std::fmt;
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::sink::text;
+use orphand_core::model::text;
 
 /// How a run was over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use rustix::{
     thread::set_thread_groups,
 };
 
-use crate::os::descriptors;
+use crate::os::{descriptors, own};
 
 use super::{
     Settings,
@@ -40,7 +40,7 @@ pub(super) fn run(
     let (mut ours, theirs) = UnixStream::pair()?;
     let millis = settings.timeout.as_millis().to_string();
     let words = [OsStr::new(runner::ARGUMENT), OsStr::new(&millis)];
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(own::PROGRAM);
     command
         .arg0("orphand")
         .args(words)

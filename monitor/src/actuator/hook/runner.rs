@@ -7,7 +7,7 @@
 
 use std::{
     collections::BTreeSet,
-    env, fs,
+    env,
     io::{self, PipeReader, PipeWriter, Read as _, Write as _},
     os::fd::{AsFd as _, BorrowedFd},
     sync::{Arc, OnceLock, mpsc},
@@ -29,7 +29,7 @@ use super::{
     report::{End, Report},
     step,
 };
-use crate::host::Stat;
+use crate::host::{is_own_child, own_children};
 
 /// The first argument that makes the program a runner; see [`main`]. Behind it: milliseconds, limit of descriptors, file, event.
 pub const ARGUMENT: &str = "__hook-runner";
@@ -192,9 +192,9 @@ impl Watch {
         let until = Instant::now() + GIVE_UP;
         while self.left {
             if Instant::now() > until {
-                return (sent.len() as u64, children().unwrap_or_default().len() as u64);
+                return (sent.len() as u64, own_children().unwrap_or_default().len() as u64);
             }
-            sent.extend(children().unwrap_or_default().into_iter().filter(|pid| end(*pid)));
+            sent.extend(own_children().unwrap_or_default().into_iter().filter(|pid| end(*pid)));
             if self.wait(LOOK_AGAIN, None).is_err() {
                 thread::yield_now();
             }
@@ -221,34 +221,10 @@ fn collect(child: u32, status: &OnceLock<End>, mut ended: PipeWriter) {
     }
 }
 
-/// Our own children and those that came to us, by number.
-fn children() -> io::Result<Vec<u32>> {
-    let mut found = Vec::new();
-    for task in fs::read_dir("/proc/self/task")? {
-        match fs::read_to_string(task?.path().join("children")) {
-            Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // A kernel without CONFIG_PROC_CHILDREN; or a thread that has ended.
-            Err(_) => return scan(),
-        }
-    }
-    Ok(found)
-}
-
-fn scan() -> io::Result<Vec<u32>> {
-    let numbers =
-        fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Ok(numbers.filter(|pid| is_ours(*pid)).collect())
-}
-
-fn is_ours(pid: u32) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok().and_then(|line| Stat::parse(&line));
-    stat.is_some_and(|stat| stat.ppid == std::process::id())
-}
-
 /// Ends a child. While the descriptor's process lives the number is its own, so that what is read says whose it is; if it has
 /// ended, nobody is signalled.
 fn end(pid: u32) -> bool {
     let pid_of = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(pidfd) = pid_of.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
-    is_ours(pid) && pidfd_send_signal(pidfd, Signal::KILL).is_ok()
+    is_own_child(pid) && pidfd_send_signal(pidfd, Signal::KILL).is_ok()
 }

@@ -29,7 +29,7 @@ use rustix::{
     },
 };
 
-use crate::os::descriptors;
+use crate::os::{descriptors, own};
 
 /// The first argument that makes the program such a step; see [`main`]. Behind it: limit of descriptors (empty: as it is), file, event.
 pub const ARGUMENT: &str = "__hook-step";
@@ -55,7 +55,7 @@ pub(super) fn start(
     let environment = env::vars_os()
         .map(|(name, value)| word_of(&[&name, OsStr::new("="), &value]))
         .collect::<io::Result<Vec<_>>>()?;
-    let pid = posix_spawn("/proc/self/exe", &streams, &attributes, &words, &environment)?;
+    let pid = posix_spawn(own::PROGRAM, &streams, &attributes, &words, &environment)?;
     Ok(pid.as_raw().unsigned_abs())
 }
 
@@ -82,7 +82,8 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     if let Err(error) = drop_rights() {
         return format!("cannot drop capabilities: {error}");
     }
-    be_no_exception();
+    // The daemon may be one of the last that a kernel without memory ends; a hook is one of many.
+    own::drop_oom_protection();
     // Should somebody kill the runner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // Whoever started the daemon may have left it descriptors that no program closes by itself.
@@ -97,16 +98,6 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     let _ = SigSet::empty().thread_set_mask();
     let error = Command::new(path).arg(event).stdout(Stdio::null()).exec();
     error.to_string()
-}
-
-/// The daemon may be one of the last that a kernel without memory ends (`OOMScoreAdjust=` of its unit); a hook is one of many.
-fn be_no_exception() {
-    const OWN: &str = "/proc/self/oom_score_adj";
-    let protected = fs::read_to_string(OWN).is_ok_and(|text| text.starts_with('-'));
-    if protected {
-        // More likely to be ended: that takes no right.
-        let _ = fs::write(OWN, "0");
-    }
 }
 
 /// For good, whoever we are: what the execve(2) would keep, and what root would get by it.

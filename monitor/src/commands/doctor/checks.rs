@@ -17,8 +17,7 @@ use rustix::{
 use crate::{
     config::Config,
     control::client::Client,
-    host::UnixSockets,
-    os::lock_file,
+    host::{UnixSockets, identity, lock_holder},
     sink::status::errors,
     source::{
         attach,
@@ -49,7 +48,7 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
 /// All but [`sight`]. Loads the kernel programs unless a daemon has: nothing else proves as much.
 pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
-    let running = lock_file::holder_of(lock);
+    let running = lock_holder(lock);
     // Before the programs are loaded, which raises it.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
     let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
@@ -232,7 +231,7 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
     let name = "state directory";
     let own = geteuid().as_raw();
     let user = match daemon {
-        Some(pid) => user_of(pid),
+        Some(pid) => identity::effective_user(pid),
         None if own == 0 => fs::metadata(dir).ok().map(|found| found.uid()),
         None => None,
     };
@@ -254,11 +253,6 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
         ),
         Ok(_) => Check::ok(name, format!("{} can be used", dir.display())),
     }
-}
-
-fn user_of(pid: u32) -> Option<u32> {
-    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
-    process.status().ok().map(|status| status.euid)
 }
 
 /// What the look through /proc could not see.

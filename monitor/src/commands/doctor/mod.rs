@@ -12,10 +12,10 @@ use std::{
 use crate::{
     cli::{self, ExitCode, logging},
     config::{Config, LogLevel},
+    host::Procfs,
     os::clock,
     probe::{ManagerError, Probe},
     sink::{doctor as page, paint::Paint, report},
-    source::procfs::Procfs,
 };
 use orphand_core::model::{Checkup, ProcessId, Report, Unit, UnitCheckup};
 

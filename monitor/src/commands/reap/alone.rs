@@ -9,9 +9,9 @@ use crate::{
     actuator::reaper::Reaper,
     config::Config,
     daemon::snapshot,
+    host::Procfs,
     os::clock::{self, Timer},
     probe::Probe,
-    source::procfs::Procfs,
 };
 use orphand_core::{
     engine::{Engine, Settings},

@@ -296,9 +296,9 @@ proptest! {
     fn any_texts_are_read_or_told(all in prop::collection::vec("([a-z]{1,5}|grace|agent|name|[ \\[\\]{}=.\"'\\\\\r\n#,0-9\u{1b}ä\u{202e}]){0,24}", 0..4)) {
         let loaded = load(&all.iter().map(String::as_str).collect::<Vec<_>>());
         if let Err(errors) = loaded.config {
-            prop_assert!(!errors.to_string().contains(crate::sink::text::is_hostile));
+            prop_assert!(!errors.to_string().contains(orphand_core::model::text::is_hostile));
             for error in errors.iter() {
-                prop_assert!(!error.to_string().contains(crate::sink::text::is_hostile));
+                prop_assert!(!error.to_string().contains(orphand_core::model::text::is_hostile));
                 let place = &error.content().unwrap().place;
                 let number: usize = place.file.to_str().unwrap().strip_suffix(".toml").unwrap().parse().unwrap();
                 prop_assert!(place.line <= all[number].matches('\n').count() + 1);

@@ -3,7 +3,7 @@
 use std::{
     io,
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
     },
 };
@@ -20,6 +20,7 @@ use zbus::{
 };
 
 use super::{ManagerError, PATIENCE, Question};
+use crate::os::own;
 use orphand_core::model::UnitProperties;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
@@ -59,7 +60,7 @@ fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerEr
         _ => ManagerError::Unreachable { path: path(), why: why.to_string() },
     };
     // The link leads to the very file that was opened, wherever its path leads now.
-    let link = format!("/proc/self/fd/{}", socket.as_fd().as_raw_fd());
+    let link = own::path_of(&socket.as_fd());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).and_then(|stream| {
         connect(&stream, &SocketAddrUnix::new(link)?)?;

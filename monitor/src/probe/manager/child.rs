@@ -20,6 +20,7 @@ use rustix::{
 };
 
 use super::{ManagerError, PATIENCE, Question, bus};
+use crate::os::own;
 use orphand_core::model::UnitProperties;
 
 /// The first argument that makes the program such a child; see [`child`].
@@ -60,7 +61,7 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
     let uid = asker.uid;
     let failed = |why: String| ManagerError::Child { uid, why };
     let argument = serde_json::to_string(question).map_err(|error| failed(error.to_string()))?;
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(own::PROGRAM);
     command
         .args([CHILD_ARGUMENT, &argument])
         .env_clear()

@@ -162,7 +162,7 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
         };
         // A bus does not mind where we are.
         let away = own && place.container.is_some();
-        let namespace = if away { Some(manager.open_file("ns/pid").map_err(unseen)?) } else { None };
+        let namespace = if away { Some(manager.pid_namespace().map_err(unseen)?) } else { None };
         let question =
             Question { path: told, manager: own.then_some(own_pid), uid: inside, unit: unit.to_owned() };
         let said = child::ask(child::Asker { uid: as_uid, user, namespace }, socket, &question);

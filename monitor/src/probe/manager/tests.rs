@@ -14,7 +14,7 @@ use rustix::{
 use zbus::{connection::Builder, zvariant::OwnedObjectPath};
 
 use super::*;
-use crate::probe::actors::{Started, ourselves};
+use crate::probe::tests::{Started, ourselves};
 
 /// The unit that is there.
 const KNOWN: &str = "bot.service";

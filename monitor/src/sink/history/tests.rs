@@ -1,7 +1,7 @@
 //! The past as a person and as a program sees it.
 
 use super::*;
-use orphand_core::model::{Account, DaemonLife, Doubt, Evidence, Guard, PastLoss, Signal};
+use orphand_core::model::{DaemonLife, Doubt, Evidence, Guard, PastLoss, ServerCounts, Signal};
 
 fn time(text: &str) -> Timestamp {
     format!("2026-11-21T{text}Z").parse().unwrap()
@@ -51,7 +51,7 @@ fn past() -> History {
         invocation_id: Some("0".repeat(32)),
         ..claude(64)
     };
-    let account = |servers, orphans, reaped, left| Account {
+    let account = |servers, orphans, reaped, left| ServerCounts {
         servers,
         orphans,
         reaped,
@@ -87,7 +87,7 @@ fn past() -> History {
     History {
         since: Some(time("00:00:00")),
         runs: vec![
-            run(claude(1), "05:00:00", Some("05:00:07.5"), Account::default()),
+            run(claude(1), "05:00:00", Some("05:00:07.5"), ServerCounts::default()),
             run(claude(2), "06:00:00", Some("08:12:33"), account(14, 13, 12, 1)),
             run(unit, "08:12:34", None, account(14, 0, 0, 0)),
         ],

@@ -232,7 +232,7 @@ fn hostile_names_stay_on_their_line() {
     assert!(hostile.contains(r"\x1b[2J\nx"));
     assert_eq!(hostile.lines().count(), plain.lines().count());
     for line in hostile.lines() {
-        assert!(!line.contains(crate::sink::text::is_hostile), "{line:?}");
+        assert!(!line.contains(orphand_core::model::text::is_hostile), "{line:?}");
     }
 }
 

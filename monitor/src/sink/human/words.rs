@@ -1,6 +1,6 @@
 //! Words and short phrases for the parts of a notice.
 
-use crate::sink::text;
+use orphand_core::model::text;
 use orphand_core::model::{AgentView, Doubt, Evidence, Guard, ProcessView, ServerView, Signal, Watched};
 
 /// How many links of a launch chain are named.

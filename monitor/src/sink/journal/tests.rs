@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{os::journald::Priority, sink::human::tests::all};
-use orphand_core::model::RunView;
+use orphand_core::model::{EventKind, RunView};
 
 /// The fields of an entry, by name.
 fn fields(entry: &str) -> Vec<(&str, &str)> {
@@ -39,31 +39,33 @@ fn every_notice_has_a_kind_of_its_own_name() {
         assert_eq!(json["event"], one("ORPHAND_EVENT"));
         assert!(json["seq"] == 1 && json["time"].is_string(), "{json}");
         assert_eq!(one("SYSLOG_IDENTIFIER"), "orphand");
-        let kind = kind(&notice);
-        assert_eq!((one("MESSAGE_ID"), one("ORPHAND_EVENT")), (kind.id, kind.event));
-        assert_eq!(one("PRIORITY"), (kind.priority as u8).to_string());
+        let message = message(notice.kind());
+        assert_eq!((one("MESSAGE_ID"), one("ORPHAND_EVENT")), (message.id, notice.kind().name()));
+        assert_eq!(one("PRIORITY"), (message.priority as u8).to_string());
         assert!(!one("MESSAGE").is_empty());
-        seen.insert(kind.event);
+        seen.insert(notice.kind());
     }
-    let known: BTreeSet<&str> = ALL.iter().map(|kind| kind.event).collect();
+    let known: BTreeSet<EventKind> = EventKind::ALL.iter().copied().collect();
     assert_eq!(seen, known, "what the sample has, and what the table has");
 }
 
 #[test]
 fn ids_differ_and_are_ids() {
-    let ids: BTreeSet<&str> = ALL.iter().map(|kind| kind.id).collect();
-    assert_eq!(ids.len(), ALL.len());
+    let all = || EventKind::ALL.iter().map(|kind| message(*kind));
+    let ids: BTreeSet<&str> = all().map(|message| message.id).collect();
+    assert_eq!(ids.len(), EventKind::ALL.len());
     for id in ids {
         assert!(id.len() == 32 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')), "{id}");
     }
-    assert!(ALL.iter().any(|kind| kind.priority == Priority::Error));
+    assert!(all().any(|message| message.priority == Priority::Error));
 }
 
 #[test]
 fn the_manual_and_the_catalog_have_every_id() {
     let manual = include_str!("../../../../docs/operations.md");
     let catalog = include_str!("../../../../packaging/catalog/orphand.catalog");
-    for Kind { event, id, .. } in ALL {
+    for kind in EventKind::ALL {
+        let (event, id) = (kind.name(), message(*kind).id);
         let row = manual.lines().any(|line| line.contains(&format!("`{event}`")) && line.contains(id));
         assert!(row, "docs/operations.md has no row for {event} with {id}");
         assert!(
@@ -125,7 +127,7 @@ fn a_name_forges_no_field() {
         let entry = entry(&notice);
         forged += usize::from(entry.contains(r"a\nPRIORITY=0\x1b[2J\u{202e}b"));
         assert_eq!(entry.matches("\nPRIORITY=").count(), 1, "{entry}");
-        assert!(!entry.contains(|c: char| c != '\n' && crate::sink::text::is_hostile(c)), "{entry}");
+        assert!(!entry.contains(|c: char| c != '\n' && orphand_core::model::text::is_hostile(c)), "{entry}");
     }
     assert!(forged > 5, "{forged} notices have a name");
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::sink::text::sanitise;
+use orphand_core::model::text::sanitise;
 use orphand_core::model::{Class, RunView};
 
 /// Labels in their order.

@@ -249,7 +249,7 @@ fn names_are_harmless() {
     let report = Report { unowned: vec![of_user(1, name)], ..Report::default() };
     let metrics = metrics();
     let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text).unwrap();
-    assert!(!text.contains(|c| c != '\n' && crate::sink::text::is_hostile(c)), "{text:?}");
+    assert!(!text.contains(|c| c != '\n' && orphand_core::model::text::is_hostile(c)), "{text:?}");
     assert!(text.contains(r#"{agent="a\\x1b[2J\\u{202e}\\n\"b\\",uid="1""#), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! Names that announce a secret: of variables, options, headers and parts of a query.
+//! Names that announce a secret: of variables, options, headers and query parameters.
 
 use super::word::{is_path, split_while};
 
@@ -55,13 +55,13 @@ const SECRET_ENDS: &[&str] = &[
     "dbpwd",
 ];
 
-/// Names of a query's parts that carry a secret there and nowhere else.
+/// Names of query parameters that carry a secret there and nowhere else.
 const QUERY_NAMES: &[&str] = &["code", "appid", "ticket", "k"];
 
-/// The least length of such a part: a code of a few letters is a state or a language.
+/// The least length of a secret in such a parameter. A code of a few letters is a state or a language.
 const QUERY_LEAST: usize = 16;
 
-/// Last words of a name that make its value something about a secret: where it lies, how it is used.
+/// Last words of a name whose value is only about a secret: where it is stored, how it is used.
 const ABOUT_ENDS: &[&str] = &[
     "file",
     "files",
@@ -136,7 +136,7 @@ const ABOUT_ENDS: &[&str] = &[
     "column",
 ];
 
-/// Words before `key` that make it a key of something else than a lock.
+/// Words before `key` that make it no secret: a sort key, a foreign key.
 const OTHER_KEYS: &[&str] = &[
     "public",
     "pub",
@@ -200,11 +200,11 @@ const OPTION_ENDS: &[&str] = &[
     "sessionid",
 ];
 
-/// First words of options that switch something and take no value.
+/// First words of options that are switches and take no value.
 const SWITCHES: &[&str] =
     &["no", "use", "enable", "disable", "skip", "require", "allow", "with", "without", "show", "print"];
 
-/// Headers that carry a secret, also where nothing before says that a header follows.
+/// Headers that carry a secret, even if no option announces a header.
 const HEADERS: &[&str] = &[
     "authorization",
     "authentication",
@@ -248,25 +248,25 @@ pub(super) fn is_secret(name: &str) -> bool {
         || ends_in_pass(&plain)
 }
 
-/// Whether `name` is that of a secret where it stands in the query of a URL.
+/// Whether `value` is a secret if `name` is a query parameter of a URL.
 pub(super) fn is_secret_in_query(name: &str, value: &str) -> bool {
     is_any(name, QUERY_NAMES) && split_while(value, |c| !matches!(c, '&' | '#')).0.len() >= QUERY_LEAST
 }
 
-/// Whether `value` is none, although the name before it is that of a secret: a word of a choice, a reference to where the secret
-/// is, or what the name means besides.
+/// Whether `value` is not a secret although `name` announces one: it is one of a few fixed words, refers to
+/// where the secret is stored, or `name` has another meaning.
 pub(super) fn is_plain(name: &str, value: &str) -> bool {
     let name = name.trim_start_matches('-');
     let last = last_word(name);
     is_any(value, &["true", "false", "none", "null", "undefined", "required", "optional"])
         || is_reference(value)
-        // How many.
+        // A number of tokens.
         || (is_any(last, &["tokens"]) && is_number(value))
-        // A directory of the shell.
+        // The shell's working directory.
         || (matches!(name, "PWD" | "OLDPWD") && value.starts_with(['/', '~', '$']))
         // Keys, credentials and cookies often lie in a file.
         || (is_any(last, &["key", "keys", "credential", "credentials", "creds", "cookie", "cookies", "auth"]) && is_path(value))
-        // A column of a table, `docker build --secret id=..`.
+        // The column of a table, or `docker build --secret id=..`.
         || (is_any(last, &["key"]) && ["primary", "PRIMARY", "Primary"].iter().any(|p| name.contains(p)) && is_identifier(value))
         || (is_any(last, &["secret"]) && ["id=", "type=", "source="].iter().any(|p| value.starts_with(p)))
 }
@@ -274,20 +274,20 @@ pub(super) fn is_plain(name: &str, value: &str) -> bool {
 /// Whether the argument after the option `word` is a secret.
 pub(super) fn takes_secret(word: &str) -> bool {
     let name = word.trim_start_matches('-');
-    // Options of one letter mean something else to every program.
+    // Options of one letter mean something else in every program.
     name.len() > 1
         && is_secret(name)
         && (is_any(last_word(name), OPTION_ENDS) || ends_in_pass(&name.to_ascii_lowercase()))
         && !is_any(first_word(name), SWITCHES)
 }
 
-/// Whether `name` is that of an HTTP header with a secret, so that `name:value` is a pair.
+/// Whether `name` is an HTTP header with a secret, so that `name:value` is a pair.
 pub(super) fn is_header(name: &str) -> bool {
     let has_prefix = |prefix: &str| name.get(..prefix.len()).is_some_and(|p| p.eq_ignore_ascii_case(prefix));
     is_any(name, HEADERS) || has_prefix("x-") || has_prefix("proxy-auth")
 }
 
-/// Whether `name` is that of the header whose value is a list of secrets.
+/// Whether `name` is a header whose value is a list of secrets.
 pub(super) fn is_cookie(name: &str) -> bool {
     is_any(name, &["cookie", "set-cookie"])
 }
@@ -321,10 +321,10 @@ fn has_other_key(plain: &str) -> bool {
     OTHER_KEYS.iter().any(|other| head.rsplit('_').next() == Some(*other))
 }
 
-/// `${TOKEN}`, `$TOKEN`, `$(cat /run/token)`, `{{token}}`: where the secret is, not what it is.
+/// Whether the value only refers to a secret: `${TOKEN}`, `$TOKEN`, `$(cat /run/token)`, `{{token}}`.
 fn is_reference(value: &str) -> bool {
     let value = value.trim_matches(['"', '\'']);
-    // The command of `$(cat file)` is a word or more of its own.
+    // The command in `$(cat file)` may consist of several words.
     if value.starts_with("$(") {
         return true;
     }
@@ -351,11 +351,11 @@ fn is_any(word: &str, list: &[&str]) -> bool {
     list.iter().any(|other| word.eq_ignore_ascii_case(other))
 }
 
-/// `tokenFile`, `TOKEN_FILE` and `token-file` end in `file`.
+/// The last word of a name: `tokenFile`, `TOKEN_FILE` and `token-file` end in `file`.
 fn last_word(name: &str) -> &str {
     let mut upper_seen = false;
     for (at, c) in name.char_indices().rev() {
-        // A capital begins a word only where none precedes it.
+        // A capital begins a word only if the character before it is not a capital.
         if matches!(c, '-' | '_' | '.') || (upper_seen && !c.is_ascii_uppercase()) {
             return name.split_at(at + c.len_utf8()).1;
         }

@@ -1,18 +1,19 @@
-//! Secrets in command lines, made unreadable before anybody sees them.
+//! Masks secrets in command lines before anybody sees them.
 //!
-//! Pure and total. Invariants, each a property test: as many arguments come out as went in; twice is the
-//! same as once; the time is linear in the length; the program position (`argv[0]`, a script, a package)
-//! stays as it was, so that recognition does not depend on redaction. The shape stays readable:
+//! Pure and total. Invariants, each checked by a property test: the number of arguments stays the same; the
+//! function is idempotent; the time is linear in the length; the program position (`argv[0]`, a script, a
+//! package) is never changed, so that recognition does not depend on redaction. The shape stays readable:
 //! `--token ***`, `API_KEY=***`, `postgres://me:***@db/x`.
 //!
-//! What is masked: what a name announces (`key`), what a service's prefix announces (`services`), passwords and secret paths of URLs
-//! (`url`), the short options of some tools (`tool`). What is not: words that only look random, such as hashes of commits and images
-//! and UUIDs. They name things, and people look for them; a UUID that is a key is masked where its name says so.
+//! Masked are: values that a name announces (`key`), tokens with a service's prefix (`services`), passwords
+//! and secret paths in URLs (`url`), short options of some tools (`tool`). Words that only look random are
+//! not masked: hashes of commits and images, UUIDs. Users need them to identify things; a UUID that is a key
+//! is masked if its name says so.
 //!
-//! An argument may be a whole command line: npm and many servers overwrite their argv with a title, and a
-//! shell's `-c` has a script. So words within an argument are looked at like arguments.
+//! An argument may contain a whole command line: npm and many servers overwrite their argv with a title, and
+//! the argument of a shell's `-c` is a script. So the words within an argument are treated like arguments.
 //!
-//! Used by whoever makes an `Image` from outside: the decoder of kernel records and the reader of /proc.
+//! Every producer of an `Image` calls this: the decoder of kernel records and the reader of /proc.
 
 mod key;
 mod options;
@@ -33,16 +34,17 @@ use word::{
     split_while,
 };
 
-/// What stands for a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
-/// The most passes over a command line.
+/// The limit on passes over a command line.
 const PASSES: usize = 8;
 
-/// The arguments with their secrets replaced by `***`. `truncated`: the kernel cut the last one, perhaps in the midst of a secret.
+/// Replaces secrets in the arguments by `***`. `truncated`: the kernel cut the last argument, perhaps in the
+/// middle of a secret.
 ///
-/// Done again it changes nothing: a recording that is replayed says the same. A mask may make another thing of what is around it, so
-/// what has one is passed over until nothing changes.
+/// The function is idempotent, so that the replay of a recording gives the same result. A mask may change how
+/// the text around it is read; therefore an argument with a mask is processed until nothing changes.
 pub fn argv(mut argv: Vec<String>, truncated: bool) -> Vec<String> {
     for _ in 0..PASSES {
         let shown = pass(&argv, truncated);
@@ -64,37 +66,37 @@ fn pass(argv: &[String], truncated: bool) -> Vec<String> {
     argv.iter().enumerate().map(redact).collect()
 }
 
-/// What the words so far say about the next one.
+/// What the words so far say about the next word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Expect {
     #[default]
     Nothing,
-    /// It is the secret that this name announces, unless it is an option or a program.
+    /// The secret that this name announces, unless the word is an option or a program.
     Secret(String),
-    /// It is `KEY=VALUE` or `Name: value` (after `-e`, `-H`).
+    /// `KEY=VALUE` or `Name: value` (after `-e`, `-H`).
     Pair,
-    /// It is `user:password`, after this option of a tool.
+    /// `user:password` (after this option of a tool).
     Login(Style),
-    /// It is a shell script (after `-c`).
+    /// A shell script (after `-c`).
     Script,
-    /// It is a header's value, up to this quote if there is one.
+    /// The value of a header, up to this quote if there is one.
     Header(Option<char>),
-    /// It goes on with a cookie for as long as words end with `;`.
+    /// The rest of a cookie, for as long as words end with `;`.
     Cookie,
-    /// It goes on with a secret until this quote, which is escaped by a backslash or not.
+    /// The rest of a secret up to this quote, which is escaped by a backslash or not.
     Quoted { quote: char, escaped: bool },
 }
 
 #[derive(Debug, Default)]
 struct Redactor {
     expect: Expect,
-    /// The tool named last.
+    /// The tool that was named last.
     tool: Option<Tool>,
-    /// Whether the present argument is a command line, where `;`, `&` and `|` end a word.
+    /// Whether the argument is a command line, in which `;`, `&` and `|` end a word.
     command: bool,
-    /// Whether the kernel cut the present argument.
+    /// Whether the kernel cut the argument.
     cut: bool,
-    /// Whether a string before was the name of a secret, so that `"value"` is one.
+    /// Whether the string before was the name of a secret, as in JSON `"name":"TOKEN","value":"abc"`.
     named: bool,
 }
 
@@ -118,7 +120,7 @@ impl Redactor {
             Expect::Login(style) if is_value(text) && mask_login(*style, text, &mut out) => return out,
             _ => {}
         }
-        // Behind the first line of a key's armour everything is the key.
+        // After the first line of an armoured private key, everything is the key.
         let (text, key) = text.split_at(word::end_of_armour(text));
         self.cut &= key.is_empty();
         self.shown(first, text, expect, &mut out);
@@ -136,14 +138,14 @@ impl Redactor {
         out
     }
 
-    /// An argument that is no secret as a whole.
+    /// Handles an argument that is not a secret as a whole.
     fn shown(&mut self, first: bool, text: &str, expect: Expect, out: &mut String) {
         if !self.command && self.whole_pair(text, expect == Expect::Pair, out) {
             return;
         }
         let mut rest = text;
         if first {
-            // The program's own name is never a secret.
+            // The name of the program is never a secret.
             let (name, tail) = split_while(text, |c| !c.is_whitespace());
             out.push_str(name);
             self.remember_tool(name);
@@ -157,7 +159,7 @@ impl Redactor {
         }
     }
 
-    /// An argument that is `KEY=VALUE` (or `Name: value`) as a whole: its value may have blanks in it.
+    /// Handles an argument that is `KEY=VALUE` or `Name: value` as a whole; its value may contain blanks.
     fn whole_pair(&mut self, text: &str, header: bool, out: &mut String) -> bool {
         const OPTIONS: [&str; 3] = ["--header=", "--headers=", "-H"];
         let option = OPTIONS.into_iter().find(|option| text.starts_with(option)).unwrap_or_default();
@@ -170,7 +172,7 @@ impl Redactor {
         }
         let (separator, value) = split_first(tail);
         let (blank, value) = split_while(value, char::is_whitespace);
-        // The registry's settings of npm have `:` and then `=`.
+        // npm's registry settings have `:` and later `=`.
         if key::is_plain(name, value) || value.starts_with(['/', '=']) && separator == ":" {
             return false;
         }
@@ -205,7 +207,7 @@ impl Redactor {
         }
     }
 
-    /// `TOKEN = abc`, as in TOML: `=` apart, then a secret.
+    /// Handles `TOKEN = abc`, as in TOML: a separate `=`, then a secret.
     fn expect_assigned(&mut self, word: &str, tail: &str) {
         let name = word.trim_matches(['"', '\'', '{', ',', '(']);
         let is_name = !name.is_empty() && name.chars().all(is_run);
@@ -280,7 +282,7 @@ impl Redactor {
         self.inner(tail, Some('*'), false, cut, out);
     }
 
-    /// A part of a word: pairs, URLs and the shapes of well-known tokens, wherever they begin.
+    /// Masks pairs, URLs and tokens of known shape within a word, wherever they begin.
     fn inner(&mut self, text: &str, before: Option<char>, header: bool, cut: bool, out: &mut String) {
         let (mut rest, mut before, mut header) = (text, before, header);
         while !rest.is_empty() {
@@ -303,7 +305,7 @@ impl Redactor {
                 out.push_str(run);
                 out.push_str(separator);
                 if value.is_empty() && separator.ends_with(':') {
-                    // `"Name: value"`, and not `"name": ..`, where the quote has closed.
+                    // `"Name: value"`; not `"name": ..`, in which the quote is closed.
                     let quote = before.filter(|c| matches!(c, '"' | '\'') && separator == ":");
                     self.expect = match quote {
                         None if separator != ":" => Expect::Secret(run.to_owned()),
@@ -321,13 +323,13 @@ impl Redactor {
                 let stop = if separator.len() > 1 { Stop::List } else { Stop::after(before, self.command) };
                 rest = self.mask(value, stop, out);
                 before = Some('*');
-                // What follows a header's value is another word.
+                // After the value of a header a new word begins.
                 header = false;
             } else if let Some(separator) = comma_separated(after, before)
                 && run.starts_with('-')
                 && key::takes_secret(run)
             {
-                // A list of arguments in JSON: `"--token","abc"`.
+                // A JSON list of arguments: `"--token","abc"`.
                 out.push_str(run);
                 out.push_str(separator);
                 rest = self.mask(after.strip_prefix(separator).unwrap_or_default(), Stop::List, out);
@@ -360,7 +362,7 @@ impl Redactor {
         }
     }
 
-    /// Masks the value that `text` begins with and returns what follows it.
+    /// Masks the value at the start of `text` and returns the rest.
     fn mask<'a>(&mut self, text: &'a str, stop: Stop, out: &mut String) -> &'a str {
         let (escape, body) = split_while(text, |c| c == '\\');
         let Some(quote) = body.chars().next().filter(|c| matches!(c, '"' | '\'')) else {

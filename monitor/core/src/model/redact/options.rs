@@ -1,4 +1,4 @@
-//! Options that announce a secret, and those of tools that have one of their own.
+//! Options that announce a secret, and short options of certain tools.
 
 use super::{
     Expect, MASK, Redactor, key,
@@ -11,7 +11,7 @@ impl Redactor {
         self.tool = tool::find(word).or(self.tool);
     }
 
-    /// A short option of a tool; whether `word` was one and is written.
+    /// Handles a short option of a tool. Returns whether `word` was one and was written.
     pub(super) fn short_option(&mut self, word: &str, out: &mut String) -> bool {
         let Some((option, attached, style)) = tool::option(self.tool, word) else {
             return false;
@@ -43,7 +43,7 @@ impl Redactor {
     }
 }
 
-/// Writes the value of an option that takes a login or a cookie, if it is one.
+/// Writes the value of an option that takes a login or a cookie. Returns whether it was one.
 pub(super) fn mask_login(style: Style, text: &str, out: &mut String) -> bool {
     match style {
         Style::UserPassword => word::mask_password(text, ':', true, out),
@@ -60,7 +60,7 @@ pub(super) fn mask_login(style: Style, text: &str, out: &mut String) -> bool {
     }
 }
 
-/// What the word after this option is.
+/// What follows this option.
 pub(super) fn what_option_expects(word: &str) -> Expect {
     let word = word.trim_start_matches(['"', '\'', '[']).trim_end_matches(['"', '\'', ',']);
     match word {
@@ -72,7 +72,7 @@ pub(super) fn what_option_expects(word: &str) -> Expect {
     }
 }
 
-/// `-c`, `-lc`, `-exc`: a shell's script follows.
+/// Whether a shell script follows: `-c`, `-lc`, `-exc`.
 fn is_script_option(word: &str) -> bool {
     let flags = word.strip_prefix('-').unwrap_or_default();
     flags.ends_with('c') && flags.len() <= 4 && flags.bytes().all(|b| b.is_ascii_lowercase())

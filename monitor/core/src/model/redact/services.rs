@@ -1,11 +1,11 @@
-//! The prefixes by which the tokens of services are known.
+//! Prefixes of the tokens of well-known services.
 
 use super::shape::Letters;
 
-/// Prefix, the characters that follow it, and how many of them it takes at least to be a token: more than a word of a package's or
-/// a directory's name has. Longer prefixes first.
+/// The prefix, the characters that may follow, and the least number of them. The number exceeds the length of
+/// words in package and directory names. Longer prefixes come first.
 pub(super) const SERVICES: &[(&str, Letters, usize)] = &[
-    // Base64 of `{"`: a JSON web token, or a configuration that may hold anything.
+    // Base64 of `{"`: a JSON web token, or a configuration with any content.
     ("eyJ", Letters::Base64, 16),
     ("AGE-SECRET-KEY-1", Letters::Alphanumeric, 8),
     ("age-secret-key-1", Letters::Alphanumeric, 8),

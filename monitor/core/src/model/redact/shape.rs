@@ -1,4 +1,4 @@
-//! Tokens that are known by their shape, wherever they stand.
+//! Tokens with a known shape, found at any position.
 
 use super::{
     MASK,
@@ -6,22 +6,22 @@ use super::{
     word::{is_run, split_while},
 };
 
-/// What may follow a prefix, and what of it makes a token.
+/// The characters that may follow a prefix, and what makes them a token.
 #[derive(Clone, Copy)]
 pub(super) enum Letters {
     Alphanumeric,
-    /// Letters, digits, `_` and `-`; the prefix is a word of no language, so that a few of them do: with a digit or a capital among
-    /// them, or sixteen.
+    /// Letters, digits, `_` and `-`. The prefix is no word of any language, so a short token suffices if it
+    /// has a digit or a capital; otherwise 16 characters are needed.
     Strict,
     Hyphen,
     Capital,
     Hex,
     Run,
     Base64,
-    /// Letters, digits, `-` and `_`, among them one run of letters and digits as long as required, with a
-    /// digit in it. So `sk-learn-mcp-server` is none.
+    /// Letters, digits, `-` and `_`, with one run of letters and digits of the required length that has a
+    /// digit. So `sk-learn-mcp-server` is not a token.
     Dense,
-    /// The same, with capitals and others in that run: the prefix alone says little.
+    /// As `Dense`, and the run must mix capitals and small letters, because the prefix is a common word.
     Mixed,
 }
 
@@ -54,9 +54,9 @@ impl Letters {
     }
 }
 
-/// Writes `run`, the beginning of `text`, up to the first token in it, and that as `prefix***`. Returns what
-/// is left of `text` and the character before it. `cut`: nothing follows `text` because the kernel cut it, so that a token at its
-/// end may be a short one.
+/// Writes `run`, the start of `text`, up to the first token in it, and the token as `prefix***`. Returns the
+/// rest of `text` and the character before it. `cut`: `text` ends because the kernel cut it, so a token at
+/// its end may be short.
 pub(super) fn mask<'a>(
     text: &'a str,
     run: &str,
@@ -82,7 +82,7 @@ pub(super) fn mask<'a>(
     (text.split_at(run.len()).1, before)
 }
 
-/// The shown part and the length of the token that `text` begins with.
+/// The visible part and the length of the token at the start of `text`.
 fn find(text: &str, cut: bool) -> Option<(&str, usize)> {
     let known = SERVICES.iter().find_map(|(prefix, letters, least)| {
         let (body, rest) = split_while(text.strip_prefix(prefix)?, |c| letters.has(c));
@@ -92,8 +92,8 @@ fn find(text: &str, cut: bool) -> Option<(&str, usize)> {
     known.or_else(|| find_numbered(text))
 }
 
-/// Tokens without a prefix of letters: Airtable's `pat` and 14 more, those of `ClickUp` with `pk_1234_`, Telegram's `1234:AA`, Discord's and
-/// Terraform's three parts.
+/// Tokens without a prefix of letters: Airtable (`pat` and 14 characters), `ClickUp` (`pk_1234_`), Telegram
+/// (`1234:AA`), Discord and Terraform (three parts).
 fn find_numbered(text: &str) -> Option<(&str, usize)> {
     let (run, rest) = split_while(text, is_run);
     let shown = |length: usize, whole: usize| Some((text.split_at(length).0, whole));

@@ -1,8 +1,8 @@
-//! Where keys begin and values end.
+//! Where keys begin and where values end.
 
 use super::word::{split_first, split_while};
 
-/// Where an unquoted value ends: that depends on what its key stands in.
+/// Where an unquoted value ends, which depends on what surrounds its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
     Word,
@@ -13,7 +13,7 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// For a key that follows `before`.
+    /// The rule for a key that follows the character `before`.
     pub(super) fn after(before: Option<char>, command: bool) -> Self {
         match before {
             Some('?' | '&' | '#') => Self::Query,
@@ -24,16 +24,16 @@ impl Stop {
         }
     }
 
-    /// The value that `text` begins with, and what follows it.
+    /// Splits `text` into the value at its start and the rest.
     pub(super) fn split(self, text: &str) -> (&str, &str) {
         match self {
-            // A quote at the very end closes something that began before.
+            // A quote at the very end closes a string that began earlier.
             Self::Word => text.split_at(text.trim_end_matches(['"', '\'']).len()),
             _ => split_while(text, |c| !self.at(c)),
         }
     }
 
-    /// The value that `text` begins with, without its quotes.
+    /// The value at the start of `text` without its quotes.
     pub(super) fn value(self, text: &str) -> &str {
         let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
         match quote {
@@ -53,7 +53,7 @@ impl Stop {
     }
 }
 
-/// What separates the key of a pair from its value: `=`, `":`, `:` of a header.
+/// The separator between a key and its value: `=`, `":`, or `:` in a header.
 pub(super) fn separator(after: &str, before: Option<char>, header: bool) -> Option<&str> {
     let bare = split_while(after, |c| c == '\\').1;
     let quoted = bare.starts_with(['"', '\'']) && before.is_some_and(|c| matches!(c, '"' | '\''));
@@ -62,14 +62,14 @@ pub(super) fn separator(after: &str, before: Option<char>, header: bool) -> Opti
     let in_object = before.is_some_and(|c| matches!(c, '{' | ','));
     let is_separator = match mark {
         "=" => true,
-        // `name:tag` is an image, `auth:dev` a script of npm, `http://` a URL.
+        // `name:tag` is an image, `auth:dev` an npm script, `http://` a URL.
         ":" => !value.starts_with('/') && (quoted || header || in_object || value.is_empty()),
         _ => false,
     };
     is_separator.then(|| after.split_at(after.len() - value.len()).0)
 }
 
-/// What separates an option from its value in a list of JSON: `","`.
+/// The separator between an option and its value in a JSON list: `","`.
 pub(super) fn comma_separated(after: &str, before: Option<char>) -> Option<&str> {
     if !before.is_some_and(|c| matches!(c, '"' | '\'')) {
         return None;
@@ -80,7 +80,7 @@ pub(super) fn comma_separated(after: &str, before: Option<char>) -> Option<&str>
     is_string.then(|| after.split_at(after.len() - value.len()).0)
 }
 
-/// Whether a key may begin behind this character. Not behind `/`: that is a path.
+/// Whether a key may begin after this character. Not after `/`, which is part of a path.
 pub(super) const fn begins_key(before: Option<char>) -> bool {
     matches!(
         before,

@@ -1,11 +1,12 @@
-//! Programs whose short options carry a secret.
+//! Tools whose short options carry a secret.
 
 use super::key;
 
-/// Options and what their values are.
+/// Options and the kinds of their values.
 type Options = &'static [(&'static str, Style)];
 
-/// Programs, and their options with a secret, unambiguous only after one of them (or after a verb).
+/// Tools and their options that carry a secret. Each option is unambiguous only after one of these names, or
+/// after a verb.
 const TOOLS: &[(&[&str], Options)] = &[
     (
         &[
@@ -62,24 +63,24 @@ const TOOLS: &[(&[&str], Options)] = &[
     ),
     (&["http", "https", "httpie", "xh"], &[("-a", Style::MaybeUserPassword)]),
     (&["smbclient", "smbmap", "rpcclient"], &[("-U", Style::UserPercent)]),
-    // Their `-u` and `--user` are a user and a group.
+    // Here `-u` and `--user` are a user and a group.
     (
         &["docker", "podman", "nerdctl", "buildah", "docker-compose", "chroot", "setpriv", "systemd-run"],
         &[("-u", Style::None), ("--user", Style::None)],
     ),
 ];
 
-/// What `-u` and `--user` mean where nothing better is known.
+/// The meaning of `-u` and `--user` for any other program.
 const ANY: Options = &[
     ("-u", Style::MaybeUserPassword),
     ("--user", Style::MaybeUserPassword),
     ("--userpwd", Style::UserPassword),
 ];
 
-/// What the value of a short option is, and where it stands.
+/// The kind of a short option's value, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// No secret.
+    /// Not a secret.
     None,
     Attached,
     Separate,
@@ -94,7 +95,7 @@ pub(super) enum Style {
     Cookie,
 }
 
-/// A tool, as its place in the table.
+/// A tool, as an index into the table.
 pub(super) type Tool = usize;
 
 /// The tool that `word` is, if it is one.
@@ -103,16 +104,16 @@ pub(super) fn find(word: &str) -> Option<Tool> {
     TOOLS.iter().position(|(names, _)| names.contains(&name))
 }
 
-/// The option of `tool` that `word` begins with, what is attached to it, and what its value is.
+/// The option of `tool` at the start of `word`, the text attached to it, and the kind of its value.
 pub(super) fn option(tool: Option<Tool>, word: &str) -> Option<(&'static str, &str, Style)> {
-    // `-password` is another option than `-p`.
+    // `-password` is not `-p`.
     if key::takes_secret(word) {
         return None;
     }
     let own = tool.and_then(|tool| TOOLS.get(tool)).map_or(&[][..], |(_, options)| options);
     own.iter().chain(ANY).find_map(|(option, style)| {
         let attached = word.strip_prefix(option)?;
-        // A long option has its value behind `=` or apart.
+        // The value of a long option follows `=` or is the next word.
         let fits = !option.starts_with("--") || attached.is_empty() || attached.starts_with('=');
         fits.then_some((*option, attached, *style))
     })

@@ -1,11 +1,12 @@
-//! Secrets in URLs: passwords, and the paths that are as good as one (webhooks, keys of gateways).
+//! Secrets in URLs: passwords, and secret paths (webhooks, keys of gateways).
 
 use super::{MASK, shape, word::split_while};
 
-/// How long the name of a user in an HTTP URL may be before it must be a token.
+/// The longest user name in an HTTP URL. A longer one is a token.
 const LONGEST_USER: usize = 20;
 
-/// Hosts, and the step of a path behind which everything is a secret; an empty one: the whole path.
+/// Hosts, each with the path segment after which everything is a secret. If the segment is empty, the whole
+/// path is secret.
 const PATHS: &[(&str, &str)] = &[
     ("hooks.slack.com", "services"),
     ("hooks.slack.com", "workflows"),
@@ -42,15 +43,15 @@ const PATHS: &[(&str, &str)] = &[
     ("hook.us2.make.com", ""),
 ];
 
-/// Steps of a path behind which an opaque word is a secret, on whatever host.
+/// Path segments after which an opaque word is a secret, on any host.
 const HOOKS: &[&str] =
     &["webhook", "webhooks", "webhook-test", "webhookb2", "hook", "hooks", "token", "key", "secret"];
 
-/// Steps of a path behind which an opaque word is the name of a document.
+/// Path segments after which an opaque word is the name of a document.
 const DOCUMENTS: &[&str] = &["d", "folders", "commit", "blob", "tree", "raw"];
 
-/// Writes what `text`, the part of a URL behind `scheme://`, begins with: user, host and path, their secrets masked. Returns what
-/// is left of `text`. `cut`: nothing follows `text` because the kernel cut it.
+/// Writes the start of `text`, the part of a URL after `scheme://`: user, host and path with their secrets
+/// masked. Returns the rest of `text`. `cut`: `text` ends because the kernel cut it.
 pub(super) fn mask<'a>(scheme: &str, text: &'a str, cut: bool, out: &mut String) -> &'a str {
     let rest = mask_userinfo(scheme, text, cut, out);
     let (at, rest) = split_while(rest, |c| c == '@');
@@ -58,12 +59,12 @@ pub(super) fn mask<'a>(scheme: &str, text: &'a str, cut: bool, out: &mut String)
     mask_path(rest, cut, out)
 }
 
-/// Whether `host` is one that has secrets in its paths.
+/// Whether `host` is known to have secrets in its paths.
 pub(super) fn is_known(host: &str) -> bool {
     PATHS.iter().any(|(known, _)| is_below(host, known)) || host == "api.telegram.org"
 }
 
-/// Writes the host and the path that `text` begins with. Returns what is left of it.
+/// Writes the host and the path at the start of `text`. Returns the rest.
 pub(super) fn mask_path<'a>(text: &'a str, cut: bool, out: &mut String) -> &'a str {
     let (host, rest) =
         split_while(text, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '[' | ']'));
@@ -87,7 +88,7 @@ pub(super) fn mask_path<'a>(text: &'a str, cut: bool, out: &mut String) -> &'a s
         }
         let (next, tail) = split_while(tail, in_step);
         if next.starts_with("eyJ") && next.len() >= 16 {
-            // Base64 has `/` among its letters.
+            // `/` is one of the characters of Base64.
             out.push_str("eyJ");
             out.push_str(MASK);
             return split_while(tail, |c| in_step(c) || c == '/').1;
@@ -98,9 +99,9 @@ pub(super) fn mask_path<'a>(text: &'a str, cut: bool, out: &mut String) -> &'a s
     rest
 }
 
-/// Writes `next`, the step of a path behind `step`, and returns what follows it.
+/// Writes `next`, the path segment after `step`, and returns the rest.
 fn mask_step<'a>(step: &str, next: &'a str, tail: &'a str, cut: bool, out: &mut String) -> &'a str {
-    // Telegram: the number of a bot, and its token.
+    // Telegram: the id of a bot and its token.
     if let Some((bot, token)) = next.split_once(':')
         && bot.starts_with("bot")
         && !token.is_empty()
@@ -130,7 +131,7 @@ const fn in_step(c: char) -> bool {
         || matches!(c, '-' | '_' | '.' | '~' | '%' | '!' | '$' | '*' | '+' | ':' | '@' | '=')
 }
 
-/// Whether `word` has `least` letters and digits in a row, capitals, others and digits among them.
+/// Whether `word` has `least` letters and digits in a row that mix capitals, small letters and digits.
 fn is_opaque(word: &str, least: usize) -> bool {
     word.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
         part.len() >= least
@@ -144,18 +145,18 @@ fn has_digit(word: &str) -> bool {
     word.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Whether `host` is `domain` or a name below it.
+/// Whether `host` is `domain` or a subdomain of it.
 fn is_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|head| head.is_empty() || head.ends_with('.'))
 }
 
-/// Writes the user information that `text` begins with, its password masked. Returns what is left of `text`.
+/// Writes the user information at the start of `text` with its password masked. Returns the rest.
 fn mask_userinfo<'a>(scheme: &str, text: &'a str, cut: bool, out: &mut String) -> &'a str {
     let Some(end) = end_of_userinfo(scheme, text, cut) else { return text };
     let (userinfo, tail) = text.split_at(end);
     let (user, password) = split_while(userinfo, |c| c != ':');
     let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    // `https://TOKEN@github.com`: without a password the user is the secret, but for `git`.
+    // `https://TOKEN@github.com`: without a password, the user name is the secret unless it is `git`.
     let is_token = web && ((password.is_empty() && user != "git") || user.len() >= LONGEST_USER);
     if is_token && !user.is_empty() {
         out.push_str(MASK);
@@ -172,8 +173,8 @@ fn mask_userinfo<'a>(scheme: &str, text: &'a str, cut: bool, out: &mut String) -
     tail
 }
 
-/// Where the user information ends: at the last `@` of the authority. A password with a `/` in it, which it
-/// should not have, makes the authority end too early; then what looks like a port is none.
+/// Where the user information ends: at the last `@` of the authority. A password with an unescaped `/` makes
+/// the authority seem to end early; then the part after `:` is not a port.
 fn end_of_userinfo(scheme: &str, text: &str, cut: bool) -> Option<usize> {
     let (authority, rest) = split_while(text, |c| {
         !(matches!(c, '/' | '?' | '#' | '"' | '\'' | '\\' | '<' | '>') || c == ';' && scheme == "sqlserver")
@@ -182,7 +183,7 @@ fn end_of_userinfo(scheme: &str, text: &str, cut: bool) -> Option<usize> {
         return Some(end);
     }
     if cut && rest.is_empty() {
-        // The kernel cut it before its `@`: a port is not told from a password.
+        // The kernel cut the text before its `@`: a port cannot be told from a password.
         let has_password = authority.contains(':') && !authority.starts_with('[');
         let is_token = authority.len() >= LONGEST_USER && has_digit(authority) && !authority.contains('.');
         return (has_password || is_token).then_some(authority.len());
@@ -191,7 +192,7 @@ fn end_of_userinfo(scheme: &str, text: &str, cut: bool) -> Option<usize> {
     if port.bytes().all(|b| b.is_ascii_digit()) || authority.starts_with('[') || scheme == "sqlserver" {
         return None;
     }
-    // Not beyond the next URL: that keeps the time linear.
+    // Stops at the next URL, which keeps the time linear.
     let rest = rest.split("://").next().unwrap_or_default();
     rest.rfind('@').map(|end| authority.len() + end)
 }

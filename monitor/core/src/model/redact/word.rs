@@ -1,14 +1,14 @@
-//! What single words are, and how they are cut.
+//! Classification and splitting of single words.
 
 use super::MASK;
 
-/// Whether a word behind an option can be its value and not another option.
+/// Whether a word after an option can be its value rather than another option.
 pub(super) fn is_value(word: &str) -> bool {
     let is_option = word.starts_with("--") || word == "-" || (word.len() == 2 && word.starts_with('-'));
     !word.is_empty() && !is_option
 }
 
-/// Whether a word is a script or a scoped package, so that the option before it was a mere switch.
+/// Whether a word is a script or a scoped package, so that the option before it takes no value.
 pub(super) fn is_program(word: &str) -> bool {
     const SCRIPTS: [&str; 7] = [".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".sh"];
     let is_script = SCRIPTS.iter().any(|end| word.ends_with(end));
@@ -16,7 +16,7 @@ pub(super) fn is_program(word: &str) -> bool {
     (is_script || is_package) && word.chars().all(|c| is_run(c) || matches!(c, '/' | '@' | '~' | '+'))
 }
 
-/// The name of a scheme of HTTP authentication, which is no secret.
+/// Whether the word is an HTTP authentication scheme, which is not a secret.
 pub(super) fn is_scheme(word: &str) -> bool {
     const SCHEMES: [&str; 17] = [
         "bearer",
@@ -40,7 +40,7 @@ pub(super) fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// Whether a word is the name of a file, by where it begins or by how it ends.
+/// Whether a word is a path, by its start or its extension.
 pub(super) fn is_path(word: &str) -> bool {
     const BEGIN: [&str; 18] = [
         "./",
@@ -68,7 +68,7 @@ pub(super) fn is_path(word: &str) -> bool {
         || (END.iter().any(|end| word.ends_with(end)) && word.chars().all(|c| is_run(c) || c == '/'))
 }
 
-/// `Bearer abc` becomes `Bearer ***`, anything else `***`.
+/// Masks a header's value: `Bearer abc` becomes `Bearer ***`, anything else `***`.
 pub(super) fn mask_behind_scheme(value: &str, out: &mut String) {
     let (scheme, tail) = split_while(value, |c| c != ' ');
     if is_scheme(scheme) && !tail.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn mask_behind_scheme(value: &str, out: &mut String) {
     mask_if_any(value, out);
 }
 
-/// `user:password` becomes `user:***`; whether it was one. `sure`: it is no host and port.
+/// Writes `user:password` as `user:***`. Returns whether it was one. `sure`: it cannot be a host and port.
 pub(super) fn mask_password(text: &str, separator: char, sure: bool, out: &mut String) -> bool {
     let Some((user, password)) = text.split_once(separator) else { return false };
     let (value, close) = password.split_at(password.trim_end_matches(['"', '\'']).len());
@@ -103,7 +103,7 @@ pub(super) fn mask_if_any(value: &str, out: &mut String) {
     }
 }
 
-/// Where the value ends whose closing quote is `quote`, its backslash included if it has one.
+/// The position of the closing `quote`, or of the backslash before it if the quote is escaped.
 pub(super) fn find_close(text: &str, quote: char, escaped: bool) -> Option<usize> {
     let mut backslashes = 0;
     for (at, c) in text.char_indices() {
@@ -117,25 +117,25 @@ pub(super) fn find_close(text: &str, quote: char, escaped: bool) -> Option<usize
     None
 }
 
-/// A character of a name: keys, options, hosts and tokens are made of these.
+/// Whether the character can be part of a name: keys, options, hosts and tokens consist of these.
 pub(super) const fn is_run(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// The longest beginning of which all characters satisfy `wanted`, and the rest.
+/// Splits off the longest start whose characters all satisfy `wanted`.
 pub(super) fn split_while(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !wanted(c)).unwrap_or(text.len()))
 }
 
-/// The first character and the rest.
+/// Splits off the first character.
 pub(super) fn split_first(text: &str) -> (&str, &str) {
     text.split_at(text.chars().next().map_or(0, char::len_utf8))
 }
 
-/// How far an `@` is looked for: the time stays linear.
+/// How far an `@` is searched; this keeps the time linear.
 const LONGEST_PASSWORD: usize = 256;
 
-/// What comes before a `:` and is no user: `npm:package@1.0`.
+/// Words before `:` that are not user names: `npm:package@1.0`.
 const NO_USERS: &[&str] = &[
     "npm",
     "jsr",
@@ -171,8 +171,8 @@ const NO_USERS: &[&str] = &[
     "sha512",
 ];
 
-/// `user:password@tcp(host)/db`, `user:password@host:1`: the length of the password that `text`, what follows `user:`, begins with.
-/// `cut`: nothing follows `text` because the kernel cut it.
+/// The length of the password at the start of `text`, which follows `user:`: `user:password@tcp(host)/db`,
+/// `user:password@host:1`. `cut`: `text` ends because the kernel cut it.
 pub(super) fn password_before_host(user: &str, text: &str, cut: bool) -> Option<usize> {
     if NO_USERS.iter().any(|other| user.eq_ignore_ascii_case(other)) || text.starts_with('/') {
         return None;
@@ -188,7 +188,7 @@ pub(super) fn password_before_host(user: &str, text: &str, cut: bool) -> Option<
     (at > 0).then_some(at)
 }
 
-/// Whether `text` begins like a host: `tcp(`, a name with dots, an address, a name and a port.
+/// Whether `text` begins with a host: `tcp(`, a name with dots, an address, or a name and a port.
 fn is_host(text: &str) -> bool {
     let (name, rest) = split_while(text, is_run);
     let port = || split_while(rest.strip_prefix(':').unwrap_or_default(), |c| c.is_ascii_digit());
@@ -200,13 +200,14 @@ fn is_host(text: &str) -> bool {
     rest.starts_with('(') || name == "localhost" || (!name.is_empty() && has_port) || domain || address
 }
 
-/// `3306:3306`, which follows the `-p` of a container.
+/// Whether the word is `3306:3306`, which follows `-p` of a container client.
 pub(super) fn is_ports(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     text.split_once(':').is_some_and(|(outer, inner)| is_number(outer) && is_number(inner))
 }
 
-/// Where the first line of a private key's armour ends, but for its last dashes; the end of `text` where there is none.
+/// The end of the first line of an armoured private key without its last dashes; the end of `text` if there
+/// is none.
 pub(super) fn end_of_armour(text: &str) -> usize {
     const NAME: &str = "PRIVATE KEY";
     let begin = text.find("-----BEGIN");

@@ -1,21 +1,23 @@
-//! Whom a notice is about, for sinks that tell it apart from the whole: the journal's fields, a hook's variables. Pure.
+//! Which server and which agent an event is about: for the fields of the journal and the variables of a hook.
 
-use orphand_core::model::{AgentView, Notice, RunView, ServerView, Watched};
+use super::{AgentView, Notice, RunView, ServerView, Watched};
 
-/// Whom a notice is about.
+/// What an event is about.
 #[derive(Default)]
-pub struct About<'a> {
+pub struct EventSubject<'a> {
     /// The head of the server's launch chain, as in its id; the agent; the process that could not be ended.
     pub pid: Option<u32>,
+    /// The server.
     pub server: Option<&'a ServerView>,
     owner: Option<&'a AgentView>,
-    /// The memory that it tells of, in bytes.
+    /// The memory that the event reports, in bytes.
     pub rss_bytes: Option<u64>,
     /// The agent, or the unit, that a threshold is about.
     pub named: Option<&'a str>,
 }
 
-impl<'a> About<'a> {
+impl<'a> EventSubject<'a> {
+    /// What this event is about.
     pub fn of(notice: &'a Notice) -> Self {
         let about = |server: &'a ServerView, owner: &'a Option<AgentView>| Self {
             pid: server.processes.first().map(|process| process.pid),
@@ -68,13 +70,14 @@ impl<'a> About<'a> {
         self.server?.run.as_ref()
     }
 
-    /// The top-most one, to which a server is accounted.
+    /// The name of the agent that a server is accounted to: the top-most one.
     pub fn agent(&self) -> Option<String> {
         let run = self.run().map(|run| &run.agent);
         let known = run.or(self.owner.map(|owner| &owner.name)).cloned();
         known.or_else(|| self.named.map(str::to_owned))
     }
 
+    /// The number of that agent's run.
     pub fn generation(&self) -> Option<u64> {
         match self.run() {
             Some(run) => run.generation,

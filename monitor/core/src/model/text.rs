@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
-use orphand_core::model::StuckProcess;
+use super::StuckProcess;
 
 /// Whether a terminal would act on this character instead of showing it: control characters, marks that turn
 /// the direction of writing, and characters that show nothing and so hide what a name is.

@@ -4,7 +4,7 @@ use std::{
     process::{Command, Stdio as Std},
 };
 
-use crate::probe::actors::{Started, end, id, look, of};
+use crate::probe::tests::{Started, end, id, look, of};
 use orphand_core::model::{Stdio, Subject};
 
 fn joined(one: &Started, other: &Started) -> [bool; 2] {

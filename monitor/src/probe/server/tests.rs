@@ -1,7 +1,7 @@
 use std::process::{Command, Stdio as Std};
 
 use super::*;
-use crate::probe::actors::{Started, facts, our_session, ourselves};
+use crate::probe::tests::{Started, facts, our_session, ourselves};
 use orphand_core::model::{About, Answer, Subject, WireState};
 
 #[test]

@@ -107,7 +107,7 @@ pub(super) fn ourselves() -> ProcessId {
 /// Our session as a crate of others' reads it. 0 is one too: below a pid 1 that never called setsid(2), or of a leader in an
 /// outer PID namespace (getsid(2) in rustix takes it for impossible).
 pub(super) fn our_session() -> u32 {
-    procfs::process::Process::myself().unwrap().stat().unwrap().session.unsigned_abs()
+    rustix::process::getsid(None).unwrap().as_raw_pid().unsigned_abs()
 }
 
 /// The facts about this server as /proc tells them, which must not be blind.

@@ -10,7 +10,7 @@ use rustix::{
 };
 
 use super::*;
-use crate::probe::actors::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world};
+use crate::probe::tests::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world};
 use orphand_core::model::Subject;
 
 /// A server with this standard input, and the one wire that it is asked about.

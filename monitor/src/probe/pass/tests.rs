@@ -10,7 +10,7 @@ use crate::{
     host::Access,
     probe::{
         Probe,
-        actors::{Started, held_by, ourselves},
+        tests::{Started, held_by, ourselves},
     },
 };
 use orphand_core::model::{Subject, WireState};

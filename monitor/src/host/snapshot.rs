@@ -8,21 +8,18 @@ use std::{collections::HashMap, sync::Arc};
 
 use rustix::io::Errno;
 
-use super::completion::{Found, MOST};
-use crate::{
-    host::{HostError, Proc, Seen, UNANSWERED, as_parent, look, mend_moved_wires, patiently},
-    os::descriptors::ran_out,
-};
+use super::{HostError, Proc, Seen, UNANSWERED, as_parent, look, moved_wire::mend_moved_wires, patiently};
+use crate::os::descriptors::ran_out;
 use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
 
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcfsError {
     /// /proc itself cannot be read.
-    #[error("no look at the processes: {0}; mount /proc")]
+    #[error("cannot read /proc: {0}; is it mounted?")]
     Host(#[from] HostError),
     /// A process is there and cannot be read, for want of descriptors or memory.
-    #[error("no look at the processes: cannot read process {pid} in /proc: {errno}")]
+    #[error("cannot read process {pid} in /proc: {errno}")]
     Process {
         /// Its number.
         pid: u32,
@@ -39,6 +36,20 @@ impl ProcfsError {
             Self::Host(HostError::Read { source, .. }) => Errno::from_io_error(source).is_some_and(ran_out),
         }
     }
+}
+
+/// The most bytes of a [`CommandLine`].
+pub const COMMAND_LINE_MAX: usize = 32 * 1024;
+
+/// What a process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// `exe`, as in [`Image::exe`].
+    pub exe: String,
+    /// `cmdline`: [`COMMAND_LINE_MAX`] bytes of it.
+    pub cmdline: Vec<u8>,
+    /// Whether there is more.
+    pub more: bool,
 }
 
 /// The processes of the host, as /proc shows them.
@@ -104,12 +115,12 @@ impl Procfs {
     }
 
     /// The command line of this very process, if it is alive and readable.
-    pub fn command_line(&self, id: ProcessId) -> Option<Found> {
+    pub fn command_line(&self, id: ProcessId) -> Option<CommandLine> {
         let this = self.clone();
         patiently(move || {
             let dir = this.proc.identified(id).ok()??;
-            let (cmdline, more) = dir.command_line(MOST).ok()?;
-            Some(Found { exe: dir.exe(), cmdline, more })
+            let (cmdline, more) = dir.command_line(COMMAND_LINE_MAX).ok()?;
+            Some(CommandLine { exe: dir.exe(), cmdline, more })
         })
     }
 

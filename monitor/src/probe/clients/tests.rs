@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::*;
-use crate::probe::actors::{Started, facts, id};
+use crate::probe::tests::{Started, facts, id};
 use orphand_core::model::Stdio;
 
 /// A server that listens, accepts everybody and says where.
@@ -194,7 +194,7 @@ fn a_connection_to_elsewhere_is_no_client() {
 }
 
 fn of_them(facts: &orphand_core::model::ServerFacts, process: ProcessId) -> &SocketUse {
-    &crate::probe::actors::of(facts, process).sockets
+    &crate::probe::tests::of(facts, process).sockets
 }
 
 #[test]

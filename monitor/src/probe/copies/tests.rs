@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::*;
-use crate::probe::actors::{Started, facts, ourselves, world};
+use crate::probe::tests::{Started, facts, ourselves, world};
 use orphand_core::model::Subject;
 
 /// Whether a copy with this descriptor is told to be connected, where only these two and we can be seen.
@@ -23,7 +23,7 @@ fn a_copy_without_sockets_is_not_connected() {
     let [CopyFacts { process, sid, connected: false, activity: Some(activity) }] = found[..] else {
         panic!("{found:?}")
     };
-    assert_eq!((process, sid), (copy.id(), crate::probe::actors::our_session()));
+    assert_eq!((process, sid), (copy.id(), crate::probe::tests::our_session()));
     assert!(activity.cpu_ns > 0 && activity.io_bytes > 0);
 }
 
@@ -154,13 +154,8 @@ for line in sys.stdin: sum(range(100000)); print(flush=True)";
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(copy.0.stdout.take().unwrap()));
     lines.next().unwrap().unwrap();
     let probe = Probe::new().unwrap();
-    let dir = probe.proc.process(copy.0.id()).unwrap();
     // It waits for its next line: nothing changes any more.
-    while dir
-        .thread_file(copy.0.id(), "status")
-        .unwrap()
-        .is_none_or(|s| !s.windows(8).any(|w| w == b"State:\tS"))
-    {
+    while probe.proc.process(copy.0.id()).unwrap().stat().state != b'S' {
         std::thread::yield_now();
     }
     let now = || probe.copies(&[copy.id()], &[])[0].activity.unwrap();

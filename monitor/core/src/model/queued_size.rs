@@ -1,13 +1,13 @@
-//! How much memory what is told takes, for queues that are bounded in bytes.
+//! The memory that a queued notice takes, for queues that are bounded in bytes.
 
 use super::{Notice, ProcessView, ServerView};
 
-/// What everything takes, however short its texts are, in bytes.
+/// The fixed part in bytes, which covers short texts.
 const LEAST: usize = 256;
 
 impl Notice {
-    /// About how many bytes it takes while it waits. Only what others choose the length of is counted in full.
-    pub fn weight(&self) -> usize {
+    /// The approximate number of bytes in a queue. Only texts whose length others choose are counted in full.
+    pub fn queued_bytes(&self) -> usize {
         let (server, let_go): (Option<&ServerView>, &[ProcessView]) = match self {
             Self::ServerStarted { server, .. }
             | Self::ServerDetached { server, .. }
@@ -23,11 +23,11 @@ impl Notice {
             _ => (None, &[]),
         };
         let processes = server.into_iter().flat_map(|server| &server.processes).chain(let_go);
-        2 * LEAST + processes.map(weight).sum::<usize>()
+        2 * LEAST + processes.map(queued_bytes).sum::<usize>()
     }
 }
 
-fn weight(process: &ProcessView) -> usize {
+fn queued_bytes(process: &ProcessView) -> usize {
     let arguments = process.argv.iter().map(|argument| argument.len() + size_of::<String>());
     LEAST / 2 + process.exe.len() + arguments.sum::<usize>()
 }

@@ -1,16 +1,18 @@
-//! Programs known by trade: shells, launchers, multiplexers, stewards, and tools whose arguments prove
-//! nothing. The lists are sorted, so that a look-up is a handful of comparisons; a test holds that.
+//! Lists of well-known programs: shells, launchers, multiplexers, hosts of other programs, and tools whose
+//! arguments prove nothing.
+//!
+//! The lists are sorted for binary search; a test checks that.
 
-/// Interpreters of command lines. What a shell's `-c` says is never looked at: the server it starts is seen
-/// by itself, and a string that names one may be a search for it.
+/// Command-line interpreters. The text of a shell's `-c` is never examined: the server that it starts is seen
+/// by itself, and a text that names a server may be a search for it.
 #[rustfmt::skip]
 pub(super) const SHELLS: &[&str] = &[
     "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu", "oksh", "osh", "posh",
     "pwsh", "rbash", "sh", "tcsh", "toybox", "xonsh", "yash", "zsh",
 ];
 
-/// Programs that run the command in their arguments on their own standard streams and then are gone (they
-/// exec) or wait for it. Their arguments are not looked at: the program itself will be seen.
+/// Programs that run the command in their arguments on their own standard streams, by exec or as a child.
+/// Their arguments are not examined, because the program itself is seen.
 #[rustfmt::skip]
 pub(super) const LAUNCHERS: &[&str] = &[
     "arch", "asdf", "aws-vault", "bundle", "bundler", "bwrap", "cargo", "catchsegv", "chamber", "choom", "chpst",
@@ -25,21 +27,23 @@ pub(super) const LAUNCHERS: &[&str] = &[
     "unshare", "uvw", "valgrind", "volta", "with-contenv", "x86_64", "xargs", "xvfb-run",
 ];
 
-/// Terminal multiplexers and session keepers: what is started in them is meant to outlive whoever started it.
+/// Terminal multiplexers and session managers. What runs in them is meant to outlive its creator.
 #[rustfmt::skip]
 pub(super) const MULTIPLEXERS: &[&str] = &[
     "SCREEN", "abduco", "dtach", "dvtm", "etserver", "etterminal", "mosh-server", "screen", "shpool", "tmate", "tmux",
     "wezterm-mux-server", "zellij",
 ];
 
-/// Left alone with all below: conmon holds a podman container's streams, and the container dies with it.
+/// Never ended, and neither is anything below them. conmon holds the streams of a podman container, which
+/// dies with it.
 pub(super) const EXEMPT: &[&str] = &["conmon", "conmonrs"];
 
-/// Programs that host or adopt others by trade. Each of these starts programs on pipes or sockets of its own
-/// (supervisors log through them, inetd and sshd serve through them, a container's shim relays them), so that
-/// having made the wire of a server says nothing about being its agent:
-/// init systems, container runtimes and their init stubs, remote log-in, schedulers, process supervisors,
-/// and runners that restart what a developer told them to run.
+/// Programs that host or adopt others: init systems, container runtimes and their init stubs, remote login,
+/// schedulers, process supervisors, and runners that restart a developer's program.
+///
+/// Each of these starts programs on pipes or sockets of its own: supervisors read logs, inetd and sshd serve
+/// connections, a container's shim relays streams. So having created the wire of a server does not make such
+/// a program its agent.
 #[rustfmt::skip]
 pub(super) const STEWARDS: &[&str] = &[
     "(sd-pam)", "agetty", "anacron", "atd", "buildkitd", "catatonit", "circusd", "concurrently", "containerd", "crio",
@@ -52,8 +56,8 @@ pub(super) const STEWARDS: &[&str] = &[
     "tini-static", "upstart", "watchexec", "xinetd", "youki",
 ];
 
-/// Tools that take names in their arguments, that of a server included: searching, showing, editing,
-/// building, testing, installing. Whatever follows, they are no servers.
+/// Tools that take names as arguments, also those of servers: for searching, showing, editing, building,
+/// testing, installing. They are never servers, whatever their arguments are.
 #[rustfmt::skip]
 pub(super) const TOOLS: &[&str] = &[
     "ack", "ag", "apt", "apt-get", "ava", "awk", "basename", "bat", "biome", "black", "bpftrace", "cat", "cc", "cd",
@@ -70,16 +74,16 @@ pub(super) const TOOLS: &[&str] = &[
     "zcat", "zip",
 ];
 
-/// Whether a sorted list has the name.
-pub(super) fn lists(list: &[&str], name: &str) -> bool {
+/// Whether the sorted list contains the name.
+pub(super) fn contains(list: &[&str], name: &str) -> bool {
     list.binary_search(&name).is_ok()
 }
 
-/// Whether the program keeps house for others.
+/// Whether the program hosts or adopts others.
 pub(super) fn is_steward(name: &str) -> bool {
-    lists(STEWARDS, name)
+    contains(STEWARDS, name)
         || name.starts_with("containerd-shim")
-        // systemd-executor, systemd-shutdown, systemd-logind ..; the launchers among them are asked for first
+        // systemd-executor, systemd-shutdown, systemd-logind ..; the launchers among them are tested earlier
         || name.starts_with("systemd-")
 }
 

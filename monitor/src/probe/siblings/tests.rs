@@ -1,7 +1,7 @@
 use std::process::{Command, Stdio as Std};
 
 use super::*;
-use crate::probe::actors::{Started, facts, id, look};
+use crate::probe::tests::{Started, facts, id, look};
 
 /// A sibling that holds the write end of a wire, and listens; its port is told.
 const LISTENS: &str = "import os, socket, subprocess, sys, time
@@ -20,7 +20,7 @@ fn has_clients(server: &Started, siblings: &[ProcessId]) -> Vec<bool> {
         ..Subject::default()
     });
     let WireState::Held { holders, .. } = found.stdin else { panic!("{:?}", found.stdin) };
-    let others = holders.iter().filter(|holder| holder.process != crate::probe::actors::ourselves());
+    let others = holders.iter().filter(|holder| holder.process != crate::probe::tests::ourselves());
     others.map(|holder| holder.clients).collect()
 }
 
@@ -54,5 +54,5 @@ fn what_belongs_to_a_sibling_counts_for_it() {
     assert_eq!(has_clients(&server, &siblings), [false; 2]);
     let _client = std::net::TcpStream::connect(("127.0.0.1", port.parse::<u16>().unwrap())).unwrap();
     assert_eq!(has_clients(&server, &siblings), [true; 2]);
-    crate::probe::actors::end(child);
+    crate::probe::tests::end(child);
 }

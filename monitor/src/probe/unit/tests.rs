@@ -7,7 +7,7 @@ use std::{
 use super::*;
 use crate::{
     host::Proc,
-    probe::actors::{Started, ourselves},
+    probe::tests::{Started, ourselves},
 };
 
 const NOW: &str = "0123456789abcdef0123456789abcdef";

@@ -1,7 +1,7 @@
 use std::process::{Command, Stdio as Std};
 
 use super::*;
-use crate::probe::actors::{Started, facts, look, of, world};
+use crate::probe::tests::{Started, facts, look, of, world};
 use orphand_core::model::Subject;
 
 /// A FIFO in a folder of its own.

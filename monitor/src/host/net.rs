@@ -1,0 +1,206 @@
+//! The tables of sockets of a network namespace, below `/proc/PID/net`. The parsers are pure.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use rustix::io::Errno;
+
+use super::ProcessDir;
+
+/// Address and port. An IPv4 address that an IPv6 socket shows is that IPv4 address.
+pub type Endpoint = (IpAddr, u16);
+
+/// The state of a TCP socket, as far as it matters here: `include/net/tcp_states.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpState {
+    /// It waits for connections.
+    Listen,
+    /// It asks for a connection.
+    SynSent,
+    /// It is not connected.
+    Close,
+    /// The connection is over; the port is kept for a minute.
+    TimeWait,
+    /// Connected, or on the way in or out.
+    Connected,
+}
+
+/// A line of `net/tcp`, `net/udp`, `net/tcp6` or `net/udp6`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InternetSocket {
+    /// Its own end.
+    pub local: Endpoint,
+    /// The other end; port 0: none.
+    pub remote: Endpoint,
+    /// The state; of a UDP socket it says nothing.
+    pub state: TcpState,
+    /// The inode number; 0 for one that no process has.
+    pub inode: u64,
+}
+
+/// A line of `net/unix`. Nobody's peer is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnixSocketLine {
+    /// The inode number.
+    pub inode: u64,
+    /// Whether it has a name.
+    pub is_named: bool,
+    /// The state, include/uapi/linux/net.h: 1 is unconnected, 3 connected.
+    pub state: u8,
+}
+
+impl UnixSocketLine {
+    /// `SS_UNCONNECTED`
+    pub const UNCONNECTED: u8 = 1;
+    /// `SS_CONNECTED`
+    pub const CONNECTED: u8 = 3;
+}
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// It could not be opened or read.
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    /// A line of it is none.
+    #[error("{file} has a line that is none: {line:?}")]
+    Line {
+        /// Below the directory of the process.
+        file: &'static str,
+        /// The line.
+        line: String,
+    },
+}
+
+impl ProcessDir {
+    /// The TCP sockets of its network namespace.
+    pub fn tcp_sockets(&self) -> Result<Vec<InternetSocket>, TableError> {
+        self.internet_sockets(["net/tcp", "net/tcp6"])
+    }
+
+    /// The UDP sockets of its network namespace.
+    pub fn udp_sockets(&self) -> Result<Vec<InternetSocket>, TableError> {
+        self.internet_sockets(["net/udp", "net/udp6"])
+    }
+
+    fn internet_sockets(&self, files: [&'static str; 2]) -> Result<Vec<InternetSocket>, TableError> {
+        let mut sockets = Vec::new();
+        for file in files {
+            match self.table(file, u64::MAX) {
+                Ok(text) => sockets.extend(parse(file, &text, internet_socket)?),
+                // A kernel without IPv6; or the process has ended.
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(sockets)
+    }
+
+    /// The unix sockets of its network namespace.
+    pub fn unix_sockets(&self) -> Result<Vec<UnixSocketLine>, TableError> {
+        let file = "net/unix";
+        parse(file, &self.table(file, u64::MAX)?, unix_socket)
+    }
+
+    /// The addresses of the host in its network namespace, without the loopback's whole range; nothing where the list cannot be
+    /// read, or is longer than [`ADDRESSES_MAX`].
+    pub fn addresses(&self) -> Option<Vec<IpAddr>> {
+        let read = |file| {
+            let text = self.table(file, ADDRESSES_MAX).ok()?;
+            ((text.len() as u64) < ADDRESSES_MAX).then_some(text)
+        };
+        let mut found: Vec<IpAddr> = ipv4_addresses(&read("net/fib_trie")?).map(IpAddr::V4).collect();
+        // A kernel without IPv6 has no such file, and no such address.
+        found.extend(read("net/if_inet6").iter().flat_map(|text| ipv6_addresses(text)).map(IpAddr::V6));
+        Some(found)
+    }
+
+    fn table(&self, file: &str, limit: u64) -> std::io::Result<String> {
+        let mut bytes = Vec::new();
+        File::from(self.open_file(file)?).take(limit).read_to_end(&mut bytes)?;
+        // Names of unix sockets may be anything.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Bytes read of a list of addresses.
+const ADDRESSES_MAX: u64 = 4 * 1024 * 1024;
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
+}
+
+/// All lines but the first, which names the columns.
+fn parse<T>(file: &'static str, text: &str, line: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, TableError> {
+    let parsed = |text: &str| {
+        line(text).ok_or_else(|| TableError::Line { file, line: text.chars().take(200).collect() })
+    };
+    text.lines().skip(1).map(parsed).collect()
+}
+
+/// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 ..`: see
+/// `Documentation/networking/proc_net_tcp.rst`; what is needed is at the same place in all four.
+pub fn internet_socket(line: &str) -> Option<InternetSocket> {
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let (local, remote) = (endpoint(fields.next()?)?, endpoint(fields.next()?)?);
+    let state = match u8::from_str_radix(fields.next()?, 16).ok()? {
+        2 => TcpState::SynSent,
+        6 => TcpState::TimeWait,
+        7 => TcpState::Close,
+        10 => TcpState::Listen,
+        _ => TcpState::Connected,
+    };
+    // tx and rx, timer, retransmissions, user, timeout.
+    let inode = fields.nth(5)?.parse().ok()?;
+    Some(InternetSocket { local, remote, state, inode })
+}
+
+/// `ADDRESS:PORT`: the address in words of 32 bits as the machine has them in memory, the port as a number.
+fn endpoint(text: &str) -> Option<Endpoint> {
+    let (address, port) = text.split_once(':')?;
+    let words = [0, 8, 16, 24].map(|at| address.get(at..at + 8));
+    let bytes = |word: Option<&str>| Some(u32::from_str_radix(word?, 16).ok()?.to_ne_bytes());
+    let address: IpAddr = match address.len() {
+        8 => Ipv4Addr::from(bytes(words[0])?).into(),
+        32 => {
+            let mut all = [0; 16];
+            for (place, word) in all.chunks_exact_mut(4).zip(words) {
+                place.copy_from_slice(&bytes(word)?);
+            }
+            Ipv6Addr::from(all).to_canonical()
+        }
+        _ => return None,
+    };
+    Some((address, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// `ADDRESS: REFERENCES PROTOCOL FLAGS TYPE STATE INODE [NAME]`
+pub fn unix_socket(line: &str) -> Option<UnixSocketLine> {
+    let mut fields = line.split_ascii_whitespace().skip(5);
+    let state = u8::from_str_radix(fields.next()?, 16).ok()?;
+    let inode = fields.next()?.parse().ok()?;
+    Some(UnixSocketLine { inode, is_named: fields.next().is_some(), state })
+}
+
+/// The host's own addresses in `fib_trie`: a line `|-- ADDRESS`, below it what that is.
+fn ipv4_addresses(text: &str) -> impl Iterator<Item = Ipv4Addr> {
+    let mut address = None;
+    text.lines().filter_map(move |line| {
+        let line = line.trim_start();
+        if let Some(leaf) = line.strip_prefix("|-- ") {
+            address = leaf.parse().ok();
+        }
+        line.starts_with("/32 host LOCAL").then_some(address).flatten()
+    })
+}
+
+/// Those in `if_inet6`: 32 digits at the beginning of each line.
+fn ipv6_addresses(text: &str) -> impl Iterator<Item = Ipv6Addr> {
+    text.lines().filter_map(|line| Some(u128::from_str_radix(line.get(..32)?, 16).ok()?.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! What /proc says of the host as a whole, and of this program. No other process can keep these reads waiting.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use super::{HostError, identity};
+
+/// The kernel's name of this boot, random(4).
+pub fn boot_id() -> Result<String, HostError> {
+    let path = PathBuf::from("/proc/sys/kernel/random/boot_id");
+    match fs::read_to_string(&path) {
+        Ok(id) => Ok(id.trim().to_owned()),
+        Err(source) => Err(HostError::Read { operation: "read", path, source }),
+    }
+}
+
+/// The limits on how many processes can live on this host, as far as they can be read.
+pub fn process_limits() -> impl Iterator<Item = u32> {
+    ["pid_max", "threads-max"].into_iter().filter_map(sysctl)
+}
+
+fn sysctl<T: FromStr>(name: &str) -> Option<T> {
+    fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
+}
+
+/// Our own PID namespace: the text of the link.
+pub fn own_pid_namespace() -> io::Result<PathBuf> {
+    fs::read_link("/proc/self/ns/pid")
+}
+
+/// The children of this program, those that were given to it included, by number.
+pub fn own_children() -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for task in fs::read_dir("/proc/self/task")? {
+        match fs::read_to_string(task?.path().join("children")) {
+            Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            // A kernel without CONFIG_PROC_CHILDREN; or a thread that has ended.
+            Err(_) => return scan(),
+        }
+    }
+    Ok(found)
+}
+
+fn scan() -> io::Result<Vec<u32>> {
+    let numbers =
+        fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(numbers.filter(|pid| is_own_child(*pid)).collect())
+}
+
+/// Whether the process with this number now is a child of this program.
+pub fn is_own_child(pid: u32) -> bool {
+    identity::stat(pid).is_ok_and(|stat| stat.ppid == std::process::id())
+}
+
+/// Who holds an exclusive flock(2) on the file at `path`, by the kernel's own list. Trying the lock could keep out a daemon that
+/// starts meanwhile.
+pub fn lock_holder(path: &Path) -> Option<u32> {
+    let file = fs::metadata(path).ok()?;
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+    holder(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
+}
+
+/// `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`, a waiting one with `->` in front: `proc_locks(5)`.
+fn holder(locks: &str, file: &str) -> Option<u32> {
+    locks.lines().find_map(|line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
+        [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok(),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_has_a_boot_and_limits() {
+        let id = boot_id().unwrap();
+        assert!(id.len() == 36 && !id.ends_with('\n'), "{id:?}");
+        assert_eq!(process_limits().count(), 2);
+        assert!(process_limits().all(|limit| limit > 0));
+        assert!(own_pid_namespace().unwrap().to_string_lossy().starts_with("pid:["));
+    }
+
+    #[test]
+    fn the_kernel_lists_who_holds_a_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        assert_eq!(lock_holder(&path), None);
+        let file = fs::File::create(&path).unwrap();
+        assert_eq!(lock_holder(&path), None, "there is a file, and nobody holds it");
+        file.lock().unwrap();
+        assert_eq!(lock_holder(&path), Some(std::process::id()));
+        let locks = "1: FLOCK  ADVISORY  WRITE 708 00:13:422 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 709 00:13:423 0 EOF\n3: POSIX  ADVISORY  WRITE 710 00:13:424 0 EOF\n";
+        assert_eq!(holder(locks, "00:13:422"), Some(708));
+        assert_eq!(
+            (holder(locks, "00:13:423"), holder(locks, "00:13:424"), holder(locks, "00:13:42")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn children_are_listed_either_way() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(own_children().unwrap().contains(&child.id()));
+        assert!(scan().unwrap().contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_own_child(child.id()));
+        assert!(!is_own_child(1));
+    }
+}
