@@ -123,7 +123,7 @@ impl Engine {
             self.agent_is_over(now, at, key, status, Vec::new());
             return;
         }
-        // What they have done so far: whoever does something from now on works on.
+        // What they have done so far: a copy that does more from now on continues the work.
         let servers = agent.servers().iter().filter_map(|server| self.world.server(*server));
         let among =
             servers.flat_map(|server| server.processes().iter().chain(server.wrappers())).copied().collect();
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// The agent has exited, and nobody goes on with its work. `copies`: its forked copies that are left.
+    /// The agent has exited, and no copy continues its work. `copies`: its forked copies that are left.
     pub(super) fn agent_is_over(
         &mut self,
         now: BootTime,
@@ -211,7 +211,7 @@ impl Engine {
     /// A living host was found for a suspect, a judged server or one that was there before us.
     pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         self.adopt_host(now, key, host);
-        // Unless that told already that it is its owner.
+        // `adopt_host` may have reported already that the owner lives.
         if let Some(since) = self.world.server(key).and_then(Server::suspected_since) {
             self.owner_lives(now, key, since);
         }
@@ -246,7 +246,7 @@ impl Engine {
         };
         let is_first =
             !agent.took_over && self.world.node(agent.main()).is_some_and(|n| n.origin() == agent.origin);
-        // Nobody but what it created is a copy of one that took over from nobody: the whole graph need not be looked through.
+        // Only descendants can be copies of the first main process: the whole graph need not be searched.
         let ids: Vec<ProcessId> = if is_first {
             self.world.graph().descendants(agent.main())
         } else {

@@ -13,7 +13,7 @@ impl Engine {
             return;
         }
         let Some(parent) = self.world.node(creator) else {
-            // Nobody we know: the kernel side followed a process that was dismissed meanwhile.
+            // An unknown creator: the kernel side followed a process that was dismissed meanwhile.
             self.untrack(child);
             self.untrack(creator);
             return;
@@ -24,7 +24,7 @@ impl Engine {
         self.pursue(at, child);
     }
 
-    /// The older holder of a number has ended, even if its exit was not told.
+    /// The older holder of a process number has exited, even if no record said so.
     pub(super) fn make_room(&mut self, at: BootTime, newcomer: ProcessId) {
         if let Some(old) = self.world.graph().holder(newcomer.pid).filter(|old| *old != newcomer) {
             self.exit(at, at, old, None);
@@ -193,7 +193,7 @@ impl Engine {
         {
             server.session = sid;
         }
-        // One that is still to be told of (its owner is being looked for) is told as it is then.
+        // A server that is not reported yet, because its owner is sought, will be reported as it is then.
         let told = |key: &ServerKey| self.world.server(*key).is_some_and(|s| s.last_view.is_some());
         let Some(view) = server.filter(told).and_then(|key| self.world.show(key)) else { return };
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });

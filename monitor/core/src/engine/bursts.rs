@@ -1,9 +1,10 @@
-//! Bursts of agents: whoever starts them by the thousands gets one line, and nobody else's line is late or lost because of it.
+//! Bursts of agents: a user who starts thousands of them gets one event, and the events of other users are neither late nor lost.
 //!
-//! A user may start [`BURST`] agents at once and one more every [`REFILL`]: those are told as they come. Of what is beyond that nothing
-//! is told at first, and no number of a run is given. It is told, with its number, as soon as it starts a server, or when it has lived for
-//! [`LIVED`] and the user's turn has come. What ends before is counted: `agents_folded`, one line a user and second. So every agent is
-//! told or counted. Servers, suspects, verdicts are never folded.
+//! A user may start [`BURST`] agents at once and one more every [`REFILL`]: these are reported as they start. Agents beyond that are
+//! withheld: they are not reported, and their run gets no number. A withheld agent is reported, with its number, as soon as it starts
+//! a server, or when it has lived for [`LIVED`] and there is room again. Withheld agents that exit before that are counted and
+//! coalesced: one event `agents_folded` per user and second. So every agent is reported or counted. Servers, suspects and
+//! verdicts are never coalesced.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,11 +20,11 @@ use crate::{
 
 /// Agents that a user may start at once.
 const BURST: u32 = 64;
-/// The user may start one more each time.
+/// After this time the user may start one more.
 const REFILL: Duration = Duration::from_millis(100);
-/// Who has lived so long is told of when there is room; between two lines.
+/// A withheld agent that has lived so long is reported if there is room. Also the time between two events of one user.
 const LIVED: Duration = Duration::from_secs(1);
-/// Users of whom nothing is owed that are kept.
+/// Users kept although nothing about them is withheld.
 const IDLE_USERS: usize = 256;
 
 /// The bursts of all users.
@@ -32,21 +33,21 @@ pub(super) struct Bursts {
     by_user: BTreeMap<u32, Burst>,
 }
 
-/// The agents of one user that are told, and those that are not.
+/// The agents of one user: how many were reported lately, and which are withheld.
 #[derive(Debug, Default)]
 struct Burst {
-    /// How many more may be told than have been refilled: at most [`BURST`].
+    /// Agents reported lately, less one per [`REFILL`]: at most [`BURST`].
     told: u32,
     refilled: BootTime,
-    /// Alive, not told of, oldest first.
+    /// Alive and not reported, oldest first.
     withheld: BTreeSet<AgentKey>,
-    /// Ended without having been told of, by name.
+    /// How many have exited without having been reported, by name.
     ended: BTreeMap<String, u64>,
     due: Option<BootTime>,
 }
 
 impl Burst {
-    /// Whether one more may be told now; it counts then.
+    /// Whether one more may be reported now. If so, it counts.
     fn admits(&mut self, now: BootTime) -> bool {
         let passed = now.since(self.refilled).as_millis() / REFILL.as_millis();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
@@ -63,12 +64,12 @@ impl Burst {
 }
 
 impl Bursts {
-    /// When the next line is due.
+    /// When the next event is due.
     pub fn next(&self) -> Option<BootTime> {
         self.by_user.values().filter_map(|burst| burst.due).min()
     }
 
-    /// A user whose line is due.
+    /// A user whose event is due.
     pub fn due(&self, now: BootTime) -> Option<u32> {
         self.by_user.iter().find(|(_, burst)| burst.due.is_some_and(|at| at <= now)).map(|(user, _)| *user)
     }
@@ -99,7 +100,7 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         let (user, above) = (node.uid, node.agent);
         let below_withheld = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
-        // What was there before us is no burst; what has started something may be somebody's owner.
+        // An agent found in /proc is no part of a burst, and one that has started processes may own a server.
         let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
         if !plain || (!below_withheld && self.bursts.admits(user, at)) {
             self.agent_recognised(at, id, name, false);
@@ -118,7 +119,7 @@ impl Engine {
         self.confirm(id);
     }
 
-    /// These agents, from this one upwards, have not been told of: the top-most first.
+    /// The withheld agents among this one and those above it, the top-most first.
     pub(super) fn withheld_from(&self, key: AgentKey) -> Vec<AgentKey> {
         let mut chain = Vec::new();
         let mut at = Some(key);
@@ -130,7 +131,7 @@ impl Engine {
         chain
     }
 
-    /// An agent of a burst matters: it is told of, and those above it, as far as they have not been.
+    /// An agent of a burst matters: it is reported, and so are the withheld agents above it.
     pub(super) fn report_withheld(&mut self, key: AgentKey) {
         for key in self.withheld_from(key) {
             let above = self.world.agent(key).and_then(|a| a.above).and_then(|a| self.world.agent(a));
@@ -149,7 +150,7 @@ impl Engine {
         }
     }
 
-    /// One that was not told of has ended: it is counted.
+    /// A withheld agent has exited: it is counted.
     pub(super) fn withheld_ended(&mut self, now: BootTime, key: AgentKey) {
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.withheld = None;
@@ -160,7 +161,7 @@ impl Engine {
         burst.due.get_or_insert(now + LIVED);
     }
 
-    /// The line of a user, and those of his agents that have lived for a while, as far as there is room.
+    /// Reports the coalesced agents of a user and, as far as there is room, the withheld ones that have lived for a while.
     pub(super) fn report_coalesced(&mut self, now: BootTime, user: u32) {
         let Some(burst) = self.bursts.by_user.get_mut(&user) else { return };
         burst.due = None;
@@ -199,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// Nothing is left uncounted at the end.
+    /// Reports the coalesced agents of all users: the daemon stops.
     pub(super) fn report_all_coalesced(&mut self, now: BootTime) {
         let users: Vec<u32> = self.bursts.by_user.keys().copied().collect();
         for user in users {

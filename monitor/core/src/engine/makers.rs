@@ -1,4 +1,4 @@
-//! Who started servers, and who is part of one: what a verdict asks about other processes than the server's own.
+//! Which processes started servers, and which are part of one: what a verdict asks about processes outside of the server.
 
 use super::Engine;
 use crate::{model::ProcessId, verdict::Makers, world::Server};

@@ -1,4 +1,4 @@
-//! What earlier daemons of this boot followed: found again, or gone meanwhile.
+//! Servers that earlier daemons of this boot followed: found again, or gone meanwhile.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,9 +17,9 @@ use crate::{
 pub(super) struct Recall {
     servers: FxHashMap<ProcessId, RememberedServer>,
     by_process: FxHashMap<ProcessId, ProcessId>,
-    /// Who was alive at the last look at /proc.
+    /// The processes alive when /proc was read last.
     alive: FxHashSet<ProcessId>,
-    /// Numbers of those that did not answer: who had one of them may be alive.
+    /// Numbers of processes that could not be read: they may be alive.
     unread: FxHashSet<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Recall {
         self.by_process.contains_key(&process)
     }
 
-    /// Who is alive now.
+    /// /proc was read: these processes are alive.
     pub(super) fn alive(&mut self, snapshot: &Snapshot) {
         if !self.servers.is_empty() {
             self.alive = snapshot.processes.iter().map(|process| process.id).collect();
@@ -41,7 +41,7 @@ impl Recall {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
 
-    /// What was known of the server with this process; told once.
+    /// What was known of the server with this process. It is forgotten here.
     fn take(&mut self, process: ProcessId) -> Option<RememberedServer> {
         self.servers.remove(self.by_process.get(&process)?)
     }
@@ -61,8 +61,8 @@ impl Engine {
         }
     }
 
-    /// A server was found in /proc that an earlier daemon followed. Its owner is known then: alive still, or gone since. Whether
-    /// all is done; if not, the wire has to tell.
+    /// Enters a server found in /proc that an earlier daemon followed, with the owner that it had: alive, or gone meanwhile.
+    /// False if no owner is known: the wire has to tell.
     pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
         let Some(node) = self.world.node(id) else { return false };
         let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
@@ -104,7 +104,7 @@ impl Engine {
         true
     }
 
-    /// An owner that ended while no daemon watched.
+    /// An owner that exited while no daemon ran.
     fn dead_owner(
         &mut self,
         now: BootTime,
@@ -124,7 +124,7 @@ impl Engine {
         self.world.start_dead_agent(new, now)
     }
 
-    /// All that is there has been found: the rest of what earlier daemons followed has ended meanwhile.
+    /// All servers that are there have been found: the others that earlier daemons followed have ended meanwhile.
     pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
@@ -171,7 +171,7 @@ impl Engine {
     }
 }
 
-/// A server of which nothing is left to be seen.
+/// A server that has ended: its processes are not known any more.
 fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
     ServerView {
         id: server.id.to_string(),

@@ -15,9 +15,9 @@ use crate::{
     world::State,
 };
 
-/// Repairs are this far apart: under a lasting overload the daemon must not do nothing but read /proc.
+/// The least time between two repairs: under a lasting overload the daemon must do more than read /proc.
 const BETWEEN_REPAIRS: Duration = Duration::from_secs(1);
-/// How often a server without a known owner is looked at.
+/// How often a server whose owner is sought is inspected.
 const LOOK_FOR_OWNER: Duration = Duration::from_secs(30);
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
         self.persist(now, Fact::Lost { losses });
         self.emit(now, Notice::Lost { records: losses, sink: BTreeMap::new() });
         if losses == (Losses { member: losses.member, ..Losses::default() }) {
-            // Of those that were not followed the users are known, and all others' records are complete.
+            // The users whose processes could not be followed are known; the records of all others are complete.
             return;
         }
         self.doubtful = true;
@@ -210,7 +210,7 @@ impl Engine {
             Some(up) => up.fork(seen.id, seen.uid, seen.sid),
             None => Node::bare(seen.id),
         };
-        // What an earlier daemon followed was witnessed, by that one.
+        // An earlier daemon that followed the process witnessed its creation.
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
         node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
@@ -223,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// The first look at a server that was there before us: who holds the other end of its wire?
+    /// An inspection of a server whose owner is sought: which process holds the other end of its wire?
     pub(super) fn seek_owner(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
         // It is new; only who made its wire is not known.
@@ -231,7 +231,7 @@ impl Engine {
         let outside = |h: &&Holder| !server.contains(h.process);
         let host = match &facts.stdin {
             WireState::Held { holders, .. } => {
-                // Another server may have inherited a descriptor; it is nobody's host.
+                // Another server may have inherited a descriptor; it owns no server.
                 let hosts = |h: &&Holder| {
                     !matches!(self.settings.rules.role(&h.image), Role::Launcher)
                         && self.world.node(h.process).is_none_or(|n| n.server.is_none())
@@ -270,7 +270,7 @@ impl Engine {
             self.adopt_host(now, key, &host);
             self.world.set_timer(key, None);
         } else if sought {
-            // Nobody's, like what is started on a terminal.
+            // It has no owner, like a server that is started on a terminal.
             if let Some(server) = self.world.server_mut(key) {
                 server.seeks_owner = false;
             }
@@ -311,7 +311,7 @@ impl Engine {
             let role = self.settings.rules.role(&host.image);
             let (name, implied) = match role {
                 Role::Agent { name, .. } => (name, false),
-                // Whoever adopts or launches by trade is nobody's agent: the server stays without an owner.
+                // A program that launches or adopts others is no agent: the server stays without an owner.
                 Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. } => {
                     return None;
                 }

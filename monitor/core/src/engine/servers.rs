@@ -95,7 +95,7 @@ impl Engine {
             }
             // It ended before anybody could ask what it was: a helper that forked the server and left, or the host itself.
             Claim::Implied(maker) if self.world.node(maker).is_none_or(ran_unseen) => {
-                // Who holds the other end of its wire is its owner; if nobody does, it has none.
+                // The process that holds the other end of its wire is its owner; if there is none, it has no owner.
                 self.await_owner(now, NewServer { provenance: Provenance::Found { adopted: true }, ..new });
                 return;
             }
@@ -103,7 +103,7 @@ impl Engine {
                 self.imply_agent(at, maker);
                 self.world.agent_of(maker)
             }
-            // Its parent may be an adopter: who talks to it made its wire.
+            // Its parent may have adopted it: the process that holds the other end of its wire made it.
             Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
                 self.await_owner(now, new);
                 return;
@@ -127,12 +127,12 @@ impl Engine {
         self.agent_recognised(at, maker, program.name(), !program.is_agent());
     }
 
-    /// Whether this is nobody's server: what a shell feeds, for instance.
+    /// Whether this server has no owner and none is sought: a shell's job, for instance.
     fn is_job(&self, key: ServerKey) -> bool {
         self.world.server(key).is_some_and(|server| server.owner().is_none() && !server.seeks_owner)
     }
 
-    /// Whoever made the wire has exited before it was known as an agent.
+    /// The process that made the wire exited before it was known as an agent: it is entered as an agent that has exited.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
         let same =
             self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main() == maker.process);

@@ -1,4 +1,4 @@
-//! Units: the main processes of those that rules name, and the runs of all.
+//! Units: the main processes of units that rules name, and the runs of all units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Engine {
-    /// The answer to what unit a process lives in. Nobody asks twice.
+    /// The answer to the question which unit a process lives in. It is asked once.
     pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
@@ -25,10 +25,10 @@ impl Engine {
         self.world.set_unit(process, unit);
     }
 
-    /// An agent that ended before anybody could ask what unit it lived in has a server: that lives in the same one, and descends from
-    /// the same start of it. Whether all is known; if not, it has been asked for.
+    /// An agent that exited before its unit could be asked for has a server, which lives in the same invocation of the same unit:
+    /// that tells the agent's run. False if the unit of the server had to be asked for first.
     ///
-    /// So it is with one of a burst, and whoever is above it: from here on it is told of.
+    /// An agent that was withheld, and those above it, are reported from here on.
     pub(super) fn resolve_account(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
         let top = self.withheld_from(owner).first().copied().unwrap_or(owner);
         let resolved = self.resolve_account_of(at, top, server);
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Whether this process is the main one of a unit that a rule names; if so, or if that has to be asked first, all is done.
+    /// Whether this process is the main one of a unit that a rule names, or this has to be asked first. Nothing is left to do then.
     pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
         let others =
             matches!(role, Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward);
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// What the next daemon must know of a server that is somebody's, or an orphan.
+    /// Stores what the next daemon must know of a server that has an owner or is an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
         let matters = |s: &&Server| s.owner().is_some() || s.account.is_some() || s.case().is_some();
         let Some(server) = self.world.server(key).filter(matters) else { return };

@@ -15,7 +15,7 @@ pub struct AgentKey(pub NonZeroU32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerKey(pub NonZeroU32);
 
-/// Which exec brought the image that a process runs: whose, and the how manieth. A fork copies it, so two
+/// Which exec brought the program that a process runs: of which process, and its number. A fork copies it, so two
 /// processes with equal origins are copies of one program in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
@@ -58,12 +58,12 @@ impl Provenance {
 /// What is known of the unit that a process lives in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ObservedUnit {
-    /// Nobody has asked.
+    /// It was not asked for.
     #[default]
     Unasked,
     /// This; nothing outside of units, or where it could not be read.
     Known(Option<Box<UnitFacts>>),
-    /// It ended before anybody could ask.
+    /// The process exited before it could be asked for.
     Gone,
 }
 
@@ -98,7 +98,7 @@ impl Program {
     }
 }
 
-/// Who made a standard stream of a process: it ran this program when the stream became another one than its creator's.
+/// The process that made a standard stream of another one, and the program that it ran when the stream became another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maker {
     /// The process that called fork(2), or the process itself where it redirected its own stream before an exec. It may have
@@ -119,7 +119,7 @@ pub struct Exec {
     pub origin: Origin,
     /// Standard input, output and error.
     pub streams: [Stdio; 3],
-    /// Who made these streams; absent where nobody witnessed it.
+    /// The process that made each stream; absent if that was not witnessed.
     pub makers: [Option<Arc<Maker>>; 3],
 }
 
@@ -151,7 +151,7 @@ pub struct Node {
     pub server: Option<ServerKey>,
     /// The server it launched without being part of it (a shell around it).
     pub wraps: Option<ServerKey>,
-    /// A multiplexer or an exempt program, or a copy of one: nothing below it is anybody's.
+    /// A multiplexer or an exempt program, or a copy of one: nothing below it belongs to an agent or a server.
     pub protected: bool,
     /// Not known to matter yet.
     pub pending: bool,

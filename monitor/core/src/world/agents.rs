@@ -28,7 +28,7 @@ pub struct Agent {
     main: ProcessId,
     /// Whether `main` is a copy that took over from the process which was recognised.
     pub took_over: bool,
-    /// The program it runs: whoever runs the same is a copy of it.
+    /// The exec that brought its program: a process of the same origin is a copy of it.
     pub origin: Origin,
     /// Real user id.
     pub uid: u32,
@@ -42,7 +42,7 @@ pub struct Agent {
     pub account: Account,
     /// Whether it ended before anybody could ask what unit it lived in: its first server will tell.
     pub unsettled: bool,
-    /// When it began, if it is one of a burst that nobody has been told of; nothing of it has been shown or counted yet.
+    /// When it began, if it is withheld because of a burst: it was neither reported nor counted.
     pub withheld: Option<BootTime>,
     /// How far it has come if it was left behind itself.
     pub left: Left,
@@ -110,7 +110,7 @@ pub struct NewAgent {
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
-    /// The user of the last agent that was looked at because it may have been left behind.
+    /// The user of the last agent that was inspected because it may have been left behind.
     served: u32,
     /// The dead that were left when some were forgotten last.
     dead_kept: usize,

@@ -1,6 +1,6 @@
 //! Who owns a server: found once, at its birth, from history and the wire.
 //!
-//! Whoever made the wire talks to the server and is its owner. The records tell who that was ([`Maker`]), dead or alive; where
+//! The process that made the wire talks to the server and is its owner. The records tell who that was ([`Maker`]), dead or alive; where
 //! they do not, the processes that share the server's standard input are its launch chain, and the first creator with another
 //! standard input made the wire. A shell that made the wire is its maker, whoever is above the shell: a shell's job is nobody's
 //! server. An agent that is dead made nothing since.
@@ -27,11 +27,11 @@ pub enum Claim {
     Implied(ProcessId),
     /// Such a process that has exited already.
     Gone(Arc<Maker>),
-    /// It cannot be told before it is known what this process runs.
+    /// It depends on what this process runs, which has to be asked for.
     Ask(ProcessId),
     /// Not known: it was adopted by init or by a service manager before it became what it is, or that started it.
     Adopted,
-    /// Nobody's: a shell's job, started on a terminal, by a service manager, inside a multiplexer.
+    /// It has no owner: a shell's job, or started on a terminal, by a service manager, or inside a multiplexer.
     Nobody,
 }
 
@@ -159,7 +159,7 @@ impl Search<'_> {
             }
             let Some(program) = &node.exec.program else { return Claim::Ask(node.id) };
             if node.stdin() == self.server.stdin() && program.role != Role::Steward {
-                // It hands its own standard input down, so it is not who talks.
+                // It hands its own standard input down, so it does not talk to the server.
                 if let Some(server) = node.server {
                     return Claim::Joins(server);
                 }
