@@ -51,7 +51,7 @@ impl Engine {
                 return;
             }
             if self.world.server(key).is_some_and(|server| server.phase.is_clear() && server.seeks_owner) {
-                self.found_looked(now, key, facts);
+                self.seek_owner(now, key, facts);
                 return;
             }
         }

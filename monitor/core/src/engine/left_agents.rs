@@ -202,7 +202,7 @@ impl Engine {
 
     /// What the next daemon must know of it.
     fn remember_agent(&mut self, now: BootTime, key: AgentKey) {
-        self.tell_untold(key);
+        self.report_withheld(key);
         let Some(agent) = self.world.agent(key) else { return };
         let tracked = Tracked {
             id: agent.main(),
