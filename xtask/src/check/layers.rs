@@ -14,8 +14,8 @@ type Layers = &'static [(&'static str, &'static [&'static str])];
 /// The pure core, a crate of its own below `monitor/core`: total, synchronous, deterministic.
 const CORE: Layers = &[
     ("model", &[]),
-    ("lineage", &["model"]),
-    ("recognise", &["model", "lineage"]),
+    ("recognise", &["model"]),
+    ("lineage", &["model", "recognise"]),
     ("world", &["model", "lineage", "recognise"]),
     ("verdict", &["model", "lineage", "recognise", "world"]),
     ("engine", &["model", "lineage", "recognise", "world", "verdict"]),

@@ -2,11 +2,11 @@
 
 use super::{Engine, Purpose, ends::millis};
 use crate::{
-    lineage::{AgentKey, Node, ServerKey, UnitSight},
+    lineage::{AgentKey, Node, ObservedUnit, ServerKey},
     model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking},
     recognise::Role,
     verdict::Makers as _,
-    world::{Account, Agent, Newcomer, Server, State, TopMost, agent_view, program_name},
+    world::{Account, Agent, NewAgent, Server, State, TopMost, agent_view},
 };
 
 impl Engine {
@@ -14,16 +14,16 @@ impl Engine {
     pub(super) fn agent_recognised(&mut self, at: BootTime, id: ProcessId, name: String, implied: bool) {
         let Some(node) = self.world.node(id) else { return };
         let (unit, unsettled) = match &node.unit {
-            UnitSight::Known(unit) => (unit.clone(), false),
-            UnitSight::Gone => (None, true),
-            UnitSight::Unasked => {
+            ObservedUnit::Known(unit) => (unit.clone(), false),
+            ObservedUnit::Gone => (None, true),
+            ObservedUnit::Unasked => {
                 self.ask(About::Process(id), Purpose::Unit { process: id, at, name, implied });
                 return;
             }
         };
         let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
-        let (origin, uid, sid) = (node.origin, node.uid, node.sid);
+        let (origin, uid, sid) = (node.origin(), node.uid, node.sid);
         let account = if let Some(above) = above.and_then(|a| self.world.agent(a)) {
             above.account.clone()
         } else if unsettled {
@@ -37,17 +37,19 @@ impl Engine {
             }
             account
         };
-        let untold =
-            self.world.agent_of(id).filter(|key| self.world.agent(*key).is_some_and(|a| a.untold.is_some()));
+        let withheld = self
+            .world
+            .agent_of(id)
+            .filter(|key| self.world.agent(*key).is_some_and(|a| a.withheld.is_some()));
         // What it created before it was known as an agent is its own, too.
-        let key = if let Some(key) = untold {
+        let key = if let Some(key) = withheld {
             if let Some(agent) = self.world.agent_mut(key) {
-                (agent.account, agent.unit, agent.untold) = (account, unit, None);
+                (agent.account, agent.unit, agent.withheld) = (account, unit, None);
             }
             self.world.assign(key, id, above, implied);
             key
         } else {
-            let new = Newcomer { name, implied, main: id, origin, uid, sid, above, unit, account };
+            let new = NewAgent { name, implied, main: id, origin, uid, sid, above, unit, account };
             self.world.start_agent(new, implied)
         };
         if let Some(agent) = self.world.agent_mut(key) {
@@ -58,7 +60,7 @@ impl Engine {
         self.claim_made(at, key, id);
         self.confirm(id);
         self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Agent });
-        self.tell_agent_started(at, key, None);
+        self.report_agent_started(at, key, None);
     }
 
     /// A process is no part any more of the server that it was started by, nor is what it started.
@@ -68,7 +70,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn tell_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
+    pub(super) fn report_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
         if let Some(agent) = self.world.agent(key) {
             let notice = Notice::AgentStarted { agent: agent_view(agent), continues };
             self.emit(at, notice);
@@ -87,9 +89,9 @@ impl Engine {
         role: &Role,
     ) {
         let node = self.world.node(id);
-        let origin = node.map(|n| n.origin);
-        let has_wire = node.is_some_and(|n| n.stdin.is_wire() && n.stdout.is_wire());
-        let program = node.and_then(|n| n.image.as_deref()).map(|i| program_name(&self.settings.rules, i));
+        let origin = node.map(Node::origin);
+        let has_wire = node.is_some_and(|n| n.stdin().is_wire() && n.stdout().is_wire());
+        let program = node.and_then(|n| n.exec.program.as_ref()).map(|program| program.name());
         let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
         // Nor was one found in /proc between its fork and its exec.
@@ -112,8 +114,8 @@ impl Engine {
         status: Option<ExitStatus>,
     ) {
         let copies = self.copies(key);
-        if let Some(heir) = self.heir(key, &copies, status) {
-            self.hand_over(at, key, heir, status);
+        if let Some(successor) = self.successor(key, &copies, status) {
+            self.transfer(at, key, successor, status);
             return;
         }
         let Some(agent) = self.world.agent(key) else { return };
@@ -121,7 +123,7 @@ impl Engine {
             self.agent_is_over(now, at, key, status, Vec::new());
             return;
         }
-        // What they have done so far: whoever does something from now on works on.
+        // What they have done so far: a copy that does more from now on continues the work.
         let servers = agent.servers().iter().filter_map(|server| self.world.server(*server));
         let among =
             servers.flat_map(|server| server.processes().iter().chain(server.wrappers())).copied().collect();
@@ -129,7 +131,7 @@ impl Engine {
     }
 
     /// The answer to what the copies of an agent do whose main process has ended.
-    pub(super) fn copies_known(
+    pub(super) fn copies_answered(
         &mut self,
         now: BootTime,
         at: BootTime,
@@ -144,13 +146,13 @@ impl Engine {
         let lives =
             |copy: &ProcessId| self.world.node(*copy).is_some() && self.world.agent_of(*copy).is_none();
         let alive: Vec<ProcessId> = copies.iter().map(|copy| copy.process).filter(lives).collect();
-        match self.heir(key, &alive, status) {
-            Some(heir) => self.hand_over(at, key, heir, status),
+        match self.successor(key, &alive, status) {
+            Some(successor) => self.transfer(at, key, successor, status),
             None => self.agent_is_over(now, at, key, status, copies),
         }
     }
 
-    /// The agent has exited, and nobody goes on with its work. `copies`: its forked copies that are left.
+    /// The agent has exited, and no copy continues its work. `copies`: its forked copies that are left.
     pub(super) fn agent_is_over(
         &mut self,
         now: BootTime,
@@ -162,9 +164,9 @@ impl Engine {
         if let Some(agent) = self.world.agent_mut(key) {
             agent.copies = copies;
         }
-        let untold = self.world.agent(key).is_some_and(|a| a.untold.is_some() && a.servers().is_empty());
-        if untold {
-            self.untold_ended(at, key);
+        let withheld = self.world.agent(key).is_some_and(|a| a.withheld.is_some() && a.servers().is_empty());
+        if withheld {
+            self.withheld_ended(at, key);
         } else {
             self.left_ended(at, key);
         }
@@ -179,10 +181,10 @@ impl Engine {
             }
             self.world.set_timer(*server, Some(deadline));
         }
-        if untold {
+        if withheld {
             self.world.forget_dead_agents();
         } else if servers.is_empty() {
-            self.tell_agent_exit(key, at, status, &servers);
+            self.report_agent_exit(key, at, status, &servers);
         } else {
             let purpose = Purpose::AgentExit { agent: key, at, status, servers };
             self.ask(About::Memory(processes), purpose);
@@ -209,7 +211,7 @@ impl Engine {
     /// A living host was found for a suspect, a judged server or one that was there before us.
     pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         self.adopt_host(now, key, host);
-        // Unless that told already that it is its owner.
+        // `adopt_host` may have reported already that the owner lives.
         if let Some(since) = self.world.server(key).and_then(Server::suspected_since) {
             self.owner_lives(now, key, since);
         }
@@ -240,11 +242,11 @@ impl Engine {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let is_agent = |n: &Node| self.world.agent_of(n.id).is_some();
         let is_copy = |n: &&Node| {
-            n.origin == agent.origin && n.id != agent.main() && n.server.is_none() && !is_agent(n)
+            n.origin() == agent.origin && n.id != agent.main() && n.server.is_none() && !is_agent(n)
         };
         let is_first =
-            !agent.took_over && self.world.node(agent.main()).is_some_and(|n| n.origin == agent.origin);
-        // Nobody but what it created is a copy of one that took over from nobody: the whole graph need not be looked through.
+            !agent.took_over && self.world.node(agent.main()).is_some_and(|n| n.origin() == agent.origin);
+        // Only descendants can be copies of the first main process: the whole graph need not be searched.
         let ids: Vec<ProcessId> = if is_first {
             self.world.graph().descendants(agent.main())
         } else {
@@ -259,7 +261,12 @@ impl Engine {
     /// The one of these copies that goes on with the agent's work: one in a session of its own (it went into the background), one
     /// that started servers of its own, or any if the agent left on its own accord, then or before. A pool worker whose host was
     /// killed is none.
-    fn heir(&self, key: AgentKey, copies: &[ProcessId], status: Option<ExitStatus>) -> Option<ProcessId> {
+    fn successor(
+        &self,
+        key: AgentKey,
+        copies: &[ProcessId],
+        status: Option<ExitStatus>,
+    ) -> Option<ProcessId> {
         let agent = self.world.agent(key)?;
         let killed = matches!(status, Some(ExitStatus::Signal(_)));
         let left_session = |copy: &&ProcessId| {
@@ -271,7 +278,7 @@ impl Engine {
         background.or_else(host).or_else(|| copies.iter().find(goes_on)).copied()
     }
 
-    fn hand_over(&mut self, at: BootTime, key: AgentKey, heir: ProcessId, status: Option<ExitStatus>) {
+    fn transfer(&mut self, at: BootTime, key: AgentKey, successor: ProcessId, status: Option<ExitStatus>) {
         let Some(agent) = self.world.agent(key) else { return };
         let before = agent.main();
         let mut view = agent_view(agent);
@@ -279,20 +286,20 @@ impl Engine {
         let servers_left = agent.servers().len() as u64;
         let rss_bytes = self.sum_rss(key);
         if !matches!(status, Some(ExitStatus::Signal(_))) {
-            let peers = self.copies(key).into_iter().filter(|copy| *copy != heir);
+            let peers = self.copies(key).into_iter().filter(|copy| *copy != successor);
             let peers: Vec<ProcessId> = peers.collect();
             if let Some(agent) = self.world.agent_mut(key) {
                 agent.peers.extend(peers);
             }
         }
-        self.world.transfer(key, heir);
-        if self.world.agent(key).is_some_and(|a| a.untold.is_some()) {
+        self.world.transfer(key, successor);
+        if self.world.agent(key).is_some_and(|a| a.withheld.is_some()) {
             return;
         }
-        self.effects.push_back(Effect::Track { process: heir, tracking: Tracking::Agent });
+        self.effects.push_back(Effect::Track { process: successor, tracking: Tracking::Agent });
         let (exit_code, signal) = split(status);
         self.emit(at, Notice::AgentExited { agent: view, exit_code, signal, servers_left, rss_bytes });
-        self.tell_agent_started(at, key, Some(before));
+        self.report_agent_started(at, key, Some(before));
     }
 
     fn sum_rss(&self, key: AgentKey) -> u64 {
@@ -300,7 +307,7 @@ impl Engine {
         servers.filter_map(|s| self.world.server(*s)?.rss_bytes).sum()
     }
 
-    pub(super) fn tell_agent_exit(
+    pub(super) fn report_agent_exit(
         &mut self,
         key: AgentKey,
         at: BootTime,

@@ -153,7 +153,7 @@ fn names(rule: &AlertRule, agent: Option<&str>, unit: Option<&str>) -> bool {
 
 impl Engine {
     /// Tells what was crossed, if anything happened that may have.
-    pub(super) fn sound(&mut self, now: BootTime) {
+    pub(super) fn evaluate_alerts(&mut self, now: BootTime) {
         let due = self.alarms.next.is_some_and(|at| at <= now);
         if !due && !self.alarms.stirred {
             return;

@@ -1,6 +1,6 @@
 //! Fork, exec, setsid: processes enter the graph and become what they are.
 
-use super::Engine;
+use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{Node, Provenance, ServerKey},
     model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Tracking},
@@ -13,7 +13,7 @@ impl Engine {
             return;
         }
         let Some(parent) = self.world.node(creator) else {
-            // Nobody we know: the kernel side followed a process that was dismissed meanwhile.
+            // An unknown creator: the kernel side followed a process that was dismissed meanwhile.
             self.untrack(child);
             self.untrack(creator);
             return;
@@ -24,7 +24,7 @@ impl Engine {
         self.pursue(at, child);
     }
 
-    /// The older holder of a number has ended, even if its exit was not told.
+    /// The older holder of a process number has exited, even if no record said so.
     pub(super) fn make_room(&mut self, at: BootTime, newcomer: ProcessId) {
         if let Some(old) = self.world.graph().holder(newcomer.pid).filter(|old| *old != newcomer) {
             self.exit(at, at, old, None);
@@ -35,22 +35,22 @@ impl Engine {
         if self.world.node(seen.id).is_none() {
             self.enter(at, seen);
         }
-        let before = self.world.node(seen.id).and_then(|node| node.image.clone());
-        self.world.run(seen, Provenance::Witnessed);
+        let before = self.world.node(seen.id).and_then(|node| node.exec.program.clone());
+        self.world.run(&self.settings.rules, seen, Provenance::Witnessed);
         if let Some(before) = before {
-            self.server_ran(at, seen.id, &before);
+            self.server_ran(at, seen.id, &before.image);
         }
-        self.become_what_it_is(now, at, seen.id);
+        self.classify(now, at, seen.id);
     }
 
     /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes what it was to
     /// launch is the launch chain going on; a server that becomes another program is that server no longer.
     pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.world.node(id) else { return };
-        let Some((key, image)) = node.server.zip(node.image.as_ref()) else { return };
+        let Some((key, image)) = node.server.zip(node.image()) else { return };
         let Some(server) = self.world.server(key).filter(|s| s.recognised().contains(&id)) else { return };
         let rules = &self.settings.rules;
-        let same_wires = (node.stdin, node.stdout) == (server.stdin, server.stdout);
+        let same_wires = (node.stdin(), node.stdout()) == (server.stdin, server.stdout);
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
             Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward => false,
@@ -81,21 +81,20 @@ impl Engine {
     }
 
     /// A process runs a new program: agent, server, or nothing in particular?
-    pub(super) fn become_what_it_is(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
+    pub(super) fn classify(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
         let Some(node) = self.world.node(id) else { return };
-        let Some(image) = node.image.clone() else { return };
-        let role = self.settings.rules.role(&image);
-        let has_wire = node.stdin.is_wire();
-        // What answers into a file or a terminal is no stdio server, whatever feeds it.
-        let has_wires = has_wire && node.stdout.is_wire();
-        if let (Role::Exempt { .. }, true) = (&role, has_wires)
-            && let Role::Server { name, rule } = self.settings.rules.role_but_for_exemption(&image)
+        let Some(program) = node.exec.program.clone() else { return };
+        let (role, rules) = (&program.role, &self.settings.rules);
+        if matches!(role, Role::Exempt { .. })
+            && has_wires(node)
+            && let Role::Server { name, rule } = rules.role_but_for_exemption(&program.image)
         {
-            self.server_recognised(now, at, id, name, rule);
+            let origin = node.origin();
+            self.server_recognised(now, at, Recognised { process: id, origin, name, rule });
             return;
         }
         if let Some(agent) = self.world.agent_of(id) {
-            self.agent_ran(now, at, agent, id, &role);
+            self.agent_ran(now, at, agent, id, role);
             if self.world.agent_of(id).is_some() {
                 return;
             }
@@ -107,16 +106,28 @@ impl Engine {
             // A child of a multiplexer runs a program of its own: it is treated like any stranger.
             self.world.unprotect(id, forgettable);
         }
-        if matches!(role, Role::Steward) {
+        if *role == Role::Steward {
             self.manager_ran(id);
         }
-        if self.is_main_of_unit(at, id, &role) {
+        self.classify_by_role(now, at, id);
+    }
+
+    /// The same, once everything is known that its unit tells: unless it is the main process of a unit that a rule names, its program
+    /// tells what it is.
+    pub(super) fn classify_by_role(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
+        let Some(node) = self.world.node(id) else { return };
+        let Some(program) = node.exec.program.clone() else { return };
+        let (origin, has_wire, has_wires) = (node.origin(), node.stdin().is_wire(), has_wires(node));
+        if self.is_main_of_unit(at, id, &program.role) {
             return;
         }
-        match role {
+        match &program.role {
             Role::Multiplexer | Role::Exempt { .. } => self.protect(at, id),
-            Role::Agent { name, .. } => self.agent_ran_up(at, id, name),
-            Role::Server { name, rule } if has_wires => self.server_recognised(now, at, id, name, rule),
+            Role::Agent { name, .. } => self.agent_started(at, id, name.clone()),
+            Role::Server { name, rule } if has_wires => {
+                let (name, rule) = (name.clone(), rule.clone());
+                self.server_recognised(now, at, Recognised { process: id, origin, name, rule });
+            }
             Role::Launcher | Role::Shell if has_wire => {}
             _ => self.dismiss_if_pending(id),
         }
@@ -156,7 +167,7 @@ impl Engine {
 
     /// A bare parent without children has nothing to be watched for.
     pub(super) fn dismiss_if_idle(&mut self, id: ProcessId) {
-        let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin.execs == 0);
+        let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin().execs == 0);
         if idle && self.world.graph().children(id).next().is_none() {
             self.world.exit(id);
             self.untrack(id);
@@ -182,9 +193,14 @@ impl Engine {
         {
             server.session = sid;
         }
-        // One that is still to be told of (its owner is being looked for) is told as it is then.
+        // A server that is not reported yet, because its owner is sought, will be reported as it is then.
         let told = |key: &ServerKey| self.world.server(*key).is_some_and(|s| s.last_view.is_some());
         let Some(view) = server.filter(told).and_then(|key| self.world.show(key)) else { return };
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
     }
+}
+
+/// Whether it may be a stdio server: what answers into a file or a terminal is none, whatever feeds it.
+fn has_wires(node: &Node) -> bool {
+    node.stdin().is_wire() && node.stdout().is_wire()
 }

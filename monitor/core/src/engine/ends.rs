@@ -9,11 +9,11 @@ use crate::{
     world::{Remains, Stage, State, agent_view},
 };
 
-/// After the end of a server proper, until what it left is looked at: most of that ends with it.
+/// From the exit of the main process of a server to the inspection of what it left: most of that exits with it.
 const AFTER_ITS_END: Duration = Duration::from_millis(300);
 
 impl Engine {
-    /// A process ended. `status` is absent where nobody witnessed it.
+    /// A process exited. `status` is absent if the exit was not witnessed.
     pub(super) fn exit(&mut self, now: BootTime, at: BootTime, id: ProcessId, status: Option<ExitStatus>) {
         self.managers.remove(&id);
         if self.world.node(id).is_none() {
@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// A server has ended when its processes have; one that is being ended, when its wrappers have, too.
+    /// A server has ended when all its processes have exited; while it is being ended, its wrappers must have exited, too.
     pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         if !server.processes().is_empty() {

@@ -64,7 +64,7 @@ impl Engine {
         }
         let Some(server) = self.world.server(key) else { return };
         let is_suspect = match server.state {
-            State::Live if server.seeks_owner => return self.found_looked(now, key, facts),
+            State::Live if server.seeks_owner => return self.seek_owner(now, key, facts),
             State::Live => return,
             // The server proper ended early: the look was about what it left.
             State::Suspect { deadline, .. } if now < deadline && !server.asked => {

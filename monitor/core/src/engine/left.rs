@@ -169,7 +169,7 @@ impl Engine {
     }
 
     fn tell_left(&mut self, now: BootTime, key: AgentKey) {
-        self.tell_untold(key);
+        self.report_withheld(key);
         let Some(agent) = self.world.agent(key) else { return };
         let Left { since, evidence, guards, rss_bytes, pss_bytes, .. } = agent.left.clone();
         let server = agent_as_server(agent, self.world.graph());

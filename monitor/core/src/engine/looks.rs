@@ -163,7 +163,7 @@ impl Engine {
     }
 
     fn seen(&self, process: ProcessId) -> (ProcessId, Option<Seen>) {
-        (process, self.world.node(process).map(|node| (node.origin, node.sid)))
+        (process, self.world.node(process).map(|node| (node.origin(), node.sid)))
     }
 
     fn sight(&self, key: ServerKey) -> Option<Sight> {

@@ -1,4 +1,4 @@
-//! Who started servers, and who is part of one: what a verdict asks about other processes than the server's own.
+//! Which processes started servers, and which are part of one: what a verdict asks about processes outside of the server.
 
 use super::Engine;
 use crate::{model::ProcessId, verdict::Makers, world::Server};
@@ -16,9 +16,9 @@ impl Makers for Engine {
         // Nor may one whose exec was not witnessed: a look at /proc cannot tell a fork from who ran a program.
         let runs_on_its_wire = || {
             node.witnessed
-                && node.stdin == other.stdin
+                && node.stdin() == other.stdin
                 && node.sid == other.session
-                && node.origin.process == process
+                && node.origin().process == process
         };
         // Whoever started it may talk to it: a bridge whose exec was lost seems to be a server beside it.
         let started_it = || self.world.graph().ancestors(server.id).any(|above| above.id == process);

@@ -8,9 +8,9 @@
 mod agents;
 mod alerts;
 mod births;
+mod bursts;
 mod ends;
 mod explicit;
-mod folds;
 mod judge;
 mod left;
 mod looks;
@@ -33,6 +33,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
+use self::servers::Recognised;
 pub use self::settings::Settings;
 use crate::{
     lineage::{AgentKey, ServerKey},
@@ -51,7 +52,7 @@ pub struct Engine {
     /// What earlier daemons followed and this one has not found yet.
     recall: recall::Recall,
     /// Bursts of short-lived agents.
-    folds: folds::Folds,
+    bursts: bursts::Bursts,
     /// Thresholds, and how they stand.
     alarms: alerts::Alarms,
     /// Service managers, whose children's execs are reported for the sake of rules about units.
@@ -92,13 +93,13 @@ enum Purpose {
     /// How much memory do these servers hold?
     Measure { servers: Vec<ServerKey> },
     /// What is this creator of a server-to-be?
-    Creator { creator: ProcessId, server: ProcessId },
+    Creator { creator: ProcessId, recognised: Recognised },
     /// What unit does this process, an agent, live in?
     Unit { process: ProcessId, at: BootTime, name: String, implied: bool },
     /// Is this process the main one of a unit that a rule names?
     UnitRule { process: ProcessId, at: BootTime },
     /// What unit did the agent live in that this server was left by?
-    Settle { server: ProcessId, at: BootTime },
+    Account { recognised: Recognised, at: BootTime },
     /// Time to look at an agent that nobody above is left of.
     Left { agent: AgentKey, sight: Option<looks::LeftSight> },
     /// Time to look at a server whose owner is gone or not known. What it was then, unless the answer comes at once.
@@ -114,11 +115,11 @@ impl Engine {
 
     /// Something happened; `now` is the time of handing it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
-        self.take(now, input);
-        self.sound(now);
+        self.dispatch(now, input);
+        self.evaluate_alerts(now);
     }
 
-    fn take(&mut self, now: BootTime, input: Input) {
+    fn dispatch(&mut self, now: BootTime, input: Input) {
         match input {
             Input::Answered { token, answer } => {
                 if let Some(purpose) = self.questions.remove(&token) {
@@ -126,7 +127,7 @@ impl Engine {
                 }
                 return;
             }
-            _ => self.tell_unanswered_exits(now),
+            _ => self.report_unanswered_exits(now),
         }
         match input {
             Input::Process { event } => self.process(now, event),
@@ -151,8 +152,8 @@ impl Engine {
         if self.repair_at.is_some_and(|at| at <= now) {
             self.ask_for_repair(now);
         }
-        while let Some(user) = self.folds.due(now) {
-            self.tell_folded(now, user);
+        while let Some(user) = self.bursts.due(now) {
+            self.report_coalesced(now, user);
         }
         if self.look_again_at.is_some_and(|at| at <= now) {
             self.look_again_at_what_stays(now);
@@ -176,7 +177,7 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`], if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let looks = [self.world.servers().next_timer(), self.world.agents().next_left(), self.look_again_at];
-        looks.into_iter().chain([self.repair_at, self.alarms.next(), self.folds.next()]).flatten().min()
+        looks.into_iter().chain([self.repair_at, self.alarms.next(), self.bursts.next()]).flatten().min()
     }
 
     /// The number of processes in the lineage graph.
@@ -211,28 +212,32 @@ impl Engine {
         match (purpose, answer) {
             (Purpose::AgentExit { agent, at, status, servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
-                self.tell_agent_exit(agent, at, status, &servers);
+                self.report_agent_exit(agent, at, status, &servers);
             }
             (Purpose::Copies { agent, at, status }, Answer::Copies { copies }) => {
-                self.copies_known(now, at, agent, status, copies);
+                self.copies_answered(now, at, agent, status, copies);
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
-            (Purpose::Creator { creator, server }, Answer::Process { process }) => {
-                self.creator_known(now, creator, server, process);
+            (Purpose::Creator { creator, recognised }, Answer::Process { process }) => {
+                self.creator_answered(now, creator, recognised, process);
             }
             (Purpose::Unit { process, at, name, implied }, answer) => {
-                self.unit_known(process, answer);
+                self.unit_answered(process, answer);
                 // A look that was answered meanwhile may have told what it is.
                 let known = self.world.agent_of(process).and_then(|key| self.world.agent(key));
-                if known.is_none_or(|agent| agent.untold.is_some()) {
+                if known.is_none_or(|agent| agent.withheld.is_some()) {
                     self.agent_recognised(at, process, name, implied);
                 }
             }
-            (Purpose::UnitRule { process, at } | Purpose::Settle { server: process, at }, answer) => {
-                self.unit_known(process, answer);
-                self.become_what_it_is(now, at, process);
+            (Purpose::UnitRule { process, at }, answer) => {
+                self.unit_answered(process, answer);
+                self.classify_by_role(now, at, process);
+            }
+            (Purpose::Account { recognised, at }, answer) => {
+                self.unit_answered(recognised.process, answer);
+                self.server_recognised(now, at, recognised);
             }
             (Purpose::Left { agent, sight }, Answer::Server { facts }) => {
                 self.left_answered(now, agent, sight.as_ref(), &facts);
@@ -243,7 +248,7 @@ impl Engine {
             (Purpose::Look { server, .. }, _) => self.look_is_over(server),
             // An answer to another question than was asked tells nothing.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
-                self.tell_agent_exit(agent, at, status, &servers);
+                self.report_agent_exit(agent, at, status, &servers);
             }
             (Purpose::Copies { agent, at, status }, _) => {
                 self.agent_is_over(now, at, agent, status, Vec::new());
@@ -253,7 +258,7 @@ impl Engine {
     }
 
     /// An exit is told before anything that comes after it, with or without an answer about memory.
-    fn tell_unanswered_exits(&mut self, now: BootTime) {
+    fn report_unanswered_exits(&mut self, now: BootTime) {
         if self.questions.is_empty() {
             return;
         }
@@ -275,7 +280,7 @@ impl Engine {
         waiting.sort_unstable();
         for token in waiting {
             if let Some(Purpose::AgentExit { agent, at, status, servers }) = self.questions.remove(&token) {
-                self.tell_agent_exit(agent, at, status, &servers);
+                self.report_agent_exit(agent, at, status, &servers);
             }
         }
     }
@@ -316,7 +321,7 @@ impl Engine {
     }
 
     fn stop(&mut self, now: BootTime) {
-        self.tell_all_folded(now);
+        self.report_all_coalesced(now);
         let [agents, servers, orphans] = self.counts();
         self.emit(now, Notice::Stopping { agents, servers, orphans });
     }
@@ -328,7 +333,7 @@ impl Engine {
     }
 
     fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {
-        self.settle_remembered(now);
+        self.resolve_recalled(now);
         self.ready = true;
         let notice = Notice::Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,4 +1,4 @@
-//! What earlier daemons of this boot followed: found again, or gone meanwhile.
+//! Servers that earlier daemons of this boot followed: found again, or gone meanwhile.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,7 +9,7 @@ use crate::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
         Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, NewServer, Newcomer, State, agent_view, trace},
+    world::{Account, NewAgent, NewServer, State, agent_view, trace},
 };
 
 /// Servers of earlier daemons that are to be found again.
@@ -17,9 +17,9 @@ use crate::{
 pub(super) struct Recall {
     servers: FxHashMap<ProcessId, RememberedServer>,
     by_process: FxHashMap<ProcessId, ProcessId>,
-    /// Who was alive at the last look at /proc.
+    /// The processes alive when /proc was read last.
     alive: FxHashSet<ProcessId>,
-    /// Numbers of those that did not answer: who had one of them may be alive.
+    /// Numbers of processes that could not be read: they may be alive.
     unread: FxHashSet<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Recall {
         self.by_process.contains_key(&process)
     }
 
-    /// Who is alive now.
+    /// /proc was read: these processes are alive.
     pub(super) fn alive(&mut self, snapshot: &Snapshot) {
         if !self.servers.is_empty() {
             self.alive = snapshot.processes.iter().map(|process| process.id).collect();
@@ -41,7 +41,7 @@ impl Recall {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
 
-    /// What was known of the server with this process; told once.
+    /// What was known of the server with this process. It is forgotten here.
     fn take(&mut self, process: ProcessId) -> Option<RememberedServer> {
         self.servers.remove(self.by_process.get(&process)?)
     }
@@ -61,11 +61,11 @@ impl Engine {
         }
     }
 
-    /// A server was found in /proc that an earlier daemon followed. Its owner is known then: alive still, or gone since. Whether
-    /// all is done; if not, the wire has to tell.
+    /// Enters a server found in /proc that an earlier daemon followed, with the owner that it had: alive, or gone meanwhile.
+    /// False if no owner is known: the wire has to tell.
     pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
         let Some(node) = self.world.node(id) else { return false };
-        let wrappers = trace(self.world.graph(), &self.settings.rules, self.world.agents(), node).wrappers;
+        let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
         let known = [id].iter().chain(&wrappers).find_map(|process| self.recall.take(*process));
         let Some(RememberedServer { server: Tracked { owner: Some(owner), run, .. }, .. }) = known else {
             return false;
@@ -83,7 +83,7 @@ impl Engine {
             let provenance = Provenance::FOUND;
             if let Some(key) = self.world.start_server(new(Some(agent), provenance)) {
                 self.confirm_server(key);
-                self.tell_server_started(now, key);
+                self.report_server_started(now, key);
             }
             return true;
         }
@@ -93,7 +93,7 @@ impl Engine {
         let agent = self.dead_owner(now, owner, run);
         let Some(key) = self.world.start_server(new(Some(agent), Provenance::Recovered)) else { return true };
         self.confirm_server(key);
-        self.tell_server_started(now, key);
+        self.report_server_started(now, key);
         let deadline = now + self.settings.grace;
         let Some(server) = self.world.server_mut(key) else { return true };
         server.state = State::Suspect { since: now, deadline };
@@ -104,7 +104,7 @@ impl Engine {
         true
     }
 
-    /// An owner that ended while no daemon watched.
+    /// An owner that exited while no daemon ran.
     fn dead_owner(
         &mut self,
         now: BootTime,
@@ -120,12 +120,12 @@ impl Engine {
         let account = account.unwrap_or_else(|| Account::unknown(&owner.name, owner.uid));
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
-        let new = Newcomer { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+        let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
         self.world.start_dead_agent(new, now)
     }
 
-    /// All that is there has been found: the rest of what earlier daemons followed has ended meanwhile.
-    pub(super) fn settle_remembered(&mut self, now: BootTime) {
+    /// All servers that are there have been found: the others that earlier daemons followed have ended meanwhile.
+    pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
         gone.sort_unstable_by_key(|s| s.server.id);
@@ -171,7 +171,7 @@ impl Engine {
     }
 }
 
-/// A server of which nothing is left to be seen.
+/// A server that has ended: its processes are not known any more.
 fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
     ServerView {
         id: server.id.to_string(),

@@ -3,8 +3,6 @@
 //! Nothing that is followed is forgotten, and nothing follows from a change alone: whatever the new rules protect is spared at the
 //! next look, whatever they stop to protect is looked at again before anything is done to it.
 
-use std::sync::Arc;
-
 use super::{Engine, Settings};
 use crate::{
     lineage::{AgentKey, Node, Provenance},
@@ -26,6 +24,7 @@ impl Engine {
         self.change_alerts(now, &settings.alerts);
         let before = std::mem::replace(&mut self.settings, settings).rules;
         if before.source() != self.settings.rules.source() {
+            self.world.reclassify(&self.settings.rules);
             self.disown(&before);
             self.recognise_anew(now, &before);
         }
@@ -40,8 +39,8 @@ impl Engine {
             |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
         for key in self.world.servers().keys() {
             let Some(server) = self.world.server(key) else { continue };
-            let images: Vec<Arc<Image>> =
-                server.recognised().iter().filter_map(|p| self.world.node(*p)?.image.clone()).collect();
+            let images: Vec<Image> =
+                server.recognised().iter().filter_map(|p| self.world.node(*p)?.image().cloned()).collect();
             let was = images.iter().any(|image| is_server(before, image));
             let is = images.iter().any(|image| is_server(now, image));
             if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
@@ -57,8 +56,8 @@ impl Engine {
             .map(|(k, a)| (k, a.main()))
             .collect();
         for (key, main) in agents {
-            let Some(image) = self.world.node(main).and_then(|n| n.image.clone()) else { continue };
-            let exempt = matches!(now.role(&image), Role::Exempt { .. } | Role::Multiplexer);
+            let Some(role) = self.world.node(main).and_then(Node::role) else { continue };
+            let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer);
             if let Some(agent) = self.world.agent_mut(key) {
                 agent.exempt = exempt;
             }
@@ -68,21 +67,19 @@ impl Engine {
     /// What the new rules know and the old ones did not: agents and servers among what is followed already. What is not followed
     /// is found in /proc, which the shell reads next.
     fn recognise_anew(&mut self, now: BootTime, before: &Rules) {
-        let rules = &self.settings.rules;
         let mut matters: Vec<(u64, ProcessId)> = self
             .world
             .graph()
             .ids()
             .filter_map(|id| self.world.node(id))
             .filter(|node| {
-                let Some(image) = node.image.as_deref() else { return false };
-                let role = rules.role(image);
-                let wanted = match role {
+                let Some(program) = &node.exec.program else { return false };
+                let wanted = match program.role {
                     Role::Agent { .. } => self.world.agent_of(node.id).is_none(),
                     Role::Server { .. } => is_free(node),
                     _ => false,
                 };
-                wanted && role != before.role(image)
+                wanted && program.role != before.role(&program.image)
             })
             .map(|node| (node.order, node.id))
             .collect();
@@ -90,7 +87,7 @@ impl Engine {
         for (_, process) in matters {
             // What it did before it mattered was not followed.
             self.world.set_provenance(process, Provenance::FOUND);
-            self.become_what_it_is(now, now, process);
+            self.classify(now, now, process);
         }
     }
 
@@ -116,5 +113,5 @@ impl Engine {
 }
 
 fn is_free(node: &Node) -> bool {
-    node.server.is_none() && !node.protected && node.stdin.is_wire()
+    node.server.is_none() && !node.protected && node.stdin().is_wire()
 }

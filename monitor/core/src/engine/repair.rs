@@ -6,18 +6,18 @@ use rustc_hash::FxHashMap;
 
 use super::Engine;
 use crate::{
-    lineage::{Difference, Node, Provenance, ServerKey, UnitSight, compare},
+    lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
         UnitFacts, WireState,
     },
     recognise::Role,
-    world::{State, program_name},
+    world::State,
 };
 
-/// Repairs are this far apart: under a lasting overload the daemon must not do nothing but read /proc.
+/// The least time between two repairs: under a lasting overload the daemon must do more than read /proc.
 const BETWEEN_REPAIRS: Duration = Duration::from_secs(1);
-/// How often a server without a known owner is looked at.
+/// How often a server whose owner is sought is inspected.
 const LOOK_FOR_OWNER: Duration = Duration::from_secs(30);
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
         self.persist(now, Fact::Lost { losses });
         self.emit(now, Notice::Lost { records: losses, sink: BTreeMap::new() });
         if losses == (Losses { member: losses.member, ..Losses::default() }) {
-            // Of those that were not followed the users are known, and all others' records are complete.
+            // The users whose processes could not be followed are known; the records of all others are complete.
             return;
         }
         self.doubtful = true;
@@ -66,18 +66,18 @@ impl Engine {
         for id in gone {
             self.exit(now, now, id, None);
             // Many may be gone: each exit is told before the next thing follows from it.
-            self.tell_unanswered_exits(now);
+            self.report_unanswered_exits(now);
         }
         for process in known {
             self.refresh(now, &process);
-            self.tell_unanswered_exits(now);
+            self.report_unanswered_exits(now);
         }
         self.execs_lost &= self.doubtful;
         let after_removal = self.world.graph().len().min(before);
         let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
             self.found(now, process, &by_id, mains.contains(&process.id));
-            self.tell_unanswered_exits(now);
+            self.report_unanswered_exits(now);
         }
         if repair || !self.crowded.is_empty() {
             let added = self.world.graph().len().saturating_sub(after_removal) as u64;
@@ -88,35 +88,34 @@ impl Engine {
     /// A process that is known: an exec or a setsid of it may have been lost.
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
         self.world.set_session(seen.id, seen.sid);
-        let is_copy = |node: &Node| node.origin.process != seen.id;
+        let is_copy = |node: &Node| node.origin().process != seen.id;
         if self.execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
             // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, and /proc
             // cannot tell the two apart.
             self.world.is_no_copy(seen.id);
         }
         let Some(node) = self.world.node(seen.id) else { return };
-        let old = node.image.as_deref();
-        let rules = &self.settings.rules;
+        let old = node.exec.program.as_deref();
+        let is = self.settings.rules.role(&seen.image);
         // The kernel's record names the file that was asked for, /proc the one that a link led to (python3, python3.11).
-        let same = old.is_some_and(|i| {
-            base(&i.exe) == base(&seen.image.exe)
-                || (i.argv == seen.image.argv && rules.role(i) == rules.role(&seen.image))
+        let same = old.is_some_and(|old| {
+            base(&old.image.exe) == base(&seen.image.exe)
+                || (old.image.argv == seen.image.argv && old.role == is)
         });
         let matters = |role: &Role| matches!(role, Role::Agent { .. } | Role::Server { .. });
-        let (was, is) = (old.map(|i| rules.role(i)), rules.role(&seen.image));
         // An agent's fork that has become a server by the same interpreter, say.
-        let another = was.is_none_or(|was| {
-            !matters(&was)
-                || (self.world.agent_of(seen.id).is_none() && discriminant(&was) != discriminant(&is))
+        let another = old.is_none_or(|old| {
+            !matters(&old.role)
+                || (self.world.agent_of(seen.id).is_none() && discriminant(&old.role) != discriminant(&is))
         });
         // A title written over argv is no exec; another program is, and so is one that matters now.
         if !same || (matters(&is) && another) {
-            let (id, before) = (seen.id, node.image.clone());
-            self.world.run(seen, Provenance::FOUND);
+            let (id, before) = (seen.id, node.exec.program.clone());
+            self.world.run(&self.settings.rules, seen, Provenance::FOUND);
             if let Some(before) = before {
-                self.server_ran(now, id, &before);
+                self.server_ran(now, id, &before.image);
             }
-            self.become_what_it_is(now, now, id);
+            self.classify(now, now, id);
         }
     }
 
@@ -133,20 +132,20 @@ impl Engine {
         }
         if main_of_unit {
             self.place(now, seen, None, Provenance::FOUND);
-            self.become_what_it_is(now, now, seen.id);
+            self.classify(now, now, seen.id);
             return;
         }
         let parent_matters =
             seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
         if parent_matters {
             self.place(now, seen, seen.parent, Provenance::FOUND);
-            self.become_what_it_is(now, now, seen.id);
+            self.classify(now, now, seen.id);
             return;
         }
         match self.settings.rules.role(&seen.image) {
             Role::Agent { .. } => {
                 self.place(now, seen, None, Provenance::FOUND);
-                self.become_what_it_is(now, now, seen.id);
+                self.classify(now, now, seen.id);
             }
             Role::Server { .. } if seen.stdio[0].is_wire() && seen.stdio[1].is_wire() => {
                 let chain = self.launch_chain(seen, others);
@@ -155,7 +154,7 @@ impl Engine {
                     self.place(now, link, link.parent, Provenance::FOUND);
                 }
                 self.place(now, seen, seen.parent, Provenance::Found { adopted });
-                self.become_what_it_is(now, now, seen.id);
+                self.classify(now, now, seen.id);
             }
             _ => {}
         }
@@ -211,28 +210,28 @@ impl Engine {
             Some(up) => up.fork(seen.id, seen.uid, seen.sid),
             None => Node::bare(seen.id),
         };
-        // What an earlier daemon followed was witnessed, by that one.
+        // An earlier daemon that followed the process witnessed its creation.
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
-        node.unit = UnitSight::Known(seen.unit.clone().map(Box::new));
+        node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
         let confirmed = !node.pending;
         self.world.enter(node, up);
-        self.world.run(seen, provenance);
+        self.world.run(&self.settings.rules, seen, provenance);
         if confirmed {
             let tracking = crate::model::Tracking::Member;
             self.effects.push_back(Effect::Track { process: seen.id, tracking });
         }
     }
 
-    /// The first look at a server that was there before us: who holds the other end of its wire?
-    pub(super) fn found_looked(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
+    /// An inspection of a server whose owner is sought: which process holds the other end of its wire?
+    pub(super) fn seek_owner(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
         // It is new; only who made its wire is not known.
         let sought = server.provenance == Provenance::Witnessed;
         let outside = |h: &&Holder| !server.contains(h.process);
         let host = match &facts.stdin {
             WireState::Held { holders, .. } => {
-                // Another server may have inherited a descriptor; it is nobody's host.
+                // Another server may have inherited a descriptor; it owns no server.
                 let hosts = |h: &&Holder| {
                     !matches!(self.settings.rules.role(&h.image), Role::Launcher)
                         && self.world.node(h.process).is_none_or(|n| n.server.is_none())
@@ -271,7 +270,7 @@ impl Engine {
             self.adopt_host(now, key, &host);
             self.world.set_timer(key, None);
         } else if sought {
-            // Nobody's, like what is started on a terminal.
+            // It has no owner, like a server that is started on a terminal.
             if let Some(server) = self.world.server_mut(key) {
                 server.seeks_owner = false;
             }
@@ -286,7 +285,7 @@ impl Engine {
             self.world.set_timer(key, Some(now + LOOK_FOR_OWNER));
         }
         if first {
-            self.tell_server_started(now, key);
+            self.report_server_started(now, key);
         }
     }
 
@@ -299,29 +298,30 @@ impl Engine {
             (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
             self.world.enter(node, None);
         }
-        if self.world.node(id).is_some_and(|n| n.unit == UnitSight::Unasked) {
-            self.world.set_unit(id, UnitSight::Known(host.unit.clone().map(Box::new)));
+        if self.world.node(id).is_some_and(|n| n.unit == ObservedUnit::Unasked) {
+            self.world.set_unit(id, ObservedUnit::Known(host.unit.clone().map(Box::new)));
         }
-        self.world.identify(id, &host.image, None);
+        self.world.identify(&self.settings.rules, id, &host.image, None);
         let agent = self.world.agent_of(id).or_else(|| {
             let node = self.world.node(id)?;
             node.agent
-                .filter(|a| self.world.agent(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin))
+                .filter(|a| self.world.agent(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin()))
         });
         let agent = agent.or_else(|| {
-            let (name, implied) = match self.settings.rules.role(&host.image) {
+            let role = self.settings.rules.role(&host.image);
+            let (name, implied) = match role {
                 Role::Agent { name, .. } => (name, false),
-                // Whoever adopts or launches by trade is nobody's agent: the server stays without an owner.
+                // A program that launches or adopts others is no agent: the server stays without an owner.
                 Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. } => {
                     return None;
                 }
-                _ => (program_name(&self.settings.rules, &host.image), true),
+                Role::Server { name, .. } | Role::Other { name } => (name, true),
             };
             self.agent_recognised(now, id, name, implied);
             self.world.agent_of(id)
         });
         if let Some(agent) = agent {
-            self.tell_untold(agent);
+            self.report_withheld(agent);
         }
         self.world.set_owner(key, agent);
         if let Some(server) = self.world.server_mut(key) {

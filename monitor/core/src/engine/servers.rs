@@ -2,31 +2,33 @@
 
 use super::{Engine, Purpose};
 use crate::{
-    lineage::{AgentKey, Maker, Node, Provenance, ServerKey, UnitSight},
+    lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
-    recognise::Role,
     world::{
-        Account, Agent, Claim, NewServer, Newcomer, Ownership, Server, State, agent_view, program_name,
-        server_view, trace,
+        Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, State, agent_view, server_view, trace,
     },
 };
 
+/// A process that a rule takes for a server, which it becomes when its owner is known.
+#[derive(Clone, Debug)]
+pub(super) struct Recognised {
+    pub(super) process: ProcessId,
+    /// Its exec: if it has run another program meanwhile, this is over.
+    pub(super) origin: Origin,
+    pub(super) name: String,
+    pub(super) rule: String,
+}
+
 impl Engine {
-    /// A process with a wire runs what a rule calls a server.
-    pub(super) fn server_recognised(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        id: ProcessId,
-        name: String,
-        rule: String,
-    ) {
-        let Some(node) = self.world.node(id) else { return };
+    /// A process with a wire runs what a rule calls a server. The answer to what was asked because of that continues here.
+    pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, recognised: Recognised) {
+        let Recognised { process: id, origin, ref name, ref rule } = recognised;
+        let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else { return };
         if node.protected {
             return;
         }
         if let Some(key) = node.server {
-            let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin);
+            let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin());
             if same_wire || !self.is_job(key) {
                 self.recognised_again(at, key, id);
                 return;
@@ -40,17 +42,16 @@ impl Engine {
             return;
         }
         let provenance = node.provenance;
-        if provenance.is_found() && self.server_recalled(now, id, &name, &rule) {
+        if provenance.is_found() && self.server_recalled(now, id, name, rule) {
             return;
         }
         let Some(node) = self.world.node(id) else { return };
-        let Ownership { claim, wrappers } =
-            trace(self.world.graph(), &self.settings.rules, self.world.agents(), node);
+        let Ownership { claim, wrappers } = trace(self.world.graph(), self.world.agents(), node);
         // Without an owner the chain has no upper end: somebody's own shell would be part of it.
         let new = NewServer {
             main: id,
-            name,
-            rule,
+            name: name.clone(),
+            rule: rule.clone(),
             owner: None,
             wrappers: Vec::new(),
             provenance,
@@ -65,7 +66,7 @@ impl Engine {
         let owner = match claim {
             Claim::Inside(..) => return,
             Claim::Ask(creator) => {
-                self.ask(About::Process(creator), Purpose::Creator { creator, server: id });
+                self.ask(About::Process(creator), Purpose::Creator { creator, recognised });
                 return;
             }
             Claim::Joins(key) => {
@@ -81,57 +82,57 @@ impl Engine {
                     !matches!(claim, Claim::Implied(_)) && self.world.agent(*a).is_some_and(Agent::is_alive)
                 });
                 if known.is_none() {
-                    self.server_found(now, NewServer { wrappers, ..new });
+                    self.await_owner(now, NewServer { wrappers, ..new });
                     return;
                 }
                 known
             }
-            Claim::Implied(maker) if self.world.node(maker).is_some_and(|n| n.unit == UnitSight::Unasked) => {
-                self.ask(About::Process(maker), Purpose::Creator { creator: maker, server: id });
+            Claim::Implied(maker)
+                if self.world.node(maker).is_some_and(|n| n.unit == ObservedUnit::Unasked) =>
+            {
+                self.ask(About::Process(maker), Purpose::Creator { creator: maker, recognised });
                 return;
             }
             // It ended before anybody could ask what it was: a helper that forked the server and left, or the host itself.
             Claim::Implied(maker) if self.world.node(maker).is_none_or(ran_unseen) => {
-                // Who holds the other end of its wire is its owner; if nobody does, it has none.
-                self.server_found(now, NewServer { provenance: Provenance::Found { adopted: true }, ..new });
+                // The process that holds the other end of its wire is its owner; if there is none, it has no owner.
+                self.await_owner(now, NewServer { provenance: Provenance::Found { adopted: true }, ..new });
                 return;
             }
             Claim::Implied(maker) => {
-                self.make_implied(at, maker);
+                self.imply_agent(at, maker);
                 self.world.agent_of(maker)
             }
-            // Its parent may be an adopter: who talks to it made its wire.
-            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout.is_wire()) => {
-                self.server_found(now, new);
+            // Its parent may have adopted it: the process that holds the other end of its wire made it.
+            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
+                self.await_owner(now, new);
                 return;
             }
             Claim::Nobody | Claim::Adopted => None,
         };
-        if owner.is_some_and(|owner| !self.settle(at, owner, id)) {
+        if owner.is_some_and(|owner| !self.resolve_account(at, owner, &recognised)) {
             return;
         }
         let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
         let Some(key) = self.world.start_server(NewServer { owner, wrappers, ..new }) else { return };
         self.confirm_server(key);
-        self.tell_server_started(at, key);
+        self.report_server_started(at, key);
         self.after_birth(now, key);
     }
 
     /// A process is an agent because it made the wire of a server.
-    fn make_implied(&mut self, at: BootTime, maker: ProcessId) {
-        let image = self.world.node(maker).and_then(|n| n.image.clone()).unwrap_or_default();
-        let name = program_name(&self.settings.rules, &image);
+    fn imply_agent(&mut self, at: BootTime, maker: ProcessId) {
+        let Some(program) = self.world.node(maker).and_then(|n| n.exec.program.clone()) else { return };
         // A rule may know it all the same: its exec was not reported.
-        let implied = !matches!(self.settings.rules.role(&image), Role::Agent { .. });
-        self.agent_recognised(at, maker, name, implied);
+        self.agent_recognised(at, maker, program.name(), !program.is_agent());
     }
 
-    /// Whether this is nobody's server: what a shell feeds, for instance.
+    /// Whether this server has no owner and none is sought: a shell's job, for instance.
     fn is_job(&self, key: ServerKey) -> bool {
         self.world.server(key).is_some_and(|server| server.owner().is_none() && !server.seeks_owner)
     }
 
-    /// Whoever made the wire has exited before it was known as an agent.
+    /// The process that made the wire exited before it was known as an agent: it is entered as an agent that has exited.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
         let same =
             self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main() == maker.process);
@@ -140,13 +141,12 @@ impl Engine {
         }
         let node = self.world.node(id)?;
         let (uid, sid, above) = (node.uid, node.sid, node.agent);
-        let name = program_name(&self.settings.rules, &maker.image);
-        let implied = !matches!(self.settings.rules.role(&maker.image), Role::Agent { .. });
+        let (name, implied) = (maker.program.name(), !maker.program.is_agent());
         let account = above.and_then(|a| self.world.agent(a)).map(|a| a.account.clone());
         let unsettled = account.is_none();
         let account = account.unwrap_or_else(|| Account::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
-        let new = Newcomer { name, implied, main, origin, uid, sid, above, unit: None, account };
+        let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
         let key = self.world.start_dead_agent(new, at);
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled;
@@ -155,7 +155,7 @@ impl Engine {
     }
 
     /// A server whose owner is not known, because it was there before us or its creator had exited: the wire has to tell.
-    fn server_found(&mut self, now: BootTime, new: NewServer) {
+    fn await_owner(&mut self, now: BootTime, new: NewServer) {
         let Some(key) = self.world.start_server(NewServer { seeks_owner: true, ..new }) else { return };
         self.confirm_server(key);
         self.first_look(now, key);
@@ -168,25 +168,25 @@ impl Engine {
     }
 
     /// The answer to what a creator is. A creator that is gone already stays without a program.
-    pub(super) fn creator_known(
+    pub(super) fn creator_answered(
         &mut self,
         now: BootTime,
         creator: ProcessId,
-        server: ProcessId,
+        recognised: Recognised,
         answer: Option<SnapshotProcess>,
     ) {
         let answer = answer.filter(|p| p.id == creator);
         let gone = answer.is_none();
         let seen = answer.unwrap_or_default();
-        if self.world.node(creator).is_some_and(|node| node.unit == UnitSight::Unasked) {
-            let unit = if gone { UnitSight::Gone } else { UnitSight::Known(seen.unit.map(Box::new)) };
+        if self.world.node(creator).is_some_and(|node| node.unit == ObservedUnit::Unasked) {
+            let unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(seen.unit.map(Box::new)) };
             self.world.set_unit(creator, unit);
         }
-        if self.world.identify(creator, &seen.image, Some(seen.stdio)) {
+        if self.world.identify(&self.settings.rules, creator, &seen.image, Some(seen.stdio)) {
             self.world.set_user(creator, seen.uid);
             self.world.set_session(creator, seen.sid);
         }
-        self.become_what_it_is(now, now, server);
+        self.server_recognised(now, now, recognised);
     }
 
     fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
@@ -200,7 +200,7 @@ impl Engine {
         self.remember_server(at, key);
     }
 
-    pub(super) fn tell_server_started(&mut self, at: BootTime, key: ServerKey) {
+    pub(super) fn report_server_started(&mut self, at: BootTime, key: ServerKey) {
         self.remember_server(at, key);
         let Some(view) = self.world.show(key) else { return };
         let Some(proper) = self.world.server(key).map(Server::proper) else { return };
@@ -236,5 +236,5 @@ impl Engine {
 
 /// Whether it is not known what this process ran.
 fn ran_unseen(node: &Node) -> bool {
-    node.image.as_ref().is_none_or(|image| image.exe.is_empty() && image.argv.is_empty())
+    node.image().is_none_or(|image| image.exe.is_empty() && image.argv.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What the engine is told by a configuration.
+//! The part of the configuration that the engine needs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::{
     recognise::Rules,
 };
 
-/// What the engine is told by a configuration.
+/// The part of the configuration that the engine needs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Whether to act.
@@ -20,14 +20,14 @@ pub struct Settings {
     pub other_uids: bool,
     /// The rules.
     pub rules: Rules,
-    /// Thresholds to be told of.
+    /// Thresholds that raise an alert.
     pub alerts: Vec<AlertRule>,
     /// The daemon and its ancestors: never signalled.
     pub ourselves: Vec<ProcessId>,
 }
 
 impl Settings {
-    /// The settings of a policy; an error if its rules are no TOML.
+    /// The settings of a policy; an error if its rules are not TOML.
     pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
         let Policy { mode, grace, term_timeout, other_uids, rules, alerts } = policy;
         let rules = Rules::from_source(&rules)?;

@@ -32,7 +32,7 @@ impl Engine {
     /// The real user of a process, as it was reported or seen last.
     pub(super) fn user(&self, process: ProcessId) -> Option<u32> {
         // Of a bare parent only the identity is known.
-        self.world.node(process).filter(|n| n.witnessed || n.image.is_some()).map(|n| n.uid)
+        self.world.node(process).filter(|n| n.witnessed || n.exec.program.is_some()).map(|n| n.uid)
     }
 
     /// A look tells whom processes belong to now: setuid(2) makes no record.

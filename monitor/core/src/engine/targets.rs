@@ -25,10 +25,9 @@ impl Engine {
         let (Some(case), Some(node)) = (server.case(), self.world.node(process)) else { return false };
         let is_wrapper = !server.processes().contains(&process);
         let launches = || {
-            node.image.as_ref().is_some_and(|i| {
-                matches!(self.settings.rules.role(i), Role::Launcher | Role::Shell)
-                    && node.stdin == server.stdin
-            }) && !self.world.graph().any_below(process, |below| !server.contains(below.id))
+            matches!(node.role(), Some(Role::Launcher | Role::Shell))
+                && node.stdin() == server.stdin
+                && !self.world.graph().any_below(process, |below| !server.contains(below.id))
         };
         process.pid > 1
             && case.guards.is_empty()
@@ -43,11 +42,10 @@ impl Engine {
         let server = self.world.server(key)?;
         let mut at = self.world.node(server.proper()).filter(|n| n.server == Some(key))?;
         loop {
-            let mut next = self
-                .world
-                .graph()
-                .children(at.id)
-                .filter(|n| n.server == Some(key) && n.stdin == server.stdin && n.origin.process == n.id);
+            let mut next =
+                self.world.graph().children(at.id).filter(|n| {
+                    n.server == Some(key) && n.stdin() == server.stdin && n.origin().process == n.id
+                });
             match (next.next(), next.next()) {
                 (Some(only), None) => at = only,
                 _ => return Some(at.id),

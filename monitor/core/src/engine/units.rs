@@ -1,10 +1,10 @@
-//! Units: the main processes of those that rules name, and the runs of all.
+//! Units: the main processes of units that rules name, and the runs of all units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, servers::Recognised};
 use crate::{
-    lineage::{AgentKey, ServerKey, UnitSight},
+    lineage::{AgentKey, ObservedUnit, ServerKey},
     model::{
         About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner, Tracking,
         Unit,
@@ -14,36 +14,37 @@ use crate::{
 };
 
 impl Engine {
-    /// The answer to what unit a process lives in. Nobody asks twice.
-    pub(super) fn unit_known(&mut self, process: ProcessId, answer: Answer) {
+    /// The answer to the question which unit a process lives in. It is asked once.
+    pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
-                UnitSight::Known(seen.unit.map(Box::new))
+                ObservedUnit::Known(seen.unit.map(Box::new))
             }
-            _ => UnitSight::Gone,
+            _ => ObservedUnit::Gone,
         };
         self.world.set_unit(process, unit);
     }
 
-    /// An agent that ended before anybody could ask what unit it lived in has a server: that lives in the same one, and descends from
-    /// the same start of it. Whether all is known; if not, it has been asked for.
+    /// An agent that exited before its unit could be asked for has a server, which lives in the same invocation of the same unit:
+    /// that tells the agent's run. False if the unit of the server had to be asked for first.
     ///
-    /// So it is with one of a burst, and whoever is above it: from here on it is told of.
-    pub(super) fn settle(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
-        let top = self.untold_from(owner).first().copied().unwrap_or(owner);
-        let settled = self.settle_one(at, top, server);
-        if settled {
-            self.tell_untold(owner);
+    /// An agent that was withheld, and those above it, are reported from here on.
+    pub(super) fn resolve_account(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
+        let top = self.withheld_from(owner).first().copied().unwrap_or(owner);
+        let resolved = self.resolve_account_of(at, top, server);
+        if resolved {
+            self.report_withheld(owner);
         }
-        settled
+        resolved
     }
 
-    fn settle_one(&mut self, at: BootTime, owner: AgentKey, server: ProcessId) -> bool {
+    fn resolve_account_of(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
         let Some(agent) = self.world.agent(owner).filter(|a| a.unsettled) else { return true };
-        let Some(node) = self.world.node(server) else { return true };
-        let UnitSight::Known(unit) = node.unit.clone() else {
-            if node.unit == UnitSight::Unasked {
-                self.ask(About::Process(server), Purpose::Settle { server, at });
+        let Some(node) = self.world.node(server.process) else { return true };
+        let ObservedUnit::Known(unit) = node.unit.clone() else {
+            if node.unit == ObservedUnit::Unasked {
+                let about = About::Process(server.process);
+                self.ask(about, Purpose::Account { recognised: server.clone(), at });
                 return false;
             }
             return true;
@@ -70,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Whether this process is the main one of a unit that a rule names; if so, or if that has to be asked first, all is done.
+    /// Whether this process is the main one of a unit that a rule names, or this has to be asked first. Nothing is left to do then.
     pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
         let others =
             matches!(role, Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward);
@@ -81,7 +82,7 @@ impl Engine {
         if !node.creator.is_some_and(|creator| self.managers.contains(&creator)) {
             return false;
         }
-        let UnitSight::Known(facts) = &node.unit else {
+        let ObservedUnit::Known(facts) = &node.unit else {
             self.ask(About::Process(id), Purpose::UnitRule { process: id, at });
             return true;
         };
@@ -151,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// What the next daemon must know of a server that is somebody's, or an orphan.
+    /// Stores what the next daemon must know of a server that has an owner or is an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
         let matters = |s: &&Server| s.owner().is_some() || s.account.is_some() || s.case().is_some();
         let Some(server) = self.world.server(key).filter(matters) else { return };

@@ -37,7 +37,12 @@ impl Graph {
         self.nodes.get_mut(&id.pid).map(|n| &mut **n).filter(|n| n.id == id)
     }
 
-    /// Whoever has this number now.
+    /// All, to be changed, in no particular order.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.nodes.values_mut().map(|n| &mut **n)
+    }
+
+    /// The process that has this number now.
     pub fn holder(&self, pid: u32) -> Option<ProcessId> {
         self.nodes.get(&pid).map(|n| n.id)
     }
@@ -60,7 +65,7 @@ impl Graph {
         node.order = self.order;
         let pid = node.id.pid;
         self.nodes.insert(pid, Box::new(node));
-        // Nobody is its own creator, whatever was read.
+        // No process is its own creator, whatever was read.
         self.link(pid, up.filter(|u| u.pid != pid && self.get(*u).is_some()).map(|u| u.pid));
         old
     }

@@ -1,18 +1,21 @@
 //! A living process in the graph.
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
-use crate::model::{Image, ProcessId, Stdio, UnitFacts};
+use crate::{
+    model::{Image, ProcessId, Stdio, UnitFacts},
+    recognise::Role,
+};
 
 /// An agent, for as long as the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AgentKey(pub u32);
+pub struct AgentKey(pub NonZeroU32);
 
 /// A server, for as long as the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerKey(pub u32);
+pub struct ServerKey(pub NonZeroU32);
 
-/// Which exec brought the image that a process runs: whose, and the how manieth. A fork copies it, so two
+/// Which exec brought the program that a process runs: of which process, and its number. A fork copies it, so two
 /// processes with equal origins are copies of one program in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
@@ -54,17 +57,17 @@ impl Provenance {
 
 /// What is known of the unit that a process lives in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum UnitSight {
-    /// Nobody has asked.
+pub enum ObservedUnit {
+    /// It was not asked for.
     #[default]
     Unasked,
     /// This; nothing outside of units, or where it could not be read.
     Known(Option<Box<UnitFacts>>),
-    /// It ended before anybody could ask.
+    /// The process exited before it could be asked for.
     Gone,
 }
 
-impl UnitSight {
+impl ObservedUnit {
     /// What was read, if anything.
     pub fn facts(&self) -> Option<&UnitFacts> {
         match self {
@@ -74,7 +77,28 @@ impl UnitSight {
     }
 }
 
-/// Who made a standard stream of a process: it ran this program when the stream became another one than its creator's.
+/// A program, and what the rules say of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// What was executed.
+    pub image: Image,
+    /// What it is to orphand by the present rules.
+    pub role: Role,
+}
+
+impl Program {
+    /// The name shown for it.
+    pub fn name(&self) -> String {
+        self.role.name().unwrap_or_else(|| self.image.exe.rsplit('/').next().unwrap_or_default()).to_owned()
+    }
+
+    /// Whether a rule knows it as an agent.
+    pub const fn is_agent(&self) -> bool {
+        matches!(self.role, Role::Agent { .. })
+    }
+}
+
+/// The process that made a standard stream of another one, and the program that it ran when the stream became another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maker {
     /// The process that called fork(2), or the process itself where it redirected its own stream before an exec. It may have
@@ -83,7 +107,20 @@ pub struct Maker {
     /// Whose exec brought the program that it ran.
     pub origin: Origin,
     /// That program.
-    pub image: Arc<Image>,
+    pub program: Arc<Program>,
+}
+
+/// What a process got by its last exec. A fork shares it.
+#[derive(Clone, Debug)]
+pub struct Exec {
+    /// What it runs; absent if only its identity is known.
+    pub program: Option<Arc<Program>>,
+    /// Whose exec brought that program.
+    pub origin: Origin,
+    /// Standard input, output and error.
+    pub streams: [Stdio; 3],
+    /// The process that made each stream; absent if that was not witnessed.
+    pub makers: [Option<Arc<Maker>>; 3],
 }
 
 /// A living process.
@@ -104,27 +141,17 @@ pub struct Node {
     pub uid: u32,
     /// Session id.
     pub sid: u32,
-    /// What it runs; absent if only its identity is known.
-    pub image: Option<Arc<Image>>,
-    /// Whose exec brought that image.
-    pub origin: Origin,
-    /// Standard input at the last exec, copied at fork.
-    pub stdin: Stdio,
-    /// Standard output, likewise.
-    pub stdout: Stdio,
-    /// Standard error, likewise.
-    pub stderr: Stdio,
-    /// Who made these streams; absent where nobody witnessed it.
-    pub makers: [Option<Arc<Maker>>; 3],
+    /// What it got by its last exec.
+    pub exec: Arc<Exec>,
     /// The unit it lives in; asked when it turns out to be an agent.
-    pub unit: UnitSight,
+    pub unit: ObservedUnit,
     /// The nearest agent among itself and its creators, copied at birth.
     pub agent: Option<AgentKey>,
     /// The server it belongs to, copied at birth.
     pub server: Option<ServerKey>,
     /// The server it launched without being part of it (a shell around it).
     pub wraps: Option<ServerKey>,
-    /// A multiplexer or an exempt program, or a copy of one: nothing below it is anybody's.
+    /// A multiplexer or an exempt program, or a copy of one: nothing below it belongs to an agent or a server.
     pub protected: bool,
     /// Not known to matter yet.
     pub pending: bool,
@@ -145,13 +172,13 @@ impl Node {
             order: 0,
             uid: 0,
             sid: 0,
-            image: None,
-            origin: Origin { process: id, execs: 0 },
-            stdin: Stdio::Closed,
-            stdout: Stdio::Closed,
-            stderr: Stdio::Closed,
-            makers: [None, None, None],
-            unit: UnitSight::Unasked,
+            exec: Arc::new(Exec {
+                program: None,
+                origin: Origin { process: id, execs: 0 },
+                streams: [Stdio::Closed; 3],
+                makers: [None, None, None],
+            }),
+            unit: ObservedUnit::Unasked,
             agent: None,
             server: None,
             wraps: None,
@@ -167,51 +194,83 @@ impl Node {
     /// What a fork of this process starts as.
     pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {
         Self {
+            id: child,
             creator: Some(self.id),
             witnessed: true,
+            provenance: Provenance::Witnessed,
+            order: 0,
             uid,
             sid,
-            image: self.image.clone(),
-            origin: self.origin,
-            stdin: self.stdin,
-            stdout: self.stdout,
-            stderr: self.stderr,
-            makers: self.makers.clone(),
+            exec: Arc::clone(&self.exec),
+            unit: ObservedUnit::Unasked,
             agent: self.agent,
             server: self.server,
+            wraps: None,
             protected: self.protected,
             pending: self.pending,
-            ..Self::bare(child)
+            up: None,
+            first_child: None,
+            next: None,
+            prev: None,
         }
     }
 
-    /// Its standard streams.
-    pub const fn streams(&self) -> [Stdio; 3] {
-        [self.stdin, self.stdout, self.stderr]
+    /// What it runs, if that is known.
+    pub fn image(&self) -> Option<&Image> {
+        self.exec.program.as_ref().map(|program| &program.image)
+    }
+
+    /// What that is to orphand.
+    pub fn role(&self) -> Option<&Role> {
+        self.exec.program.as_ref().map(|program| &program.role)
+    }
+
+    /// Whose exec brought what it runs.
+    pub fn origin(&self) -> Origin {
+        self.exec.origin
+    }
+
+    /// Its standard streams at its last exec.
+    pub fn streams(&self) -> [Stdio; 3] {
+        self.exec.streams
+    }
+
+    /// Its standard input at its last exec.
+    pub fn stdin(&self) -> Stdio {
+        self.exec.streams[0]
+    }
+
+    /// Its standard output at its last exec.
+    pub fn stdout(&self) -> Stdio {
+        self.exec.streams[1]
     }
 
     /// It runs another program now, on these streams. Where the exec was witnessed and a stream is another one than before, the
     /// program that ran until now made it: a fork copies its creator's streams, and what it does to them before its exec is its
     /// creator's plan.
-    pub fn run(&mut self, image: Image, streams: [Stdio; 3], provenance: Provenance) {
+    pub fn run(&mut self, program: Program, streams: [Stdio; 3], provenance: Provenance) {
         self.provenance = provenance;
+        let before = &self.exec;
+        let origin = Origin { process: self.id, execs: before.origin.execs.saturating_add(1) };
+        let mut makers = [None, None, None];
         if provenance == Provenance::Witnessed {
-            let before = self.streams();
-            let maker = self.image.as_ref().map(|image| {
-                let copy = self.origin.process != self.id;
+            makers.clone_from(&before.makers);
+            let maker = before.program.as_ref().map(|program| {
+                let copy = before.origin.process != self.id;
                 let process = self.creator.filter(|_| copy).unwrap_or(self.id);
-                Arc::new(Maker { process, origin: self.origin, image: Arc::clone(image) })
+                Arc::new(Maker { process, origin: before.origin, program: Arc::clone(program) })
             });
-            for ((slot, old), new) in self.makers.iter_mut().zip(before).zip(streams) {
+            for ((slot, old), new) in makers.iter_mut().zip(before.streams).zip(streams) {
                 if old != new {
                     slot.clone_from(&maker);
                 }
             }
-        } else {
-            self.makers = [None, None, None];
         }
-        self.origin = Origin { process: self.id, execs: self.origin.execs.saturating_add(1) };
-        self.image = Some(Arc::new(image));
-        [self.stdin, self.stdout, self.stderr] = streams;
+        self.exec = Arc::new(Exec { program: Some(Arc::new(program)), origin, streams, makers });
+    }
+
+    /// What is known of its last exec changes.
+    pub fn correct(&mut self, change: impl FnOnce(&mut Exec)) {
+        change(Arc::make_mut(&mut self.exec));
     }
 }

@@ -1,4 +1,4 @@
-//! Comparing the graph with one look at /proc: the same at the start and after a loss.
+//! Compares the graph with a snapshot of /proc, at the start and after records were lost.
 
 use rustc_hash::FxHashMap;
 

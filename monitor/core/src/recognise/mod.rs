@@ -67,6 +67,16 @@ pub enum Role {
     },
 }
 
+impl Role {
+    /// The name shown, where the rules give one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Agent { name, .. } | Self::Server { name, .. } | Self::Other { name } => Some(name),
+            Self::Launcher | Self::Shell | Self::Multiplexer | Self::Exempt { .. } | Self::Steward => None,
+        }
+    }
+}
+
 /// The compiled rules: the built-in ones and those of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {

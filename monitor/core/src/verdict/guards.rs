@@ -37,7 +37,7 @@ pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
         if look.agents.of(node.id).is_some() {
             guards.insert(Guard::LiveAgentBelow);
         }
-        match node.image.as_ref().map(|image| look.rules.role(image)) {
+        match node.role() {
             Some(Role::Exempt { .. }) => {
                 guards.insert(Guard::ExemptRule);
             }

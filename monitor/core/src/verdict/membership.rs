@@ -73,7 +73,7 @@ pub fn members(look: &Look<'_>) -> Members {
 /// was born with that wire and has put it elsewhere since is one, too, unless it left the session: a daemon was born with it as well.
 fn is_core(look: &Look<'_>, facts: &ProcessFacts) -> bool {
     let server = look.server;
-    let was_born_with_it = || look.node(facts.process).is_some_and(|node| node.stdin == server.stdin);
+    let was_born_with_it = || look.node(facts.process).is_some_and(|node| node.stdin() == server.stdin);
     server.recognised().contains(&facts.process)
         || (server.stdin.is_wire()
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_born_with_it())))
@@ -98,7 +98,7 @@ fn was_joined(look: &Look<'_>, members: &Members, facts: &ProcessFacts) -> bool 
     // Of one that was found in /proc nobody knows who made its streams; it was seen to be joined with the server that is being ended.
     let was_tied = look.server.case().is_some_and(|case| case.tied.contains(&facts.process));
     let made_here = |process: ProcessId| members.contains(process) || look.server.ended().contains(&process);
-    node.streams().iter().zip(&facts.stdio).zip(&node.makers).any(|((then, now), maker)| {
+    node.streams().iter().zip(&facts.stdio).zip(&node.exec.makers).any(|((then, now), maker)| {
         let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
         now.is_wire() && then == now && (was_tied || made())
     })

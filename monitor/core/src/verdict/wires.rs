@@ -146,5 +146,5 @@ fn is_idle_copy(look: &Look<'_>, holder: &Holder) -> bool {
 
 /// A fork of the dead owner that never ran another program.
 fn is_copy(owner: &Agent, node: &Node) -> bool {
-    !owner.is_alive() && node.origin == owner.origin
+    !owner.is_alive() && node.origin() == owner.origin
 }

@@ -3,7 +3,7 @@
 //! An agent is a process, or a chain of processes each of which took over from the one before by forking
 //! itself into the background. A run is one life of an agent with no agent above it; see [`super::Runs`].
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use rustc_hash::FxHashMap;
 
@@ -28,7 +28,7 @@ pub struct Agent {
     main: ProcessId,
     /// Whether `main` is a copy that took over from the process which was recognised.
     pub took_over: bool,
-    /// The program it runs: whoever runs the same is a copy of it.
+    /// The exec that brought its program: a process of the same origin is a copy of it.
     pub origin: Origin,
     /// Real user id.
     pub uid: u32,
@@ -42,8 +42,8 @@ pub struct Agent {
     pub account: Account,
     /// Whether it ended before anybody could ask what unit it lived in: its first server will tell.
     pub unsettled: bool,
-    /// When it began, if it is one of a burst that nobody has been told of; nothing of it has been shown or counted yet.
-    pub untold: Option<BootTime>,
+    /// When it began, if it is withheld because of a burst: it was neither reported nor counted.
+    pub withheld: Option<BootTime>,
     /// How far it has come if it was left behind itself.
     pub left: Left,
     /// When it exited.
@@ -84,7 +84,7 @@ impl Agent {
 
 /// What is known of a process at the moment it turns out to be an agent.
 #[derive(Clone, Debug)]
-pub struct Newcomer {
+pub struct NewAgent {
     /// The name shown.
     pub name: String,
     /// Whether no rule knows it.
@@ -110,20 +110,20 @@ pub struct Newcomer {
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
-    /// The user of the last agent that was looked at because it may have been left behind.
+    /// The user of the last agent that was inspected because it may have been left behind.
     served: u32,
     /// The dead that were left when some were forgotten last.
     dead_kept: usize,
-    next: u32,
+    last: Option<NonZeroU32>,
 }
 
 impl Agents {
     /// Enters an agent.
-    pub(super) fn start(&mut self, new: Newcomer) -> AgentKey {
+    pub(super) fn start(&mut self, new: NewAgent) -> AgentKey {
         let above = new.above.filter(|a| self.by_key.contains_key(a));
-        self.next += 1;
-        let key = AgentKey(self.next);
-        let Newcomer { name, implied, main, origin, uid, sid, unit, account, .. } = new;
+        let key = AgentKey(self.last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)));
+        self.last = Some(key.0);
+        let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
         let agent = Agent {
             name,
             implied,
@@ -136,7 +136,7 @@ impl Agents {
             unit,
             account,
             unsettled: false,
-            untold: None,
+            withheld: None,
             left: Left::default(),
             exited: None,
             killed: false,

@@ -106,17 +106,17 @@ mod tests {
     use crate::{
         lineage::{Node, Origin, Provenance, ServerKey},
         model::{BootTime, RunKey, Stdio},
-        world::{Account, NewServer, Newcomer, Remains},
+        world::{Account, NewAgent, NewServer, Remains},
     };
 
     fn id(pid: u32) -> ProcessId {
         ProcessId::new(pid, u64::from(pid))
     }
 
-    fn agent(main: u32) -> Newcomer {
+    fn agent(main: u32) -> NewAgent {
         let key = RunKey::Agent { name: "claude".to_owned(), uid: 0 };
         let agent = "claude".to_owned();
-        Newcomer {
+        NewAgent {
             name: agent.clone(),
             implied: false,
             main: id(main),
@@ -134,7 +134,8 @@ mod tests {
         let mut world = World::default();
         for (pid, up) in [(20, None), (30, Some(20)), (31, Some(30)), (32, Some(31))] {
             let mut node = Node::bare(id(pid));
-            (node.pending, node.stdin) = (false, Stdio::Pipe(u64::from(pid)));
+            node.pending = false;
+            node.correct(|exec| exec.streams[0] = Stdio::Pipe(u64::from(pid)));
             world.enter(node, up.map(id));
         }
         let agent = world.start_agent(agent(20), true);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Agent, NewServer, Newcomer, Server, World, process_view};
+use super::{Agent, NewAgent, NewServer, Server, World, process_view};
 use crate::{
     lineage::{AgentKey, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -79,7 +79,7 @@ impl World {
     fn process_lost(&mut self, key: ServerKey, lost: &Node) -> Remains {
         let Self { graph, servers, .. } = self;
         let Some(server) = servers.get_mut(key) else { return Remains::Nothing };
-        let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin;
+        let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
         let was_core = server.recognised.remove(&lost.id) || has_wire;
         if was_core {
             server.ended.insert(lost.id);
@@ -90,12 +90,14 @@ impl World {
             // A fork that never ran a program on it is a copy of the main process, not the server; a daemon left its session.
             graph.get(**p).is_some_and(|n| {
                 server.stdin.is_wire()
-                    && n.stdin == server.stdin
+                    && n.stdin() == server.stdin
                     && n.sid == server.session
-                    && n.origin.process == n.id
+                    && n.origin().process == n.id
             })
         };
-        let next = server.recognised.iter().max_by_key(order).copied();
+        let main_lives = server.proper != lost.id && !server.recognised.is_empty();
+        let next = Some(server.proper).filter(|_| main_lives);
+        let next = next.or_else(|| server.recognised.iter().max_by_key(order).copied());
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
         match next {
             Some(next) if server.proper == lost.id => server.proper = next,
@@ -187,7 +189,7 @@ impl World {
 
     /// A rule recognises a process of the server. If it has the server's wire, it is the main process of the server from now on.
     pub fn recognise(&mut self, key: ServerKey, id: ProcessId) {
-        let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(|n| n.stdin) else {
+        let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(Node::stdin) else {
             return;
         };
         if let Some(server) = self.servers.get_mut(key) {
@@ -275,7 +277,7 @@ impl World {
 
     /// A process is an agent from now on. It and, with `descendants`, what it created belong to it, as far as they belonged to the
     /// agent above it.
-    pub fn start_agent(&mut self, new: Newcomer, descendants: bool) -> AgentKey {
+    pub fn start_agent(&mut self, new: NewAgent, descendants: bool) -> AgentKey {
         let (main, above) = (new.main, new.above);
         let key = self.agents.start(new);
         self.assign(key, main, above, descendants);
@@ -293,7 +295,7 @@ impl World {
     }
 
     /// Enters an agent that has exited already, because a server of it is there.
-    pub fn start_dead_agent(&mut self, new: Newcomer, at: BootTime) -> AgentKey {
+    pub fn start_dead_agent(&mut self, new: NewAgent, at: BootTime) -> AgentKey {
         let key = self.agents.start(new);
         self.agents.end(key, at, false);
         key

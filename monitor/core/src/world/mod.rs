@@ -12,10 +12,10 @@ mod runs;
 mod servers;
 mod view;
 
-pub use agents::{Agent, Agents, Newcomer};
+pub use agents::{Agent, Agents, NewAgent};
 pub use left::{Left, LeftStage};
 pub use membership::{Exited, Remains};
-pub use owner::{Claim, Ownership, program_name, trace};
+pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
 pub use servers::{Asked, Case, Failure, NewServer, Server, Servers, Stage, State};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};

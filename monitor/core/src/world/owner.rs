@@ -1,6 +1,6 @@
 //! Who owns a server: found once, at its birth, from history and the wire.
 //!
-//! Whoever made the wire talks to the server and is its owner. The records tell who that was ([`Maker`]), dead or alive; where
+//! The process that made the wire talks to the server and is its owner. The records tell who that was ([`Maker`]), dead or alive; where
 //! they do not, the processes that share the server's standard input are its launch chain, and the first creator with another
 //! standard input made the wire. A shell that made the wire is its maker, whoever is above the shell: a shell's job is nobody's
 //! server. An agent that is dead made nothing since.
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::Agents;
 use crate::{
-    lineage::{AgentKey, Graph, Maker, Node, ServerKey},
-    model::{Image, ProcessId},
-    recognise::{Role, Rules},
+    lineage::{AgentKey, Graph, Maker, Node, Program, ServerKey},
+    model::ProcessId,
+    recognise::Role,
 };
 
 /// Whose a server is.
@@ -27,11 +27,11 @@ pub enum Claim {
     Implied(ProcessId),
     /// Such a process that has exited already.
     Gone(Arc<Maker>),
-    /// It cannot be told before it is known what this process runs.
+    /// It depends on what this process runs, which has to be asked for.
     Ask(ProcessId),
     /// Not known: it was adopted by init or by a service manager before it became what it is, or that started it.
     Adopted,
-    /// Nobody's: a shell's job, started on a terminal, by a service manager, inside a multiplexer.
+    /// It has no owner: a shell's job, or started on a terminal, by a service manager, or inside a multiplexer.
     Nobody,
 }
 
@@ -48,17 +48,16 @@ pub struct Ownership {
 #[derive(Clone, Copy, Debug)]
 struct Search<'a> {
     graph: &'a Graph,
-    rules: &'a Rules,
     agents: &'a Agents,
     /// The process that was recognised.
     server: &'a Node,
 }
 
 /// Finds the owner of the server that `process` is.
-pub fn trace(graph: &Graph, rules: &Rules, agents: &Agents, process: &Node) -> Ownership {
-    let search = Search { graph, rules, agents, server: process };
+pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> Ownership {
+    let search = Search { graph, agents, server: process };
     let (wrappers, joined) = search.chain();
-    let claim = match (joined, &process.makers[0]) {
+    let claim = match (joined, &process.exec.makers[0]) {
         (Some(key), _) => Claim::Joins(key),
         (None, Some(maker)) if maker.process == process.id => search.made_by_itself(maker, &wrappers),
         (None, Some(maker)) => search.made_by(maker),
@@ -72,11 +71,8 @@ impl Search<'_> {
     fn chain(&self) -> (Vec<ProcessId>, Option<ServerKey>) {
         let mut wrappers = Vec::new();
         for node in self.graph.ancestors(self.server.id) {
-            let launches = node
-                .image
-                .as_ref()
-                .is_some_and(|image| matches!(self.rules.role(image), Role::Launcher | Role::Shell));
-            if !launches || node.protected || node.stdin != self.server.stdin {
+            let launches = matches!(node.role(), Some(Role::Launcher | Role::Shell));
+            if !launches || node.protected || node.stdin() != self.server.stdin() {
                 break;
             }
             // One launch chain on one wire is one server.
@@ -91,24 +87,20 @@ impl Search<'_> {
     /// The records tell who made the wire.
     fn made_by(&self, maker: &Arc<Maker>) -> Claim {
         if let Some(node) = self.graph.get(maker.process) {
-            return self.belongs_to(node, &maker.image);
+            return self.belongs_to(node, &maker.program);
         }
         // It has ended. A dead agent owns what it made itself, not what is started below it later.
         if let Some(key) = self.agent_of(maker) {
             return Claim::Agent(key);
         }
-        match self.rules.role(&maker.image) {
+        match maker.program.role {
             Role::Steward => Claim::Adopted,
             Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => Claim::Nobody,
             Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } if self.server.protected => {
                 Claim::Nobody
             }
             Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } => {
-                if self.server.stdout.is_wire() {
-                    Claim::Gone(Arc::clone(maker))
-                } else {
-                    Claim::Nobody
-                }
+                if self.server.stdout().is_wire() { Claim::Gone(Arc::clone(maker)) } else { Claim::Nobody }
             }
         }
     }
@@ -117,8 +109,8 @@ impl Search<'_> {
     /// what its creator runs. Any other is nobody's server: nobody can be its own owner.
     fn made_by_itself(&self, maker: &Maker, wrappers: &[ProcessId]) -> Claim {
         let creator = self.server.creator.and_then(|creator| self.graph.get(creator));
-        match creator.and_then(|creator| creator.image.as_ref()) {
-            Some(image) if *image == maker.image => self.climb(wrappers),
+        match creator.and_then(Node::image) {
+            Some(image) if *image == maker.program.image => self.climb(wrappers),
             _ => Claim::Nobody,
         }
     }
@@ -130,8 +122,8 @@ impl Search<'_> {
         (agent.origin == maker.origin || agent.main() == maker.process).then_some(key)
     }
 
-    /// The wire was made by this living process, which ran `image` then.
-    fn belongs_to(&self, node: &Node, image: &Image) -> Claim {
+    /// The wire was made by this living process, which ran this program then.
+    fn belongs_to(&self, node: &Node, program: &Program) -> Claim {
         if node.protected {
             return Claim::Nobody;
         }
@@ -141,14 +133,14 @@ impl Search<'_> {
         if let Some(agent) = runs_agent(node, self.agents) {
             return Claim::Agent(agent);
         }
-        match self.rules.role(image) {
+        match program.role {
             Role::Steward => return Claim::Adopted,
             Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
             Role::Server { .. } | Role::Agent { .. } | Role::Other { .. } => {}
         }
         match node.server {
             Some(server) => Claim::Inside(server, node.id),
-            None if self.server.stdout.is_wire() => Claim::Implied(node.id),
+            None if self.server.stdout().is_wire() => Claim::Implied(node.id),
             None => Claim::Nobody,
         }
     }
@@ -165,15 +157,15 @@ impl Search<'_> {
             if let Some(agent) = runs_agent(node, self.agents) {
                 return Claim::Agent(agent);
             }
-            let Some(image) = &node.image else { return Claim::Ask(node.id) };
-            if node.stdin == self.server.stdin && !matches!(self.rules.role(image), Role::Steward) {
-                // It hands its own standard input down, so it is not who talks.
+            let Some(program) = &node.exec.program else { return Claim::Ask(node.id) };
+            if node.stdin() == self.server.stdin() && program.role != Role::Steward {
+                // It hands its own standard input down, so it does not talk to the server.
                 if let Some(server) = node.server {
                     return Claim::Joins(server);
                 }
                 continue;
             }
-            return self.belongs_to(node, image);
+            return self.belongs_to(node, program);
         }
         // The creators that are left are not tracked, or dead: an agent that was killed while this process was on
         // its way to its exec is the owner still.
@@ -193,13 +185,5 @@ fn runs_agent(node: &Node, agents: &Agents) -> Option<AgentKey> {
         return Some(key);
     }
     let key = node.agent?;
-    agents.get(key).filter(|a| a.is_alive() && a.origin == node.origin).map(|_| key)
-}
-
-/// The name of an agent that no rule knows.
-pub fn program_name(rules: &Rules, image: &Image) -> String {
-    match rules.role(image) {
-        Role::Agent { name, .. } | Role::Server { name, .. } | Role::Other { name } => name,
-        _ => image.exe.rsplit('/').next().unwrap_or_default().to_owned(),
-    }
+    agents.get(key).filter(|a| a.is_alive() && a.origin == node.origin()).map(|_| key)
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
     ops::Bound,
 };
 
@@ -211,7 +212,7 @@ impl Server {
     pub(super) fn new(new: NewServer, node: &Node) -> Self {
         let NewServer { main, name, rule, wrappers, provenance, seeks_owner, .. } = new;
         let [stdin, stdout, _] = node.streams();
-        let [talks, answers, _] = &node.makers;
+        let [talks, answers, _] = &node.exec.makers;
         let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
         Self {
             id: wrappers.last().copied().unwrap_or(main),
@@ -353,14 +354,14 @@ pub struct Servers {
     under_way: BTreeMap<u32, usize>,
     /// The user whose turn it was last.
     served: u32,
-    next: u32,
+    last: Option<NonZeroU32>,
 }
 
 impl Servers {
     /// Enters a server.
     pub(super) fn start(&mut self, server: Server) -> ServerKey {
-        self.next += 1;
-        let key = ServerKey(self.next);
+        let key = ServerKey(self.last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)));
+        self.last = Some(key.0);
         self.by_key.insert(key, server);
         key
     }

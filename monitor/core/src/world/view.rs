@@ -8,7 +8,7 @@ use crate::{
 
 /// A process.
 pub fn process_view(node: &Node) -> ProcessView {
-    let Image { exe, argv, argv_truncated } = node.image.as_deref().cloned().unwrap_or_default();
+    let Image { exe, argv, argv_truncated } = node.image().cloned().unwrap_or_default();
     ProcessView { pid: node.id.pid, start: node.id.start, uid: node.uid, exe, argv, argv_truncated }
 }
 

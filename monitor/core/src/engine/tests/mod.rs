@@ -1,8 +1,8 @@
 //! Stories through [`Engine::handle`](super::Engine::handle), each for a path that rarely happens.
 
 mod alerts;
+mod bursts;
 mod configuration;
-mod folds;
 mod late;
 mod memory;
 mod owners;

@@ -83,7 +83,7 @@ fn who_was_left_with_the_heir_is_an_heir_when_that_one_is_killed() {
         let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
         story.hand_in(Input::Process { event: exit });
         if !left_together {
-            // A worker of the heir.
+            // A worker of the successor.
             story.fork(21, 22);
         }
         story.end(21);
@@ -253,7 +253,7 @@ fn the_end_of_a_server_that_may_not_be_signalled_is_told() {
 
 #[test]
 fn a_suspicion_is_told_before_it_is_cleared() {
-    // Both follow from one look at /proc: the heir is a shell whose exec was lost, and the server has become a multiplexer.
+    // Both follow from one look at /proc: the successor is a shell whose exec was lost, and the server has become a multiplexer.
     let mut story = Story::agent_with_server(Settings::default());
     story.fork(20, 21);
     story.setsid(21);

@@ -1,0 +1,214 @@
+//! Bursts of agents: a user who starts thousands of them gets one event, and the events of other users are neither late nor lost.
+//!
+//! A user may start [`BURST`] agents at once and one more every [`REFILL`]: these are reported as they start. Agents beyond that are
+//! withheld: they are not reported, and their run gets no number. A withheld agent is reported, with its number, as soon as it starts
+//! a server, or when it has lived for [`LIVED`] and there is room again. Withheld agents that exit before that are counted and
+//! coalesced: one event `agents_folded` per user and second. So every agent is reported or counted. Servers, suspects and
+//! verdicts are never coalesced.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{Engine, Purpose};
+use crate::{
+    lineage::{AgentKey, ObservedUnit},
+    model::{About, BootTime, Effect, Notice, ProcessId, Tracking},
+    world::{Account, NewAgent},
+};
+
+/// Agents that a user may start at once.
+const BURST: u32 = 64;
+/// After this time the user may start one more.
+const REFILL: Duration = Duration::from_millis(100);
+/// A withheld agent that has lived so long is reported if there is room. Also the time between two events of one user.
+const LIVED: Duration = Duration::from_secs(1);
+/// Users kept although nothing about them is withheld.
+const IDLE_USERS: usize = 256;
+
+/// The bursts of all users.
+#[derive(Debug, Default)]
+pub(super) struct Bursts {
+    by_user: BTreeMap<u32, Burst>,
+}
+
+/// The agents of one user: how many were reported lately, and which are withheld.
+#[derive(Debug, Default)]
+struct Burst {
+    /// Agents reported lately, less one per [`REFILL`]: at most [`BURST`].
+    told: u32,
+    refilled: BootTime,
+    /// Alive and not reported, oldest first.
+    withheld: BTreeSet<AgentKey>,
+    /// How many have exited without having been reported, by name.
+    ended: BTreeMap<String, u64>,
+    due: Option<BootTime>,
+}
+
+impl Burst {
+    /// Whether one more may be reported now. If so, it counts.
+    fn admits(&mut self, now: BootTime) -> bool {
+        let passed = now.since(self.refilled).as_millis() / REFILL.as_millis();
+        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
+        if passed >= self.told {
+            (self.told, self.refilled) = (0, now);
+        } else if passed > 0 {
+            self.told -= passed;
+            self.refilled = self.refilled + REFILL * passed;
+        }
+        let room = self.told < BURST;
+        self.told += u32::from(room);
+        room
+    }
+}
+
+impl Bursts {
+    /// When the next event is due.
+    pub fn next(&self) -> Option<BootTime> {
+        self.by_user.values().filter_map(|burst| burst.due).min()
+    }
+
+    /// A user whose event is due.
+    pub fn due(&self, now: BootTime) -> Option<u32> {
+        self.by_user.iter().find(|(_, burst)| burst.due.is_some_and(|at| at <= now)).map(|(user, _)| *user)
+    }
+
+    fn admits(&mut self, user: u32, now: BootTime) -> bool {
+        if self.by_user.len() > IDLE_USERS {
+            self.by_user.retain(|_, burst| burst.due.is_some() || now.since(burst.refilled) < REFILL * BURST);
+        }
+        self.by_user.entry(user).or_default().admits(now)
+    }
+
+    fn withhold(&mut self, user: u32, key: AgentKey, now: BootTime) {
+        let burst = self.by_user.entry(user).or_default();
+        burst.withheld.insert(key);
+        burst.due.get_or_insert(now + LIVED);
+    }
+
+    fn forget(&mut self, user: u32, key: AgentKey) {
+        if let Some(burst) = self.by_user.get_mut(&user) {
+            burst.withheld.remove(&key);
+        }
+    }
+}
+
+impl Engine {
+    /// A rule knows this process as an agent, and it has just run that program.
+    pub(super) fn agent_started(&mut self, at: BootTime, id: ProcessId, name: String) {
+        let Some(node) = self.world.node(id) else { return };
+        let (user, above) = (node.uid, node.agent);
+        let below_withheld = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
+        // An agent found in /proc is no part of a burst, and one that has started processes may own a server.
+        let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
+        if !plain || (!below_withheld && self.bursts.admits(user, at)) {
+            self.agent_recognised(at, id, name, false);
+            return;
+        }
+        let (origin, sid) = (node.origin(), node.sid);
+        let account = Account::unknown(&name, user);
+        let new =
+            NewAgent { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
+        let key = self.world.start_agent(new, false);
+        if let Some(agent) = self.world.agent_mut(key) {
+            (agent.withheld, agent.unsettled) = (Some(at), above.is_none());
+        }
+        self.bursts.withhold(user, key, at);
+        self.leave_server(at, id);
+        self.confirm(id);
+    }
+
+    /// The withheld agents among this one and those above it, the top-most first.
+    pub(super) fn withheld_from(&self, key: AgentKey) -> Vec<AgentKey> {
+        let mut chain = Vec::new();
+        let mut at = Some(key);
+        while let Some(agent) = at.and_then(|key| self.world.agent(key).filter(|a| a.withheld.is_some())) {
+            chain.extend(at);
+            at = agent.above;
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// An agent of a burst matters: it is reported, and so are the withheld agents above it.
+    pub(super) fn report_withheld(&mut self, key: AgentKey) {
+        for key in self.withheld_from(key) {
+            let above = self.world.agent(key).and_then(|a| a.above).and_then(|a| self.world.agent(a));
+            let account = above.map(|above| above.account.clone());
+            let Some(agent) = self.world.agent_mut(key) else { continue };
+            let Some(born) = agent.withheld.take() else { continue };
+            if let Some(account) = account {
+                agent.account = account;
+            }
+            let (main, user) = (agent.main(), agent.uid);
+            self.bursts.forget(user, key);
+            if self.world.agent_of(main) == Some(key) {
+                self.effects.push_back(Effect::Track { process: main, tracking: Tracking::Agent });
+            }
+            self.report_agent_started(born, key, None);
+        }
+    }
+
+    /// A withheld agent has exited: it is counted.
+    pub(super) fn withheld_ended(&mut self, now: BootTime, key: AgentKey) {
+        let Some(agent) = self.world.agent_mut(key) else { return };
+        agent.withheld = None;
+        let (name, user) = (agent.name.clone(), agent.uid);
+        self.bursts.forget(user, key);
+        let burst = self.bursts.by_user.entry(user).or_default();
+        *burst.ended.entry(name).or_default() += 1;
+        burst.due.get_or_insert(now + LIVED);
+    }
+
+    /// Reports the coalesced agents of a user and, as far as there is room, the withheld ones that have lived for a while.
+    pub(super) fn report_coalesced(&mut self, now: BootTime, user: u32) {
+        let Some(burst) = self.bursts.by_user.get_mut(&user) else { return };
+        burst.due = None;
+        let names = std::mem::take(&mut burst.ended);
+        let withheld: Vec<AgentKey> = burst.withheld.iter().take(BURST as usize).copied().collect();
+        if !names.is_empty() {
+            self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
+        }
+        for key in withheld {
+            let Some(agent) = self.world.agent(key) else { continue };
+            let Some(born) = agent.withheld.filter(|born| *born + LIVED <= now) else { break };
+            let below_withheld =
+                agent.above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
+            if below_withheld {
+                continue;
+            }
+            let (main, name) = (agent.main(), agent.name.clone());
+            if !self.bursts.admits(user, now) {
+                break;
+            }
+            self.bursts.forget(user, key);
+            let unasked = self.world.node(main).is_some_and(|node| node.unit == ObservedUnit::Unasked);
+            if unasked {
+                self.ask(
+                    About::Process(main),
+                    Purpose::Unit { process: main, at: born, name, implied: false },
+                );
+            } else {
+                self.agent_recognised(born, main, name, false);
+            }
+        }
+        if let Some(burst) = self.bursts.by_user.get_mut(&user)
+            && !burst.withheld.is_empty()
+        {
+            burst.due = Some(now + LIVED);
+        }
+    }
+
+    /// Reports the coalesced agents of all users: the daemon stops.
+    pub(super) fn report_all_coalesced(&mut self, now: BootTime) {
+        let users: Vec<u32> = self.bursts.by_user.keys().copied().collect();
+        for user in users {
+            let Some(burst) = self.bursts.by_user.get_mut(&user) else { continue };
+            let names = std::mem::take(&mut burst.ended);
+            if !names.is_empty() {
+                self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
+            }
+        }
+    }
+}
