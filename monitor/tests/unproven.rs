@@ -8,7 +8,7 @@ use std::{path::Path, time::Duration};
 use orphand::{
     sink::{
         metrics::{Exposition, Metrics},
-        wall::Wall,
+        wall_clock::WallClock,
     },
     store::{Store, history},
 };
@@ -68,7 +68,7 @@ impl World {
             engine: Engine::new(settings),
             now: BootTime::default() + Duration::from_secs(1000),
             stdin: WireState::HungUp,
-            metrics: Metrics::new(Wall::default()),
+            metrics: Metrics::new(WallClock::default()),
             store: Store::open(dir, BOOT, 0).unwrap().0,
             told: Vec::new(),
             signalled: Vec::new(),
@@ -209,7 +209,7 @@ fn the_next_daemon_judges_it_anew() {
     world.store.remember(world.now, &fact);
     world.store.commit().unwrap();
     drop(world);
-    let known = Store::open(dir.path(), BOOT, 0).unwrap().0.knowledge();
+    let known = Store::open(dir.path(), BOOT, 0).unwrap().0.take_knowledge();
     let told: Vec<_> = known.servers.iter().map(|one| (one.server.id, one.orphan)).collect();
     assert_eq!(told, [(server, None)]);
 }

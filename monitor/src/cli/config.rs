@@ -1,4 +1,4 @@
-//! The verbs of `orphand config`, as users meet them.
+//! The command line of `orphand config`.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use clap::Subcommand;
 /// The verbs of `orphand config`.
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Check the configuration: every mistake in a line with file, line and key
-    #[command(long_about = "Check the configuration: every mistake in a line with file, line and key
+    /// Check the configuration: print every mistake with file, line and key
+    #[command(long_about = "Check the configuration: print every mistake with file, line and key
 
-Reads FILE and conf.d/*.toml beside it as the daemon does, and tells all that is wrong on standard error, what is allowed and \
-hardly meant on standard output. As root, or with capabilities, a file that others may write is a mistake. A file that is no TOML \
-tells that alone; of one file the first 100 mistakes are told. Ends with status 1 if anything is wrong.")]
+Reads FILE and conf.d/*.toml next to it as the daemon does. Prints all mistakes on standard error, and notes about values that \
+are probably not intended on standard output. As root, or with capabilities, a file that others can write is a mistake. For a \
+file that is not TOML only that is printed, and at most 100 mistakes for one file. Exits with status 1 if there are mistakes.")]
     #[command(after_help = "Examples:
   orphand config check
   orphand config check ./config.toml
   orphand config check --json | jq -r '.errors[] | \"\\(.file):\\(.line) \\(.message)\"'")]
     Check {
-        /// The file [default: /etc/orphand/config.toml, if it is there]
+        /// The file [default: /etc/orphand/config.toml, if it exists]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print the configuration in effect, defaults included
+    /// Print the configuration in effect, including defaults
     #[command(after_help = "Examples:
   orphand config show --origin
   orphand config show --json | jq .grace")]
     Show {
-        /// The configuration [default: /etc/orphand/config.toml, if it is there]
+        /// The configuration [default: /etc/orphand/config.toml, if it exists]
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Tell behind each value where it came from
+        /// Add to each value where it comes from
         #[arg(long, conflicts_with = "json")]
         origin: bool,
         /// Print JSON instead of TOML

@@ -1,9 +1,9 @@
-//! The log on standard error: what is wrong or odd with orphand itself. Events are the stream's business.
+//! The log on standard error, about orphand itself. Events belong to the stream.
 //!
-//! In the journal each line is an entry with its priority, and a journald that stalls delays nobody: what it has no room for is lost. So is what a
-//! pipe or a terminal does not take at once.
+//! In the journal each line is an entry with its priority. A stalled journald, pipe or terminal delays
+//! nobody: lines that do not fit are dropped.
 //!
-//! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
+//! The commands start the log once, as soon as they know the configuration; nothing is logged before.
 
 use std::{
     fmt,
@@ -14,18 +14,18 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{
-    cli::log_stream::Lines,
+    cli::log_stream::NonBlockingLog,
     config::LogLevel,
     os::journald::{self, Journal, Priority},
 };
 use orphand_core::model::text;
 
-/// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
+/// The variable that overrides the configuration: a level, or directives of `tracing_subscriber::EnvFilter`.
 const VARIABLE: &str = "ORPHAND_LOG";
 
-/// The log, to be told of another configuration.
+/// The log. It can follow a new configuration.
 pub struct Log {
-    /// Absent where a log was started before: that one goes on.
+    /// Absent if a log was already started, which then continues.
     set: Option<Box<dyn Fn(EnvFilter)>>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Another level of the configuration; the variable still beats it.
+    /// Sets the level of a new configuration. The variable still overrides it.
     pub fn set(&self, level: LogLevel) {
         if let Some(set) = &self.set {
             set(filter(std::env::var(VARIABLE).ok().as_deref(), level).0);
@@ -44,21 +44,21 @@ impl Log {
     }
 }
 
-/// Starts the log. `level` is the configuration's.
+/// Starts the log with the level of the configuration.
 pub fn start(level: LogLevel) -> Log {
     let asked = std::env::var(VARIABLE).ok();
     let (filter, odd) = filter(asked.as_deref(), level);
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
-        // Nobody reads the log: no reason to end.
+        // A log that cannot be written is no reason to end.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(Lines::to_stderr());
+        .with_writer(NonBlockingLog::to_stderr());
     let journal = journald::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
-    // Fails where a log was started before: that one goes on.
+    // Fails if a log was already started, which then continues.
     let set: Option<Box<dyn Fn(EnvFilter)>> = if let Some(journal) = journal {
-        let log = log.with_level(false).without_time().with_writer(Entries { journal });
+        let log = log.with_level(false).without_time().with_writer(JournalWriter { journal });
         let log = log.with_filter_reloading();
         let handle = log.reload_handle();
         log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
@@ -70,36 +70,36 @@ pub fn start(level: LogLevel) -> Log {
     if set.is_some()
         && let Some(why) = odd
     {
-        tracing::warn!("{VARIABLE} is not understood ({why}): write error, warn, info, debug or trace");
+        tracing::warn!("{VARIABLE} has a wrong value ({why}): use error, warn, info, debug or trace");
     }
     Log { set }
 }
 
-/// Makes an entry of each line.
-struct Entries {
+/// Writes each line as a journal entry.
+struct JournalWriter {
     journal: Journal,
 }
 
-impl<'a> MakeWriter<'a> for Entries {
-    type Writer = Entry<'a>;
+impl<'a> MakeWriter<'a> for JournalWriter {
+    type Writer = EntryWriter<'a>;
 
-    fn make_writer(&'a self) -> Entry<'a> {
-        Entry { journal: &self.journal, priority: Priority::Info }
+    fn make_writer(&'a self) -> EntryWriter<'a> {
+        EntryWriter { journal: &self.journal, priority: Priority::Info }
     }
 
-    fn make_writer_for(&'a self, about: &Metadata<'_>) -> Entry<'a> {
-        Entry { journal: &self.journal, priority: priority(*about.level()) }
+    fn make_writer_for(&'a self, about: &Metadata<'_>) -> EntryWriter<'a> {
+        EntryWriter { journal: &self.journal, priority: priority(*about.level()) }
     }
 }
 
-/// One line on its way.
-struct Entry<'a> {
+/// A writer of one line.
+struct EntryWriter<'a> {
     journal: &'a Journal,
     priority: Priority,
 }
 
-impl io::Write for Entry<'_> {
-    /// Called once with a whole line.
+impl io::Write for EntryWriter<'_> {
+    /// `tracing` calls this once for a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut entry = String::new();
         let line_of_text = String::from_utf8_lossy(line);
@@ -121,7 +121,7 @@ const fn priority(level: Level) -> Priority {
     }
 }
 
-/// What is logged, and what is wrong with the variable.
+/// The filter, and what is wrong with the variable.
 fn filter(variable: Option<&str>, level: LogLevel) -> (EnvFilter, Option<String>) {
     let configured = || EnvFilter::new(level.as_str());
     match variable.map(str::trim).filter(|text| !text.is_empty()).map(EnvFilter::try_new) {

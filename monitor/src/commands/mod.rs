@@ -1,4 +1,4 @@
-//! The verbs, carried out.
+//! Carries out the verbs.
 
 mod ask;
 mod config;
@@ -15,7 +15,7 @@ use anyhow::Context;
 
 use crate::cli::{Cli, ExitCode, Verb, pages};
 
-/// Carries out what the command line says. An error is one line for standard error.
+/// Carries out the command line. An error becomes one line on standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.verb {
         Verb::Run(flags) => run::run(&flags),
@@ -48,7 +48,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writes a result to standard output. A reader that has seen enough (`| head`) is no failure.
+/// Writes a result to standard output. A reader that stops early (`| head`) is no failure.
 fn print(text: &str) -> anyhow::Result<()> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -16,7 +16,7 @@ use crate::{
         logging::{self, Log},
     },
     config::{self, Config},
-    control::Front,
+    control::ControlServer,
     daemon::{
         Daemon, complete::Completer, crowd::Crowd, looks::Looks, memory::Memory, moment::Waiting,
         reload::Configuration, unanswered::Unanswered, want::Want,
@@ -34,14 +34,14 @@ use crate::{
     probe::Probe,
     sink::{
         self,
+        event_writer::{self, EventWriter},
+        event_writers::EventWriters,
         human::Text,
-        journal::Entries,
+        journal::JournalEntries,
         metrics::Metrics,
-        outlet::{self, Outlet},
-        outlets::Outlets,
         paint::Paint,
         stream::Json,
-        wall::Wall,
+        wall_clock::WallClock,
     },
     source::{
         attach,
@@ -101,7 +101,8 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
     let hook = hook_of(&config.hook)?;
     require_own_places(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
-    let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
+    let control =
+        ControlServer::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Procfs::system()?;
     let policy = config.policy();
@@ -115,7 +116,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
         log: flags.debug_bpf,
         ..KernelOptions::default()
     };
-    let wall = Wall { offset_ns: clock::realtime_offset() };
+    let wall = WallClock { offset_ns: clock::realtime_offset() };
     let trace = match &flags.record {
         Some(path) => Some(TraceWriter::create(path, &header(policy, &settings, wall))?),
         None => None,
@@ -132,7 +133,7 @@ async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()
     let metrics = Metrics::new(wall);
     let (memory, knowledge) = Memory::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config, log);
-    let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
+    let (_serving, queries) = control.start(metrics.clone(), &config.state_dir)?;
     let daemon = Daemon {
         engine: Engine::new(settings),
         configuration,
@@ -237,7 +238,7 @@ fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookEr
 }
 
 /// The line that a hook reads of an event: that of the stream.
-fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
+fn hook_line(wall: WallClock) -> impl FnMut(BootTime, &Notice) -> String {
     let mut json = Json::new(wall);
     move |at, notice| {
         let mut line = String::new();
@@ -246,7 +247,7 @@ fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
     }
 }
 
-fn header(policy: Policy, settings: &Settings, wall: Wall) -> TraceHeader {
+fn header(policy: Policy, settings: &Settings, wall: WallClock) -> TraceHeader {
     TraceHeader {
         format: TRACE_FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -259,20 +260,20 @@ fn header(policy: Policy, settings: &Settings, wall: Wall) -> TraceHeader {
 
 /// To standard output, and to the journal where standard error leads there. What would be in the journal twice is there once: as
 /// entries, unless lines were asked for.
-fn stream(asked: Option<Format>, wall: Wall) -> anyhow::Result<Outlets> {
+fn stream(asked: Option<Format>, wall: WallClock) -> anyhow::Result<EventWriters> {
     let ways = ways(journald::is_at(io::stdout()), journald::is_at(io::stderr()), asked.is_some());
-    let mut outlets = Outlets::default();
+    let mut writers = EventWriters::default();
     if ways.lines {
         let format = format_of(asked, wall);
-        let outlet = Outlet::start("stream", io::stdout(), format, outlet::QUEUE);
-        outlets.add(outlet.context("cannot start the writer of the stream")?);
+        let writer = EventWriter::start("stream", io::stdout(), format, event_writer::QUEUE);
+        writers.add(writer.context("cannot start the writer of the stream")?);
     }
     if ways.entries {
         let journal = Journal::open(true).context("cannot open a way to the journal")?;
-        let outlet = Outlet::start("journal", journal, Entries::new(wall), outlet::QUEUE);
-        outlets.add(outlet.context("cannot start the writer of the journal")?);
+        let writer = EventWriter::start("journal", journal, JournalEntries::new(wall), event_writer::QUEUE);
+        writers.add(writer.context("cannot start the writer of the journal")?);
     }
-    Ok(outlets)
+    Ok(writers)
 }
 
 /// Which ways events take.
@@ -289,7 +290,7 @@ const fn ways(out: bool, error: bool, asked: bool) -> Ways {
 }
 
 /// The way to write the stream that was asked for; text on a terminal, JSON to a program.
-pub(super) fn format_of(format: Option<Format>, wall: Wall) -> Box<dyn sink::Format> {
+pub(super) fn format_of(format: Option<Format>, wall: WallClock) -> Box<dyn sink::Format> {
     match Format::or_default(format, super::on_terminal()) {
         Format::Json => Box::new(Json::new(wall)),
         Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),

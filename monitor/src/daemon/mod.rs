@@ -35,7 +35,7 @@ use crate::{
         systemd_notify::Notify,
     },
     probe::Probe,
-    sink::{metrics::Metrics, outlets::Outlets},
+    sink::{event_writers::EventWriters, metrics::Metrics},
     source::{kernel::KernelSource, trace::TraceWriter},
 };
 use orphand_core::{
@@ -70,7 +70,7 @@ pub struct Daemon {
     /// Sends signals.
     pub reaper: Reaper,
     /// Tells the world.
-    pub stream: Outlets,
+    pub stream: EventWriters,
     /// Runs a program for events.
     pub hook: Hook,
     /// What must outlive us.

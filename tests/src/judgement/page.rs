@@ -1,5 +1,5 @@
-//! The page `docs/judgement.md`: the table for people who want to know what may be ended before they trust us. No number of a process and no
-//! time is in it, so that it is the same from run to run.
+//! The page `docs/judgement.md`: the table for users who want to know what orphand ends. It contains no
+//! process ids and no times, so that it is the same for every run.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ In the last column *right*, *WRONG*, or *cost*: a true orphan that nobody can te
 What is in use is really used: something goes on talking to it, or waiting for its results, until the judgement is over, and a use that breaks counts as wrong.
 ";
 
-/// The groups in the order of the page, with their headlines. A group without one comes last under its own name.
+/// The groups in the order of the page, with their headlines. Other groups come last under their own name.
 const GROUPS: [(&str, &str); 10] = [
     ("orphans", "True orphans"),
     ("let_go", "Let go: what a server started and left to itself"),
@@ -90,13 +90,13 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::stated::Truth;
+    use crate::judgement::stated::GroundTruth;
 
     fn line(name: &str, right: bool) -> Line {
         Line {
             name: name.to_owned(),
             description: "a | b".to_owned(),
-            truth: Truth::InUse,
+            truth: GroundTruth::InUse,
             verdict: "let live (unproven)".to_owned(),
             reasons: "wire_held".to_owned(),
             guards: String::new(),

@@ -1,15 +1,16 @@
-//! What the journal knows each kind of event by. A contract with users: an id never changes, a new kind gets a fresh one
-//! (`systemd-id128 new`). The ids are in docs/operations.md and in packaging/catalog, too, which a test holds.
+//! `MESSAGE_ID` and priority of each kind of event in the journal. A contract with users: an id never
+//! changes, and a new kind gets a fresh one (`systemd-id128 new`). A test checks that docs/operations.md and
+//! packaging/catalog have the same ids.
 
 use crate::os::journald::Priority;
 use orphand_core::model::EventKind;
 
-/// What the entries of one kind of event have in common.
+/// The properties that all entries of one kind share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The `MESSAGE_ID`, `systemd.journal-fields(7)`.
     pub id: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub priority: Priority,
 }
 

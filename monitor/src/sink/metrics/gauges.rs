@@ -1,4 +1,4 @@
-//! What a [`Status`] says, as gauges; and the counters that the daemon keeps in it.
+//! Gauges from a [`Status`], and the counters that the daemon keeps in it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,12 +13,13 @@ use prometheus_client::{
 
 use super::{
     labels::{self, Labels},
-    owners::{Own, name},
+    owners::{OwnersWithSeries, name},
 };
-use crate::sink::wall::Wall;
+use crate::sink::wall_clock::WallClock;
 use orphand_core::model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status};
 
-/// Generations of an agent that are reported although nothing of them is left, and of those with servers. Older ones are one series.
+/// How many generations of an agent have their own series: the latest, and the latest of those with servers.
+/// Older ones share one series.
 const LATEST: usize = 16;
 
 pub(super) type Values = BTreeMap<Labels, f64>;
@@ -26,7 +27,7 @@ pub(super) type Values = BTreeMap<Labels, f64>;
 /// A family: name, help, values.
 type Families = Vec<(&'static str, &'static str, Values)>;
 
-/// The values of one scrape, in an order of their own.
+/// The families of one scrape.
 #[derive(Debug)]
 pub(super) struct Gauges {
     gauges: Families,
@@ -44,13 +45,13 @@ struct Sums {
 }
 
 impl Gauges {
-    pub(super) fn of(status: Option<&Status>, wall: Wall) -> Self {
+    pub(super) fn of(status: Option<&Status>, wall: WallClock) -> Self {
         let watching = status.is_some_and(Status::is_watching);
         let one = |value: f64| Values::from([(Labels::new(), value)]);
-        let help = "1 while orphand can vouch for what it says, 0 when blind.";
+        let help = "1 while its view of the host is complete, 0 when blind.";
         let mut gauges = vec![("orphand_watching", help, one(f64::from(u8::from(watching))))];
         if let Some(status) = status.filter(|_| watching) {
-            let own = Own::of(&status.report);
+            let own = OwnersWithSeries::of(&status.report);
             gauges.extend(servers(&status.report, &own));
             gauges.extend(generations(&status.report, &own, wall));
             gauges.push((
@@ -58,9 +59,9 @@ impl Gauges {
                 "Orphans that stay, by what protects them.",
                 spared(&status.report),
             ));
-            let help = "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
+            let help = "Servers whose owner is gone and that somebody may still use, by doubt.";
             gauges.push(("orphand_unproven", help, unproven(&status.report, &own)));
-            let help = "Processes in the lineage graph.";
+            let help = "Processes in the process graph.";
             gauges.push(("orphand_lineage_processes", help, one(float(status.processes))));
         }
         Self { gauges, counters: status.map(counters).unwrap_or_default() }
@@ -112,8 +113,8 @@ fn generation(run: Option<&RunView>) -> String {
     run.and_then(|run| run.generation).map_or_else(|| "unknown".to_owned(), |number| number.to_string())
 }
 
-/// Generations that have a series of their own, by owner: the latest, and the latest of those with servers.
-fn kept(report: &Report, own: &Own) -> BTreeMap<Labels, BTreeSet<u64>> {
+/// The generations that have their own series, by owner: the latest, and the latest of those with servers.
+fn own_generations(report: &Report, own: &OwnersWithSeries) -> BTreeMap<Labels, BTreeSet<u64>> {
     let latest = |numbers: BTreeSet<u64>| numbers.into_iter().rev().take(LATEST);
     let mut known: BTreeMap<Labels, [BTreeSet<u64>; 2]> = BTreeMap::new();
     for run in &report.runs {
@@ -128,38 +129,39 @@ fn kept(report: &Report, own: &Own) -> BTreeMap<Labels, BTreeSet<u64>> {
     known.map(|(owner, [all, of_servers])| (owner, latest(all).chain(latest(of_servers)).collect())).collect()
 }
 
-/// Whose series it is: an owner and a generation, or one for all that have none of their own.
-struct Whose<'a> {
-    own: &'a Own,
-    kept: BTreeMap<Labels, BTreeSet<u64>>,
+/// Finds the series of a server: its owner and generation, or the shared one.
+struct SeriesLabels<'a> {
+    own: &'a OwnersWithSeries,
+    generations: BTreeMap<Labels, BTreeSet<u64>>,
 }
 
-impl Whose<'_> {
+impl SeriesLabels<'_> {
     fn labels(&self, run: Option<&RunView>, owner: Option<&AgentView>) -> Labels {
         let labels = labels::owner(run, name(owner));
         if !self.own.has(&labels) {
             return labels::other();
         }
         let number = run.and_then(|run| run.generation);
-        let is_old = number.is_some_and(|n| self.kept.get(&labels).is_none_or(|kept| !kept.contains(&n)));
+        let is_old =
+            number.is_some_and(|n| self.generations.get(&labels).is_none_or(|kept| !kept.contains(&n)));
         let number = if is_old { "older".to_owned() } else { generation(run) };
         labels::with(&labels, "generation", number)
     }
 }
 
-fn servers(report: &Report, own: &Own) -> Families {
+fn servers(report: &Report, own: &OwnersWithSeries) -> Families {
     let mut sums = Sums::default();
-    let whose = Whose { own, kept: kept(report, own) };
-    // A generation that has nothing left is zero, not absent: graphs come down.
+    let series_labels = SeriesLabels { own, generations: own_generations(report, own) };
+    // A generation without servers is zero, not absent, so that graphs go down.
     for run in &report.runs {
-        sums.none(&whose.labels(Some(&run.run), None));
+        sums.none(&series_labels.labels(Some(&run.run), None));
     }
     for (owner, server) in report.servers() {
-        sums.server(&whose.labels(server.server.run.as_ref(), owner), server);
+        sums.server(&series_labels.labels(server.server.run.as_ref(), owner), server);
     }
     for agent in &report.agents {
         if let Some(left) = agent.left_behind.as_deref().filter(|left| left.is_orphan()) {
-            let mut labels = whose.labels(left.server.run.as_ref(), Some(&agent.agent));
+            let mut labels = series_labels.labels(left.server.run.as_ref(), Some(&agent.agent));
             labels::of_class(&mut labels, Class::Agent);
             sums.orphan(&labels, left);
         }
@@ -203,8 +205,8 @@ impl Sums {
     }
 }
 
-fn generations(report: &Report, own: &Own, wall: Wall) -> Families {
-    let kept = kept(report, own);
+fn generations(report: &Report, own: &OwnersWithSeries, wall: WallClock) -> Families {
+    let kept = own_generations(report, own);
     let mut present = Values::new();
     for (owner, numbers) in &kept {
         present.extend(numbers.last().map(|latest| (owner.clone(), float(*latest))));
@@ -236,8 +238,9 @@ fn spared(report: &Report) -> Values {
     values
 }
 
-/// Not by generation: what is unproven is none of a run's orphans. One with two doubts counts for both.
-fn unproven(report: &Report, own: &Own) -> Values {
+/// Without the generation, because an unproven server is not an orphan of a run. A server with two doubts
+/// counts for both.
+fn unproven(report: &Report, own: &OwnersWithSeries) -> Values {
     let mut values = Values::new();
     for (owner, server) in report.servers().filter(|(_, server)| server.is_unproven()) {
         let run = server.server.run.as_ref();
@@ -256,18 +259,18 @@ fn counters(status: &Status) -> Families {
         let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];
         kinds.map(|(kind, number)| (vec![("kind", kind.to_owned())], float(number)))
     };
-    // No record is one of "member": only entries of the membership map are lost as such.
+    // There are no records of the kind "member"; only entries of the membership map can be lost.
     let records =
         kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));
     let runs = status.hook_runs.iter().map(|(outcome, n)| (vec![("outcome", outcome.clone())], float(*n)));
     let errors = status.kernel_errors.iter().map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
     vec![
-        ("orphand_kernel_errors", "What went wrong in the eBPF programs.", errors.collect()),
+        ("orphand_kernel_errors", "Errors of the eBPF programs.", errors.collect()),
         ("orphand_hook_runs", "Runs of the alert hook, by how they ended.", runs.collect()),
         ("orphand_kernel_records", "Records received from the kernel.", records.collect()),
         ("orphand_kernel_records_lost", "Records lost in the kernel.", kinds(&status.lost).into()),
         ("orphand_resyncs", "Repairs from /proc.", Values::from([(Labels::new(), float(status.resyncs))])),
-        ("orphand_sink_dropped", "Events that did not reach their reader.", dropped.collect()),
+        ("orphand_sink_dropped", "Events that were dropped, by sink.", dropped.collect()),
     ]
 }
