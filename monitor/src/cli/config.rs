@@ -7,12 +7,12 @@ use clap::Subcommand;
 /// The verbs of `orphand config`.
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Check the configuration: print every mistake with file, line and key
-    #[command(long_about = "Check the configuration: print every mistake with file, line and key
+    /// Check the configuration: a line for each mistake, with file, line and key
+    #[command(long_about = "Check the configuration: a line for each mistake, with file, line and key
 
-Reads FILE and conf.d/*.toml next to it as the daemon does. Prints all mistakes on standard error, and notes about values that \
-are probably not intended on standard output. As root, or with capabilities, a file that others can write is a mistake. For a \
-file that is not TOML only that is printed, and at most 100 mistakes for one file. Exits with status 1 if there are mistakes.")]
+Reads FILE and conf.d/*.toml beside it as the daemon does. Mistakes go to standard error. What is allowed but probably not meant \
+goes to standard output. As root, or with capabilities, a file that others may write is a mistake. A file that is no TOML is \
+reported as that alone. Of one file the first 100 mistakes are reported. Ends with status 1 if anything is wrong.")]
     #[command(after_help = "Examples:
   orphand config check
   orphand config check ./config.toml
@@ -33,7 +33,7 @@ file that is not TOML only that is printed, and at most 100 mistakes for one fil
         /// The configuration [default: /etc/orphand/config.toml, if it exists]
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Add to each value where it comes from
+        /// Show where each value came from
         #[arg(long, conflicts_with = "json")]
         origin: bool,
         /// Print JSON instead of TOML

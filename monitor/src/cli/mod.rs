@@ -42,7 +42,7 @@ pub enum Verb {
     /// Watch this host: stream events, end orphans
     #[command(long_about = help::LONG_RUN)]
     Run(Run),
-    /// Read /proc once: servers and orphans, with evidence
+    /// Read /proc once: show servers and orphans, with evidence
     #[command(long_about = help::LONG_SCAN)]
     Scan(Scan),
     /// Show what the running daemon sees: agents, generations, servers, orphans, memory, losses
@@ -50,7 +50,7 @@ pub enum Verb {
     /// Show agents, their servers and processes as a tree
     #[command(long_about = help::LONG_TREE)]
     Tree(Tree),
-    /// End orphans and other selected servers now
+    /// End orphans now
     #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
     /// Make the running daemon read its configuration again
@@ -59,7 +59,7 @@ pub enum Verb {
     /// Show past runs, orphans and freed memory from the daemon's store
     #[command(long_about = help::LONG_HISTORY)]
     History(History),
-    /// Check the kernel, the rights of orphand, and the units with agents
+    /// Check the kernel, the rights, and the units that host agents
     #[command(long_about = help::LONG_DOCTOR)]
     Doctor(Doctor),
     /// Replay a recorded trace
@@ -118,7 +118,7 @@ pub struct Run {
     /// The control socket [default: /run/orphand/control.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Directory of the store [default: /var/lib/orphand]
+    /// The directory of the store, which outlives a restart [default: /var/lib/orphand]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// Program that runs for events, an absolute path
@@ -127,7 +127,7 @@ pub struct Run {
     /// Record all inputs to FILE, for `orphand replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// How setsid(2) is observed [default: auto]
+    /// How calls of setsid(2) are observed [default: auto]
     #[arg(long, value_name = "HOOK")]
     pub setsid: Option<Setsid>,
     /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
@@ -136,7 +136,7 @@ pub struct Run {
     /// The lock file, which prevents a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,
-    /// Log messages of the eBPF programs
+    /// Log the messages of the eBPF programs
     #[arg(long, hide_short_help = true)]
     pub debug_bpf: bool,
 }

@@ -1,6 +1,5 @@
-//! The table of all configuration keys: meaning, form, default, example. The check for unknown keys, the
-//! examples in errors, the default file, the manual page and the tables in the documentation are generated
-//! from it.
+//! Every key of the configuration: what it means, its form, its default, an example. The one source of the check for unknown
+//! keys, the examples in errors, the default file, the manual page and the reference in docs/configuration.md.
 //!
 //! Invariant: the table has exactly the keys and defaults of [`super::Config`] and
 //! [`orphand_core::recognise::Rule`]; tests check that. A new key is a new row here.

@@ -4,7 +4,7 @@
 //! `MESSAGE_ID`, PRIORITY, `ORPHAND_EVENT`, and `ORPHAND_JSON` with the line of the stream. Use it only with
 //! [`super::event_writer::EventWriter`].
 
-mod message;
+pub mod message;
 
 use std::{io, thread, time::Duration};
 

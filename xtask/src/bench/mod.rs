@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/operations.md.
+//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/performance.md.
 //!
 //! Everything is measured from outside on the built daemon, against the same host without it, in turns: this
 //! machine's noise hits both. The figures of the pure core alone come from the benches of `orphand-core` and `orphand`.

@@ -13,26 +13,25 @@ use crate::config::{
 pub(super) const NAME: &str = "orphand.toml.5";
 
 const DESCRIPTION: [&str; 5] = [
-    "The configuration of orphand(1) is TOML. It is optional: every key has a default or may be absent.",
-    "/etc/orphand/config.toml is read first, then /etc/orphand/conf.d/*.toml in byte order of their names; with \
-     --config FILE, FILE and conf.d/*.toml next to it. They may be absent, but a FILE that was given must exist. Names that \
-     begin with a dot or do not end in .toml are skipped. A later file overrides an earlier one key by key; the tables of a list, \
-     such as [[server]], are appended. The flags of the command line override all files.",
-    "An unknown key, an impossible value, and a file that cannot be read are mistakes, and orphand does not start. orphand \
-     config check prints all of them with file, line and column; orphand config show --origin prints the values in effect and \
-     where they come from.",
-    "As root, or with capabilities, orphand refuses a file that others could change: the file, conf.d, and every directory and link \
-     above them must belong to root or to the user that orphand runs as, and must not be writable by others.",
+    "The configuration of orphand(1) is TOML. None is needed: every key has a default, or may be absent.",
+    "/etc/orphand/config.toml is read first, then /etc/orphand/conf.d/*.toml in the order of the bytes of their names; with \
+     --config FILE, FILE and conf.d/*.toml beside it. Either may be absent, but a FILE that was named must be there. Names that \
+     begin with a dot or do not end in .toml are passed over. A later file beats an earlier one key by key; the tables of a list, \
+     such as [[server]], are added to those before. The flags of the command line beat all files.",
+    "An unknown key, a value that cannot be, and a file that cannot be read are mistakes, and orphand does not start. orphand \
+     config check reports all of them, with file, line and column; orphand config show --origin prints the effective values and \
+     where they came from.",
+    "As root, or with capabilities, orphand refuses a file that others could change: every directory and link on the way to it, \
+     and conf.d itself, must belong to root or the user it runs as, and be writable by nobody else.",
     "A duration is written like \"500ms\", \"10s\", \"5m\" or \"1h 30m\".",
 ];
 
 const RULES: [&str; 2] = [
-    "A rule says what a program is. It matches if all its keys match. In a pattern, * stands for any text and ? for any \
-     character. Within tables of one name the first rule that matches counts; tables are tried in this order, and the built-in \
-     rules last.",
-    "The kernel side finds programs by their file name. A rule whose program has wildcards therefore works for processes below \
-     agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary that is started anywhere \
-     else.",
+    "A rule says what a program is to orphand. It matches if each of its keys matches. In a pattern * stands for any text, ? for any \
+     character. Of the rules in the tables of one name the first that matches counts; of several tables the first in this order. \
+     All come before the built-in rules.",
+    "The kernel side looks for file names: a rule whose program has wildcards is noticed below agents, behind interpreters and \
+     launchers, and at the start of the daemon, not for a binary that anybody starts.",
 ];
 
 /// Writes the page.

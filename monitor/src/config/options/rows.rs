@@ -17,14 +17,14 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "exempt",
         kind: Kind::List,
-        about: "Programs that are never ended, and neither is anything that they start. They are still judged and reported.",
+        about: "What is left alone, with all that it starts: it is followed, judged and reported, and never ended.",
         keys: RULE,
         example: "name = \"shared broker\"\npackage = \"@me/broker-mcp\"\n",
     },
     Section {
         name: "multiplexer",
         kind: Kind::List,
-        about: "Terminal multiplexers and the like: what runs in one belongs to no agent. tmux, screen, zellij and others are built in.",
+        about: "Terminal multiplexers and the like: what lives in one has no owner. tmux, screen, zellij and others are known.",
         keys: RULE,
         example: "name = \"my-tmux\"\nprogram = \"my-tmux\"\n",
     },
@@ -62,7 +62,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "alert",
         kind: Kind::List,
-        about: "Thresholds to report: the event alert when one is crossed, and alert_resolved when it is no longer crossed.",
+        about: "Thresholds: the event alert is emitted when one is crossed, alert_resolved when it is not any more.",
         keys: ALERT,
         example: "name = \"claude leaks\"\non = \"orphans\"\nabove = 10\nagent = \"claude\"\nfor = \"1m\"\n",
     },
@@ -74,7 +74,7 @@ const TOP: &[Key] = &[
         form: "true or false",
         default: Some("false"),
         limits: "",
-        about: "Judge and report, but never send a signal. Start with this on an important host.",
+        about: "Judge and report, never send a signal. Begin with this on a host that matters.",
         example: "true",
     },
     Key {
@@ -99,8 +99,8 @@ const TOP: &[Key] = &[
         form: "true or false",
         default: Some("false"),
         limits: "",
-        about: "Whether a server that runs as another user than its owner may be ended. If not, it is reported and \
-                spared with the guard other_uid.",
+        about: "Whether a server that runs as another user than its owner may be ended. If not, it is spared with the \
+                guard other_uid.",
         example: "true",
     },
     Key {
@@ -108,9 +108,9 @@ const TOP: &[Key] = &[
         form: "\"auto\", \"fentry\", \"tracepoint\" or \"none\"",
         default: Some("\"auto\""),
         limits: "",
-        about: "How setsid(2) is observed. fentry costs other system calls nothing, but not every kernel can load it; \
-                tracepoint makes every system call of the host slower; auto uses the first that works. With none the \
-                event server_detached may be missing, and verdicts are the same.",
+        about: "How the call setsid(2) is seen. fentry costs other system calls nothing, but not every kernel lets it load; \
+                tracepoint puts every system call of the host on a slower path; auto takes the first that works. With none \
+                the event server_detached may be missing, and verdicts are the same.",
         example: "\"none\"",
     },
     Key {
@@ -171,8 +171,8 @@ const TOP: &[Key] = &[
         form: "a path",
         default: Some("\"/var/lib/orphand\""),
         limits: "",
-        about: "The directory of the store, which keeps data across restarts. Only root and the daemon's user may write to \
-                it.",
+        about: "The directory of the store: what outlives a restart of the daemon. Only root and the daemon's user may \
+                write there.",
         example: "\"/srv/orphand\"",
     },
 ];
@@ -250,8 +250,8 @@ const RULE: &[Key] = &[
         form: "true or false",
         default: Some("false"),
         limits: "[[agent]] only",
-        about: "Whether such an agent is ended if its unit left it behind, that is, if the unit has since been stopped or \
-                restarted. If not, this is only reported.",
+        about: "Whether such an agent is to be ended when its unit was stopped or restarted without it. If not, it is \
+                only reported.",
         example: "true",
     },
 ];
@@ -261,18 +261,18 @@ const ALERT: &[Key] = &[
         name: "name",
         form: "a text",
         default: None,
-        limits: "required",
-        about: "The name of the alert, which its events show.",
+        limits: "always needed",
+        about: "Its name, shown with every alert.",
         example: "\"too many orphans\"",
     },
     Key {
         name: "on",
         form: "orphans, rss, rate, reap_failures or blind",
         default: None,
-        limits: "required",
-        about: "What to watch: orphans that are alive (orphans); their resident memory (rss); orphans detected within a period \
-                (rate); processes of orphans that could not be ended within a period (reap_failures); or whether kernel records \
-                are lost and /proc has not been read again (blind).",
+        limits: "always needed",
+        about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; orphans \
+                that could not be ended within a time; or whether records of the kernel are lost and /proc has not been \
+                read again.",
         example: "\"orphans\"",
     },
     Key {
@@ -304,7 +304,7 @@ const ALERT: &[Key] = &[
         form: "a duration",
         default: Some("\"0s\""),
         limits: "at most a day",
-        about: "How long the threshold must stay crossed before the alert is raised.",
+        about: "How long it must stay crossed before the alert is emitted.",
         example: "\"1m\"",
     },
     Key {
@@ -312,7 +312,7 @@ const ALERT: &[Key] = &[
         form: "a duration",
         default: Some("\"10m\""),
         limits: "at most a day",
-        about: "The least time between two alerts of this rule. Changes in between are not reported.",
+        about: "From one alert of this rule to the next, at least. What comes and goes meanwhile is not reported.",
         example: "\"1h\"",
     },
 ];
@@ -330,8 +330,9 @@ const HOOK: &[Key] = &[
         name: "user",
         form: "a user's name",
         default: None,
-        limits: "another user than orphand's own needs root, or CAP_SETUID and CAP_SETGID",
-        about: "The user that it runs as, with only that user's primary group and without capabilities. The default is orphand's own user.",
+        limits: "another than orphand's own takes root, or CAP_SETUID and CAP_SETGID",
+        about: "The user it runs as, with that user's primary group and no others, and without capabilities. Without it the user that the \
+                variable ORPHAND_HOOK_USER names, else orphand's own.",
         example: "\"nobody\"",
     },
     Key {

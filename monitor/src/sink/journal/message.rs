@@ -1,6 +1,6 @@
-//! `MESSAGE_ID` and priority of each kind of event in the journal. A contract with users: an id never
-//! changes, and a new kind gets a fresh one (`systemd-id128 new`). A test checks that docs/operations.md and
-//! packaging/catalog have the same ids.
+//! What the journal knows each kind of event by. A contract with users: an id never changes, a new kind gets a fresh one
+//! (`systemd-id128 new`). `cargo xtask docs` writes the ids into docs/events.md; a test compares
+//! them with packaging/catalog.
 
 use crate::os::journald::Priority;
 use orphand_core::model::EventKind;
