@@ -117,7 +117,7 @@ mod tests {
         Line {
             name: name.to_owned(),
             description: "a pipe and a bar | of it".to_owned(),
-            truth: Truth::InUse,
+            truth: GroundTruth::InUse,
             verdict: "let live (unproven)".to_owned(),
             reasons: "wire_held".to_owned(),
             guards: String::new(),
