@@ -1,4 +1,4 @@
-//! Counters: one set for each CPU, added up by user space. They only grow.
+//! Counters of the eBPF programs: one set for each CPU, which user space adds up. They never decrease.
 
 /// What is counted; an index into [`Counters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Counter {
     ExitDropped,
     /// Setsid records that did not get into the ring.
     SetsidDropped,
-    /// A process could not be entered into MEMBERS: it is full, or the share of its user is used up.
+    /// A process found no room in MEMBERS: the map is full, or the share of its user is used up.
     MembersFull,
     /// A fork below a pending candidate that was over the budget.
     BudgetUsedUp,
@@ -32,7 +32,7 @@ pub enum Counter {
     ExeFault,
     /// The per-CPU buffer was not there: "it cannot happen".
     NoScratch,
-    /// A fork below a candidate that ANCHORS has forgotten, with its verdict if it had one: followed without a budget.
+    /// A fork below a candidate that ANCHORS has evicted, with the decision about it: followed without a budget.
     AnchorForgotten,
 }
 

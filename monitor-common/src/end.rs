@@ -1,4 +1,4 @@
-//! What the pass over all descriptors tells of each that was asked for, and what it reads for that.
+//! What the pass over all descriptors reports of each that user space asked for, and the fields that it reads.
 
 /// An open descriptor; what `iter/task_file` writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct EndRecord {
     pub peer: u64,
     /// Address of the open file description.
     pub file: u64,
-    /// Address of the descriptor table; 0 if its process is just giving it up.
+    /// Address of the descriptor table; 0 if its process is just releasing it.
     pub table: u64,
     /// References to the description, without the one that the pass itself holds.
     pub references: u64,
@@ -42,8 +42,8 @@ pub mod end_flags {
     pub const UNREADABLE: u32 = 2;
 }
 
-/// Where the fields are that only the pass over all descriptors reads; as [`crate::Offsets`]. A kernel may lack some: then it is
-/// not made.
+/// Where the fields are that only the pass over all descriptors reads, in bytes like [`crate::Offsets`]. A kernel may lack
+/// some: then there is no such pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct EndOffsets {
@@ -53,7 +53,7 @@ pub struct EndOffsets {
     pub file_private: u32,
     /// `file::f_count`, or since 6.13 `file::f_ref`; 8 bytes.
     pub file_count: u32,
-    /// What that counter says of a file with one reference: 1, or 0 of an `f_ref` (`FILE_REF_ONEREF`).
+    /// The value of that counter for a file with one reference: 1, or 0 for an `f_ref` (`FILE_REF_ONEREF`).
     pub file_count_of_one: u32,
     /// `inode::i_sb`, a pointer.
     pub inode_super: u32,

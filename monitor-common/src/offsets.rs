@@ -1,8 +1,8 @@
-//! Globals of the eBPF programs that user space sets before it loads them. They are read-only in the
-//! kernel, so the verifier knows their values and prunes what they switch off.
+//! Globals of the eBPF programs that user space sets before it loads them. They are read-only in the kernel, so the verifier
+//! knows their values and removes the code that they switch off.
 
-/// Where the fields of the running kernel's structures are, in bytes. The name is structure and field;
-/// found in BTF, never hard-coded.
+/// Where the fields of the running kernel's structures are, in bytes. A name says structure and field. The values come from
+/// BTF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Offsets {
@@ -70,7 +70,7 @@ pub struct Tuning {
     pub mcp_names: u32,
     /// How many entries of MEMBERS the processes of one user may have.
     pub member_share: u32,
-    /// For [`crate::slot`].
+    /// For [`crate::share_slot`].
     pub seed: u32,
 }
 

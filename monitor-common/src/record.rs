@@ -8,7 +8,7 @@ pub const ARGV_MAX: usize = 1024;
 /// The longest tail of an exec record.
 pub const TAIL_MAX: usize = EXE_MAX + ARGV_MAX;
 
-/// What a record tells; [`Header::kind`].
+/// The kind of a record; [`Header::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -22,7 +22,7 @@ pub enum Kind {
     Setsid = 4,
 }
 
-/// What every record starts with.
+/// The beginning of every record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
@@ -54,7 +54,7 @@ pub struct ForkRecord {
     pub pad: u32,
 }
 
-/// A standard stream: what `struct file::f_inode` says.
+/// A standard stream: fields of the inode that it is open on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct StreamRecord {
@@ -93,7 +93,7 @@ pub struct ExecRecord {
 
 /// The bits of [`ExecRecord::flags`].
 pub mod flags {
-    /// There are more arguments than the record carries, or none could be read.
+    /// The record does not have all arguments: there are more, or they could not be read.
     pub const ARGV_TRUNCATED: u32 = 1;
 }
 

@@ -1,6 +1,17 @@
-//! User space puts these types into aya's maps and globals. And the one unsafe call it needs.
+//! What only user space needs, and all of its unsafe code: these types in aya's maps and globals, the filter as memory
+//! that both sides share, the heap.
 
-use crate::{Counters, EndOffsets, Member, Offsets, Tuning};
+extern crate std;
+
+use core::{
+    ptr::{self, NonNull},
+    sync::atomic::{AtomicU32, Ordering, fence},
+};
+use std::{io, os::fd::BorrowedFd};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::{Counters, EndOffsets, FILTER_SLOTS, Filter, Member, Offsets, Tuning, filter_slot};
 
 // SAFETY: repr(C), without padding and pointers, every bit pattern valid.
 unsafe impl aya::Pod for Member {}
@@ -12,6 +23,64 @@ unsafe impl aya::Pod for Offsets {}
 unsafe impl aya::Pod for EndOffsets {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Tuning {}
+
+/// The map FILTER: the kernel's own memory, so that both sides count with atomic instructions.
+pub struct SharedFilter {
+    counts: NonNull<[AtomicU32; FILTER_SLOTS]>,
+}
+
+// SAFETY: the memory belongs to the process, not to a thread, and is used through atomics only.
+unsafe impl Send for SharedFilter {}
+
+impl SharedFilter {
+    /// Maps the memory of the map that `map` is a descriptor of.
+    pub fn new(map: BorrowedFd<'_>) -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses the address: nothing that is mapped already is replaced.
+        let memory = unsafe { mmap(ptr::null_mut(), size_of::<Filter>(), access, MapFlags::SHARED, map, 0) }?;
+        let counts = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { counts })
+    }
+
+    /// Before an entry is inserted.
+    pub fn add(&self, tgid: u32) {
+        if let Some(count) = self.slot(tgid) {
+            count.fetch_add(1, Ordering::SeqCst);
+            // If the process is still alive when it is looked at afterwards, its exit will see this count.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// After an entry was removed, or was not inserted.
+    pub fn subtract(&self, tgid: u32) {
+        if let Some(count) = self.slot(tgid) {
+            count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// What each slot counts.
+    pub fn counts(&self) -> impl Iterator<Item = u32> {
+        self.all().iter().map(|count| count.load(Ordering::SeqCst))
+    }
+
+    /// Every thread group has one.
+    fn slot(&self, tgid: u32) -> Option<&AtomicU32> {
+        self.all().get(filter_slot(tgid))
+    }
+
+    const fn all(&self) -> &[AtomicU32; FILTER_SLOTS] {
+        // SAFETY: the memory is mapped until this is dropped, aligned to a page and as long as the map's value.
+        unsafe { self.counts.as_ref() }
+    }
+}
+
+impl Drop for SharedFilter {
+    fn drop(&mut self) {
+        // SAFETY: it is what `new()` has mapped, and every reference to it ends with `self`.
+        let unmapped = unsafe { munmap(self.counts.as_ptr().cast(), size_of::<Filter>()) };
+        debug_assert!(unmapped.is_ok(), "a mapping of our own: {unmapped:?}");
+    }
+}
 
 /// Gives memory that was freed back to the system. glibc keeps some 15 MB after aya has read the kernel's type information, since
 /// freeing large blocks raises its own threshold for giving back (mallopt(3), `M_TRIM_THRESHOLD`).

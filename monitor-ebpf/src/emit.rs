@@ -1,4 +1,5 @@
-//! The only writer of the ring: counts what it makes and what it loses, and wakes the reader when it matters.
+//! The only writer of the ring. It counts the records that it makes and those that it loses, and wakes the reader only
+//! when it has to.
 
 use aya_ebpf::{
     bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
@@ -8,18 +9,18 @@ use monitor_common::{Counter, Kind};
 
 use crate::maps::{self, READER_IDLE, RECORDS};
 
-/// Whether the reader has to know at once.
+/// When the reader has to see a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// It drains the ring by timer.
+    /// When its timer fires.
     Ordinary,
-    /// An agent may have ended.
+    /// At once: an agent may have ended.
     AtOnce,
 }
 
-/// Past each quarter of the ring, the records that begin in this many bytes wake the reader. More than one
-/// record's worth, so that CPUs that write at the same time cannot all miss the crossing; less than a quarter, so
-/// that a full ring is not a wake-up for every record.
+/// The records that begin in this many bytes after each quarter of the ring wake the reader. That is more than one
+/// record, so that CPUs that write at the same time cannot all miss it; and less than a quarter, so that not every record
+/// wakes the reader when the ring is full.
 const WAKE_WINDOW: u64 = 4096;
 
 /// Writes `record`, whose type has no padding.
@@ -41,18 +42,18 @@ pub fn emit_bytes(kind: Kind, bytes: *const u8, len: u64, urgency: Urgency) {
     }
 }
 
-/// A record that could not even be made: it is lost like one that found the ring full.
+/// Counts a record that could not be made, like one that found the ring full.
 #[inline(always)]
-pub fn lost(kind: Kind) {
+pub fn count_lost(kind: Kind) {
     let (produced, dropped) = counters(kind);
     maps::count(produced);
     maps::count(dropped);
 }
 
-/// Wakes a reader that sleeps without a timer, without a record: it is told by a counter.
+/// Wakes a reader that sleeps without a timer. There is no record: a counter or a map has changed.
 #[inline(always)]
 pub fn wake() {
-    if is_idle()
+    if end_idle()
         && let Some(nothing) = RECORDS.reserve::<u64>(0)
     {
         nothing.discard(u64::from(BPF_RB_FORCE_WAKEUP));
@@ -69,13 +70,13 @@ const fn counters(kind: Kind) -> (Counter, Counter) {
     }
 }
 
-/// Whether the reader sleeps without a timer: once.
+/// Whether the reader sleeps without a timer. The next call answers false: one wake-up is enough.
 #[inline(always)]
-fn is_idle() -> bool {
+fn end_idle() -> bool {
     if let Some(idle) = READER_IDLE.get_ptr_mut(0) {
-        // SAFETY: the pointer came from the map; two CPUs that both see 1 wake the reader twice, no harm.
+        // SAFETY: the pointer came from the map. Two CPUs that both see 1 wake the reader twice, which does no harm.
         if unsafe { *idle } != 0 {
-            // SAFETY: as above. One wake-up is enough; the reader sets it again before it sleeps.
+            // SAFETY: as above. The reader sets it again before it sleeps.
             unsafe { *idle = 0 };
             return true;
         }
@@ -85,7 +86,7 @@ fn is_idle() -> bool {
 
 #[inline(always)]
 fn wakes(urgency: Urgency) -> bool {
-    if is_idle() || urgency == Urgency::AtOnce {
+    if end_idle() || urgency == Urgency::AtOnce {
         return true;
     }
     let quarter = maps::ring_quarter();

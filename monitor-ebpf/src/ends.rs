@@ -27,12 +27,12 @@ struct Meta {
     seq: *mut seq_file,
 }
 
-/// Writes a record about this descriptor if it was asked for. One that cannot be read is told too: a pass that leaves something
-/// out must not look like a whole one.
+/// Writes a record about this descriptor if user space asked for it. One that cannot be read is reported too: a pass that
+/// leaves something out must not look complete.
 #[inline(always)]
 pub fn visit(ctx: &TaskFile) {
-    // Both are null after the last one. One after the other: the compiler would check both at a time with an operation that the
-    // verifier does not allow on pointers.
+    // Both are null after the last one. They are checked one after the other: the compiler would combine the checks with
+    // an operation that the verifier does not allow on pointers.
     let task = black_box(ctx.task);
     if task.is_null() {
         return;
@@ -53,12 +53,12 @@ pub fn visit(ctx: &TaskFile) {
     // SAFETY: the kernel hands in a valid pointer.
     let seq = unsafe { (*ctx.meta).seq };
     let bytes = core::ptr::from_ref(&record).cast();
-    // A buffer that is full is no failure: the kernel empties it and shows the same descriptor again.
+    // A full buffer is no failure: the kernel empties it and shows the same descriptor again.
     // SAFETY: the record is valid for its size.
     unsafe { bpf_seq_write(seq, bytes, size_of::<EndRecord>() as u32) };
 }
 
-/// Whether it was asked for.
+/// Whether user space asked for it.
 #[inline(always)]
 fn fill(task: Task, address: *const u8, record: &mut EndRecord) -> Result<bool, Counter> {
     let file = File::new(address);
@@ -95,6 +95,6 @@ fn fill(task: Task, address: *const u8, record: &mut EndRecord) -> Result<bool, 
 
 #[inline(always)]
 fn is_wanted(ino: u64) -> bool {
-    // A number at once: the verifier does not allow to combine two pointers.
+    // Made a boolean at once: the verifier does not allow two pointers to be combined.
     black_box(WANTED.get_ptr(ino).is_some())
 }

@@ -1,7 +1,9 @@
-//! The reader of `struct file` and of what hangs on it: inode, pipe, socket. Every offset comes from the running kernel's BTF.
+//! The reader of `struct file` and of what it points to: inode, pipe, socket. Every offset comes from the running kernel's
+//! BTF.
 //!
-//! The iterator holds a reference to the file that it shows, so its inode, pipe and socket stay. A connected socket holds one to
-//! its peer; the peer's `struct socket` is freed after an RCU grace period, and a program runs inside a read-side section.
+//! The iterator holds a reference to the file that it shows, so its inode, pipe and socket stay allocated. A connected
+//! socket holds a reference to its peer. The peer's `struct socket` is freed after an RCU grace period, and a program runs
+//! inside a read-side section.
 
 use monitor_common::Counter;
 
@@ -25,13 +27,13 @@ pub struct File(*const u8);
 pub struct Inode(*const u8);
 
 impl File {
-    /// Not null.
+    /// From an address that is not null.
     #[inline(always)]
     pub const fn new(file: *const u8) -> Self {
         Self(file)
     }
 
-    /// What it is open on.
+    /// The inode that it is open on.
     #[inline(always)]
     pub fn inode(self) -> Result<Inode, Counter> {
         Ok(Inode(pointer(self.0, offset!(file_inode))?))
@@ -50,8 +52,8 @@ impl File {
         Ok(count.wrapping_sub(u64::from(end_offset!(file_count_of_one))))
     }
 
-    /// The inode number of the peer of a unix socket: 0 for a peer that has none, since it was closed or was not accepted yet.
-    /// None for another kind of socket, for one without a peer, and for a file that only names a socket (`O_PATH`).
+    /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
+    /// None: another kind of socket, one without a peer, or a file that only names a socket (`O_PATH`).
     #[inline(always)]
     pub fn peer(self) -> Result<Option<u64>, Counter> {
         let socket = pointer(self.0, end_offset!(file_private))?;
@@ -93,8 +95,8 @@ impl Inode {
         read(pointer(self.0, end_offset!(inode_super))?, end_offset!(super_device))
     }
 
-    /// Of a FIFO: how many open file descriptions can read it, and how many can write it. One that nobody has opened for
-    /// either (`O_PATH`) has no pipe.
+    /// Of a FIFO: how many open file descriptions can read it, and how many can write it. A FIFO that is open for neither
+    /// (`O_PATH`) has no pipe.
     #[inline(always)]
     pub fn pipe(self) -> Result<(u32, u32), Counter> {
         let pipe = pointer(self.0, end_offset!(inode_pipe))?;

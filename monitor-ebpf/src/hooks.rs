@@ -1,20 +1,21 @@
 //! The events: filter, fill, emit.
 
 use aya_ebpf::{
-    helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated::bpf_ktime_get_boot_ns},
+    helpers::{bpf_get_current_comm, generated::bpf_ktime_get_boot_ns},
     programs::RawTracePointContext,
 };
 use aya_log_ebpf::debug;
 use monitor_common::{
     COMM_LEN, Candidate, Counter, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, State,
-    StreamRecord, TAIL_MAX, flags,
+    StreamRecord, TAIL_MAX, contains_mcp, flags,
 };
 
 use crate::{
     emit::{Urgency, emit, emit_bytes},
+    filter,
     maps::{self, CANDIDATES, SCRATCH, offset},
     members,
-    task::{Task, executed_file},
+    task::{Task, current_tgid, executed_file},
 };
 
 #[inline(always)]
@@ -24,18 +25,13 @@ fn header(kind: Kind, tgid: u32, start: u64) -> Header {
     Header { kind: kind as u32, tgid, at, start }
 }
 
-#[inline(always)]
-fn current_tgid() -> u32 {
-    (bpf_get_current_pid_tgid() >> 32) as u32
-}
-
-/// `kernel_clone()` (kernel/fork.c) calls this before it wakes the child: the record precedes all the child does.
-/// The creator is the caller, whomever `CLONE_PARENT` makes the parent.
+/// `kernel_clone()` (kernel/fork.c) calls this before it wakes the child: the record precedes everything that the child
+/// does. The creator is the caller, whichever process `CLONE_PARENT` makes the parent.
 #[inline(always)]
 pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let creator = current_tgid();
-    let Some(standing) = members::standing(creator) else { return Ok(()) };
-    if standing.only_exits() {
+    let Some(member) = members::look_up(creator) else { return Ok(()) };
+    if member.reports_only_exit() {
         return Ok(());
     }
     let child = Task::new(ctx.arg(1));
@@ -45,8 +41,8 @@ pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
         return Ok(());
     }
     let uid = child.uid()?;
-    if !members::inherit(standing, tgid, uid) {
-        debug!(ctx, "fork of {} below {}: over the budget, or no room", tgid, standing.anchor);
+    if !members::add_child(member, tgid, uid) {
+        debug!(ctx, "fork of {} below {}: over the budget, or no room", tgid, member.anchor);
         return Ok(());
     }
     let record = ForkRecord {
@@ -61,14 +57,22 @@ pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
     Ok(())
 }
 
+/// Whether the current task's exec may have to be reported: of a stranger's, this is all that is looked at.
+#[inline(always)]
+pub fn may_report_exec() -> Result<bool, Counter> {
+    let task = Task::current();
+    Ok(filter::may_contain(current_tgid())
+        || is_candidate(task)?
+        || filter::may_contain(task.parent()?.tgid()?))
+}
+
 /// `exec_binprm()` (fs/exec.c) calls this when the new image is in place: comm, credentials and memory are the new
 /// ones, the other threads are gone, close-on-exec is done.
 #[inline(always)]
 pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let tgid = current_tgid();
     let task = Task::current();
-    let standing = members::standing(tgid);
-    let followed = standing.is_some_and(|m| !m.only_exits());
+    let followed = members::look_up(tgid).is_some_and(|member| !member.reports_only_exit());
     let parent = task.parent()?;
     let parent_tgid = parent.tgid()?;
     if !followed && !is_candidate(task)? && !members::is_manager(parent_tgid) {
@@ -77,7 +81,7 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let uid = task.uid()?;
     if !followed {
         debug!(ctx, "candidate {} below {}", tgid, parent_tgid);
-        if !members::enter_candidate(tgid, uid, parent, parent_tgid)? {
+        if !members::add_candidate(tgid, uid, parent, parent_tgid)? {
             return Ok(());
         }
     }
@@ -85,10 +89,10 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let scratch = SCRATCH.get_ptr_mut(0).ok_or(Counter::NoScratch)?;
     // SAFETY: the pointer came from a per-CPU map, see SCRATCH.
     let tail = unsafe { &raw mut (*scratch).tail }.cast::<u8>();
-    // What user space can complete from /proc is no reason to lose the record.
-    let exe_len = soft(executed_file(ctx.arg::<*const u8>(2), tail), 0);
+    // User space can complete these from /proc: their absence is no reason to lose the record.
+    let exe_len = or_counted(executed_file(ctx.arg::<*const u8>(2), tail), 0);
     // SAFETY: `exe_len` is below EXE_MAX, so ARGV_MAX bytes are left.
-    let (argv_len, more) = soft(task.argv(unsafe { tail.add(exe_len as usize) }), (0, true));
+    let (argv_len, more) = or_counted(task.argv(unsafe { tail.add(exe_len as usize) }), (0, true));
     let record = ExecRecord {
         header: header(Kind::Exec, tgid, task.group_birth()?),
         parent_start: parent.group_birth()?,
@@ -110,9 +114,9 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     Ok(())
 }
 
-/// What a failure that does not cost the record leaves behind.
+/// The value that was read. A failure is counted and does not cost the record: `without` takes its place.
 #[inline(always)]
-fn soft<T>(read: Result<T, Counter>, without: T) -> T {
+fn or_counted<T>(read: Result<T, Counter>, without: T) -> T {
     match read {
         Ok(value) => value,
         Err(why) => {
@@ -124,14 +128,14 @@ fn soft<T>(read: Result<T, Counter>, without: T) -> T {
 
 #[inline(always)]
 fn stream(task: Task, fd: u32) -> StreamRecord {
-    soft(task.stream(fd), StreamRecord { ino: 0, rdev: 0, mode: 0 })
+    or_counted(task.stream(fd), StreamRecord { ino: 0, rdev: 0, mode: 0 })
 }
 
 const S_IFMT: u32 = 0o170_000;
 const S_IFIFO: u32 = 0o010_000;
 const S_IFSOCK: u32 = 0o140_000;
 
-/// Whether the exec of a process nobody follows is worth a report.
+/// Whether the exec of a process that is not followed is reported.
 #[inline(always)]
 fn is_candidate(task: Task) -> Result<bool, Counter> {
     let comm: [u8; COMM_LEN] = bpf_get_current_comm().map_err(|_| Counter::Unreadable)?;
@@ -142,31 +146,19 @@ fn is_candidate(task: Task) -> Result<bool, Counter> {
             Ok(mode & S_IFMT == S_IFIFO || mode & S_IFMT == S_IFSOCK)
         }
         Some(_) => Ok(true),
-        None => Ok(maps::mcp_names() && names_mcp(&comm)),
+        None => Ok(maps::mcp_names() && contains_mcp(&comm)),
     }
 }
 
-/// Whether `mcp` is in the name, in either case.
-#[inline(always)]
-fn names_mcp(comm: &[u8; COMM_LEN]) -> bool {
-    let mut seen = 0u32;
-    let mut found = false;
-    for byte in comm {
-        seen = (seen << 8 | u32::from(byte | 0x20)) & 0xff_ffff;
-        found |= seen == u32::from_be_bytes([0, b'm', b'c', b'p']);
-    }
-    found
-}
-
-/// `do_exit()` (kernel/exit.c) calls this for every thread; no task exits without it, whatever killed it.
+/// `do_exit()` (kernel/exit.c) calls this for every thread, whatever ended it.
 #[inline(always)]
 pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let tgid = current_tgid();
-    let Some(standing) = members::standing(tgid) else { return Ok(()) };
+    let Some(member) = members::look_up(tgid) else { return Ok(()) };
     let task = Task::new(ctx.arg(0));
     let dead = if offset!(exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
-    // Two last threads may both see the group dead: the one that removes it reports it.
-    if !dead || !members::leave(tgid, standing) {
+    // The last two threads may both see the group dead: the one that removes it reports it.
+    if !dead || !members::remove(tgid, member) {
         return Ok(());
     }
     let record = ExitRecord {
@@ -174,22 +166,22 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
         status: task.group_status()?,
         pad: 0,
     };
-    debug!(ctx, "exit of {}, state {}", tgid, standing.standing);
-    let matters = standing.is(State::Agent) || standing.only_exits();
-    emit(Kind::Exit, &record, if matters { Urgency::AtOnce } else { Urgency::Ordinary });
+    debug!(ctx, "exit of {}, state {}", tgid, member.state_and_slot);
+    let urgent = member.is(State::Agent) || member.reports_only_exit();
+    emit(Kind::Exit, &record, if urgent { Urgency::AtOnce } else { Urgency::Ordinary });
     Ok(())
 }
 
-/// setsid(2) returned `ret`: the session id, or a negative error. A session leader's number is its tgid, since only
-/// then can the new session have the number of the caller's group.
+/// setsid(2) returned `ret`: the session id, or a negative error. The new session has the number of the caller's thread
+/// group.
 #[inline(always)]
 pub fn setsid(ret: i64) -> Result<(), Counter> {
     if ret < 0 {
         return Ok(());
     }
     let tgid = current_tgid();
-    let Some(standing) = members::standing(tgid) else { return Ok(()) };
-    if standing.only_exits() {
+    let Some(member) = members::look_up(tgid) else { return Ok(()) };
+    if member.reports_only_exit() {
         return Ok(());
     }
     let task = Task::current();

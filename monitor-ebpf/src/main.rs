@@ -5,17 +5,18 @@
 //! | `main` | entry points, and counting what fails |
 //! | `hooks` | each event: filter, fill, emit |
 //! | `ends` | the pass over all descriptors: filter, fill, write |
-//! | `members` | whom the events are reported for |
+//! | `filter` | the quick answer for processes that are not followed |
+//! | `members` | the processes that are followed |
 //! | `shares` | how many of them each user has |
-//! | `task` | the reader of `task_struct` and of what hangs on it |
-//! | `file` | the reader of `struct file` and of what hangs on it |
+//! | `task` | the reader of `task_struct` and of what it points to |
+//! | `file` | the reader of `struct file` and of what it points to |
 //! | `emit` | the only writer of the ring |
 //! | `maps` | maps and globals |
 // On the host there is nothing to run: that build is for clippy.
 #![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 #![expect(
     clippy::inline_always,
-    reason = "a call costs, and subprograms are a newer kernel's: one function a hook"
+    reason = "a call costs; only what a stranger's process never runs is behind one"
 )]
 #![expect(
     clippy::cast_possible_truncation,
@@ -27,13 +28,17 @@
 mod emit;
 mod ends;
 mod file;
+mod filter;
 mod hooks;
 mod maps;
 mod members;
 mod shares;
 mod task;
 
+use core::ffi::c_void;
+
 use aya_ebpf::{
+    EbpfContext as _,
     macros::{fexit, raw_tracepoint, tracepoint},
     programs::{FExitContext, RawTracePointContext, TracePointContext},
 };
@@ -41,37 +46,59 @@ use monitor_common::{Counter, Kind};
 
 /// Counts a record that could not be made, and why. Returns what the kernel expects of a tracing program.
 #[inline(always)]
-fn settle(kind: Kind, outcome: Result<(), Counter>) -> i32 {
+fn finish(kind: Kind, outcome: Result<(), Counter>) -> i32 {
     if let Err(why) = outcome {
         maps::count(why);
-        emit::lost(kind);
+        emit::count_lost(kind);
     }
     0
 }
 
 /// `TP_PROTO(struct task_struct *parent, struct task_struct *child)`, include/trace/events/sched.h.
+///
+/// Most processes of a host are not followed, and their caches are cold when they come here. So what they run is short
+/// and in one place, and the rest is a function of its own.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub fn sched_process_fork(ctx: RawTracePointContext) -> i32 {
-    settle(Kind::Fork, hooks::fork(&ctx))
+    if filter::may_contain(task::current_tgid()) { fork_of_member(ctx.as_ptr()) } else { 0 }
+}
+
+#[inline(never)]
+fn fork_of_member(ctx: *mut c_void) -> i32 {
+    finish(Kind::Fork, hooks::fork(&RawTracePointContext::new(ctx)))
 }
 
 /// `TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn sched_process_exec(ctx: RawTracePointContext) -> i32 {
-    settle(Kind::Exec, hooks::exec(&ctx))
+    match hooks::may_report_exec() {
+        Ok(true) => exec_of_interest(ctx.as_ptr()),
+        Ok(false) => 0,
+        Err(why) => finish(Kind::Exec, Err(why)),
+    }
+}
+
+#[inline(never)]
+fn exec_of_interest(ctx: *mut c_void) -> i32 {
+    finish(Kind::Exec, hooks::exec(&RawTracePointContext::new(ctx)))
 }
 
 /// `TP_PROTO(struct task_struct *p)`, since 6.17 or so `TP_PROTO(struct task_struct *p, bool group_dead)`.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 pub fn sched_process_exit(ctx: RawTracePointContext) -> i32 {
-    settle(Kind::Exit, hooks::exit(&ctx))
+    if filter::may_contain(task::current_tgid()) { exit_of_member(ctx.as_ptr()) } else { 0 }
+}
+
+#[inline(never)]
+fn exit_of_member(ctx: *mut c_void) -> i32 {
+    finish(Kind::Exit, hooks::exit(&RawTracePointContext::new(ctx)))
 }
 
 /// `int ksys_setsid(void)`, kernel/sys.c. At its exit the result is known: it refuses a group leader with
 /// EPERM. A function without arguments has its result in slot 0 of the context.
 #[fexit(function = "ksys_setsid")]
 pub fn ksys_setsid(ctx: FExitContext) -> i32 {
-    settle(Kind::Setsid, hooks::setsid(i64::from(ctx.arg::<i32>(0))))
+    finish(Kind::Setsid, hooks::setsid(i64::from(ctx.arg::<i32>(0))))
 }
 
 /// Offset of `ret` in the format file of the tracepoint in tracefs; the same for all
@@ -83,11 +110,11 @@ const SYS_EXIT_RET: usize = 16;
 pub fn sys_exit_setsid(ctx: TracePointContext) -> i32 {
     // SAFETY: a read of the context, which is longer than that.
     let ret = unsafe { ctx.read_at::<i64>(SYS_EXIT_RET) };
-    settle(Kind::Setsid, ret.map_err(|_| Counter::Unreadable).and_then(hooks::setsid))
+    finish(Kind::Setsid, ret.map_err(|_| Counter::Unreadable).and_then(hooks::setsid))
 }
 
 /// `bpf_iter_task_file`, `kernel/bpf/task_iter.c`: called for each open descriptor of each thread that has a table of its own, and
-/// once after the last. 0 goes on.
+/// once after the last. Returning 0 continues the pass.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
 pub extern "C" fn task_file(ctx: &ends::TaskFile) -> i32 {

@@ -1,12 +1,13 @@
 //! Maps and globals, and the counters' one writer.
 
 use aya_ebpf::{
-    bindings::BPF_F_NO_PREALLOC,
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
     macros::map,
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Member, Offsets, SLOTS, TAIL_MAX, Tuning, slot,
+    COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Filter, Member, Offsets, SHARE_SLOTS, TAIL_MAX,
+    Tuning, share_slot,
 };
 
 /// The records, in causal order. User space sets the size.
@@ -17,16 +18,20 @@ pub static RECORDS: RingBuf = RingBuf::with_byte_size(1 << 20, 0);
 #[map]
 pub static MEMBERS: HashMap<u32, Member> = HashMap::with_max_entries(1 << 15, 0);
 
-/// Slot of a user -> how many entries of MEMBERS the kernel side made for it, see `monitor_common::slot()`.
+/// One entry: the filter before MEMBERS, see `monitor_common::filter`. Both sides count in the same memory.
 #[map]
-pub static SHARES: Array<u64> = Array::with_max_entries(SLOTS, 0);
+pub static FILTER: Array<Filter> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// User -> nothing: whose processes could not be entered into MEMBERS. User space takes them out.
+/// Slot of a user -> how many entries of MEMBERS the kernel side made for it, see `monitor_common::share_slot()`.
+#[map]
+pub static SHARES: Array<u64> = Array::with_max_entries(SHARE_SLOTS, 0);
+
+/// User -> nothing: the users whose processes found no room in MEMBERS. User space removes what it has read.
 #[map]
 pub static REFUSED: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 10, 0);
 
-/// tgid of a candidate -> `Anchor`. Least recently used ones go first: what is pending below one that is forgotten has no budget
-/// any more, only its user's share. User space may set the size.
+/// tgid of a candidate -> `Anchor`. The least recently used ones are evicted: what is pending below an evicted one has no
+/// budget any more, only its user's share.
 #[map]
 pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12, 0);
 
@@ -34,7 +39,7 @@ pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12,
 #[map]
 pub static CANDIDATES: HashMap<[u8; COMM_LEN], u32> = HashMap::with_max_entries(1 << 10, 0);
 
-/// Inode number -> nothing: whose open ends a pass over all descriptors tells. Full only while one goes on.
+/// Inode number -> nothing: the pipes and sockets whose descriptors a pass reports. Empty between passes.
 #[map]
 pub static WANTED: HashMap<u64, u8> = HashMap::with_max_entries(1 << 13, BPF_F_NO_PREALLOC);
 
@@ -68,7 +73,7 @@ const OFFSETS_UNSET: Offsets = {
     unsafe { core::mem::zeroed() }
 };
 
-/// Likewise, where the kernel has all of it.
+/// Set by user space from BTF, where the kernel has all of the fields.
 #[unsafe(no_mangle)]
 static END_OFFSETS: EndOffsets = END_OFFSETS_UNSET;
 const END_OFFSETS_UNSET: EndOffsets = {
@@ -145,8 +150,8 @@ pub fn member_share() -> u64 {
 
 /// The slot of a user in SHARES.
 #[inline(always)]
-pub fn slot_of(uid: u32) -> u32 {
-    slot(uid, global!(TUNING.seed))
+pub fn share_slot_of(uid: u32) -> u32 {
+    share_slot(uid, global!(TUNING.seed))
 }
 
 /// Adds one on this CPU.

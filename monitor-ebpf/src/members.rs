@@ -1,12 +1,13 @@
-//! Whom events are reported for: the maps MEMBERS and ANCHORS.
+//! The processes that are followed: the maps MEMBERS and ANCHORS.
 //!
-//! Invariant: a process that is not in MEMBERS costs one look-up; nothing below a candidate can take more than its
-//! budget until user space has judged it.
+//! Invariant: a process that is not in MEMBERS costs one load, see [`filter`]; what is below a candidate can take no more
+//! than its budget until user space has judged the candidate.
 
 use aya_ebpf::bindings::{BPF_ANY, BPF_EXIST, BPF_NOEXIST};
 use monitor_common::{Anchor, Counter, Member, State};
 
 use crate::{
+    filter,
     maps::{self, ANCHORS, MEMBERS},
     shares,
     task::Task,
@@ -15,28 +16,25 @@ use crate::{
 /// EEXIST, include/uapi/asm-generic/errno-base.h.
 const EEXIST: i32 = 17;
 
-/// How `tgid` is followed now: what is pending below a confirmed candidate is a member, what is pending below a
-/// refused one is forgotten here.
+/// How `tgid` is followed now. What is pending below a confirmed candidate becomes a member here, what is pending below a
+/// refused one is removed here.
 #[inline(always)]
-pub fn standing(tgid: u32) -> Option<Member> {
-    let entry = MEMBERS.get_ptr(tgid)?;
-    // SAFETY: the pointer came from the map. One load of the aligned eight bytes: never half of two values.
-    let bits = unsafe { core::ptr::read_volatile(entry.cast::<u64>()) };
-    let mut member = Member::from_bits(bits);
+pub fn look_up(tgid: u32) -> Option<Member> {
+    let mut member = entry(tgid)?;
     if member.is(State::Dropped) {
-        shares::remove(tgid, member);
+        remove(tgid, member);
         return None;
     }
     if member.is(State::Pending) {
-        match judged(member.anchor) {
+        match decision(member.anchor) {
             Some(Anchor::CONFIRMED) => {
-                // For good: the anchor's entry may be forgotten, or its number be another candidate's one day. Should user
-                // space make it an agent at this very moment, its exit wakes the reader a timer's tick later.
-                member = member.made(State::Member);
+                // Written down, because the anchor's entry may be evicted, or its number become another candidate's. Should
+                // user space make it an agent at this moment, its exit wakes the reader one tick of the timer later.
+                member = member.with_state(State::Member);
                 let _ = MEMBERS.insert(tgid, member, u64::from(BPF_EXIST));
             }
             Some(Anchor::REFUSED) => {
-                shares::remove(tgid, member);
+                remove(tgid, member);
                 return None;
             }
             _ => {}
@@ -45,95 +43,108 @@ pub fn standing(tgid: u32) -> Option<Member> {
     Some(member)
 }
 
-/// Whether this is a service manager that user space has entered.
+/// Whether this is a service manager that user space has inserted.
 #[inline(always)]
 pub fn is_manager(tgid: u32) -> bool {
-    let Some(entry) = MEMBERS.get_ptr(tgid) else { return false };
-    // SAFETY: as in `standing()`.
-    let bits = unsafe { core::ptr::read_volatile(entry.cast::<u64>()) };
-    Member::from_bits(bits).is(State::Manager)
+    entry(tgid).is_some_and(|member| member.is(State::Manager))
+}
+
+/// The entry of `tgid` as it is.
+#[inline(always)]
+fn entry(tgid: u32) -> Option<Member> {
+    if !filter::may_contain(tgid) {
+        return None;
+    }
+    let entry = MEMBERS.get_ptr(tgid)?;
+    // SAFETY: the pointer came from the map. One load of the aligned eight bytes: never half of two values.
+    Some(Member::from_bits(unsafe { core::ptr::read_volatile(entry.cast::<u64>()) }))
 }
 
 #[inline(always)]
-fn judged(anchor: u32) -> Option<Anchor> {
+fn decision(anchor: u32) -> Option<Anchor> {
     // SAFETY: the pointer came from the map; a single aligned load.
     ANCHORS.get_ptr(anchor).map(|at| Anchor(unsafe { core::ptr::read_volatile(at) }))
 }
 
-/// Enters the child of a process of this standing. False: over the budget, or no room; and the child is not followed. Its birth
-/// without its end would be half the truth: it is not told.
+/// Inserts the child of such a process. False: it is over the budget, or there is no room. Then it is not followed, and its
+/// birth is not reported either: its end would not be.
 #[inline(always)]
-pub fn inherit(standing: Member, child: u32, uid: u32) -> bool {
-    let mut member = Member::new(standing.anchor, State::Member);
-    if standing.is(State::Pending) {
-        member = member.made(State::Pending);
-        if !spend(standing.anchor) {
+pub fn add_child(parent: Member, child: u32, uid: u32) -> bool {
+    let mut member = Member::new(parent.anchor, State::Member);
+    if parent.is(State::Pending) {
+        member = member.with_state(State::Pending);
+        if !spend_budget(parent.anchor) {
             maps::count(Counter::BudgetUsedUp);
             return false;
         }
     }
-    enter(child, member, uid)
+    insert(child, member, uid)
 }
 
-/// Takes one fork from an anchor's budget. One that is forgotten, in somebody's storm of candidates, may have been confirmed: what
-/// is below it is followed, as far as its user's share goes, and counted.
+/// Takes one fork from the budget of an anchor. Many candidates at once evict anchors that may have been confirmed: what is
+/// below an evicted one is followed as far as its user's share goes, and counted.
 #[inline(always)]
-fn spend(anchor: u32) -> bool {
+fn spend_budget(anchor: u32) -> bool {
     let Some(used) = ANCHORS.get_ptr_mut(anchor) else {
         maps::count(Counter::AnchorForgotten);
         return true;
     };
-    // SAFETY: the pointer came from the map. Two CPUs may count two forks as one: the budget is a bound on
-    // crowding, not an account.
+    // SAFETY: the pointer came from the map. Two CPUs may count two forks as one: the budget need not be exact.
     let n = unsafe { core::ptr::read_volatile(used) };
     if n >= maps::pending_budget() {
         return false;
     }
-    // SAFETY: as above. A verdict written by user space in between is replaced in the map as a whole (a new element), so
-    // this store cannot undo it.
+    // SAFETY: as above. A decision that user space writes meanwhile is a new element of the map, so this store cannot
+    // overwrite it.
     unsafe { core::ptr::write_volatile(used, n + 1) };
     true
 }
 
-/// A candidate's exec: it becomes pending with a fresh budget, and its parent is watched unless it is followed already. False: there
-/// is no room for it.
+/// Inserts a candidate: it is pending, with a full budget. Its parent is watched unless it is followed already. False: there
+/// is no room for the candidate.
 #[inline(always)]
-pub fn enter_candidate(tgid: u32, uid: u32, parent: Task, parent_tgid: u32) -> Result<bool, Counter> {
+pub fn add_candidate(tgid: u32, uid: u32, parent: Task, parent_tgid: u32) -> Result<bool, Counter> {
     let _ = ANCHORS.insert(tgid, 0, u64::from(BPF_ANY));
-    if !enter(tgid, Member::new(tgid, State::Pending), uid) {
+    if !insert(tgid, Member::new(tgid, State::Pending), uid) {
         return Ok(false);
     }
-    if parent_tgid > 1 && standing(parent_tgid).is_none() {
-        enter(parent_tgid, Member::new(parent_tgid, State::Watched), parent.uid()?);
+    if parent_tgid > 1 && look_up(parent_tgid).is_none() {
+        insert(parent_tgid, Member::new(parent_tgid, State::Watched), parent.uid()?);
     }
     Ok(true)
 }
 
-/// Enters a process for its user. Whether there was room. What is entered under its number already is of a process that is gone.
+/// Inserts a process and counts it in the share of its user. Whether there was room. An entry that its number already has
+/// belongs to a process that has ended.
 #[inline(always)]
-fn enter(tgid: u32, member: Member, uid: u32) -> bool {
-    if let Some(old) = MEMBERS.get_ptr(tgid) {
-        // SAFETY: as in `standing()`.
-        let bits = unsafe { core::ptr::read_volatile(old.cast::<u64>()) };
-        shares::remove(tgid, Member::from_bits(bits));
+fn insert(tgid: u32, member: Member, uid: u32) -> bool {
+    if let Some(old) = entry(tgid) {
+        remove(tgid, old);
     }
-    let Some(slot) = shares::take(uid) else { return false };
-    let member = member.counted_in(slot);
+    let Some(slot) = shares::reserve(uid) else { return false };
+    let member = member.with_slot(slot);
+    filter::add(tgid);
     match MEMBERS.insert(tgid, member, u64::from(BPF_NOEXIST)) {
         Ok(()) => true,
         Err(error) => {
-            shares::give_back(member);
-            // Another CPU, or user space, has just entered it.
+            filter::subtract(tgid);
+            shares::release(member);
+            // Another CPU, or user space, has just inserted it.
             if error != -EEXIST {
-                shares::refuse(uid);
+                shares::report_refused(uid);
             }
             error == -EEXIST
         }
     }
 }
 
-/// Forgets a process that ended. True for one of its threads only, whichever comes first.
+/// Removes an entry. Of those who try at once, for instance the last two threads of a process, one gets true.
 #[inline(always)]
-pub fn leave(tgid: u32, standing: Member) -> bool {
-    shares::remove(tgid, standing)
+pub fn remove(tgid: u32, member: Member) -> bool {
+    let removed = MEMBERS.remove(tgid).is_ok();
+    if removed {
+        filter::subtract(tgid);
+        shares::release(member);
+    }
+    removed
 }

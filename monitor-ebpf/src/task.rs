@@ -1,13 +1,13 @@
-//! The reader of `task_struct` and of what hangs on it. Every offset comes from the running kernel's BTF.
+//! The reader of `task_struct` and of what it points to. Every offset comes from the running kernel's BTF.
 //!
-//! The tracepoints run inside an RCU read-side section and mostly on behalf of the task they tell about, so what is
-//! reached from it stays allocated meanwhile. `bpf_probe_read_kernel()` answers EFAULT otherwise: counted,
-//! never followed.
+//! The tracepoints run inside an RCU read-side section and mostly on behalf of the task that they report, so what is
+//! reached from it stays allocated meanwhile. Otherwise `bpf_probe_read_kernel()` answers EFAULT: that is counted, and
+//! the value is not used.
 
 use core::hint::black_box;
 
 use aya_ebpf::helpers::{
-    bpf_get_current_task, bpf_probe_read_kernel,
+    bpf_get_current_pid_tgid, bpf_get_current_task, bpf_probe_read_kernel,
     generated::{bpf_probe_read_kernel_str, bpf_probe_read_user},
 };
 use monitor_common::{ARGV_MAX, Counter, EXE_MAX, StreamRecord};
@@ -17,11 +17,17 @@ use crate::maps::offset;
 /// `SIGNAL_GROUP_EXIT`, include/linux/sched/signal.h: the group is ending by `exit_group(2)` or a fatal signal.
 const SIGNAL_GROUP_EXIT: u32 = 4;
 
+/// The thread group that runs this program.
+#[inline(always)]
+pub fn current_tgid() -> u32 {
+    (bpf_get_current_pid_tgid() >> 32) as u32
+}
+
 /// A `struct task_struct`.
 #[derive(Clone, Copy)]
 pub struct Task(*const u8);
 
-/// A field of the kernel's.
+/// A field of a structure of the kernel.
 #[inline(always)]
 pub fn read<T: Copy>(base: *const u8, offset: u32) -> Result<T, Counter> {
     let at = base.wrapping_add(offset as usize).cast::<T>();
@@ -68,7 +74,7 @@ impl Task {
         Self(pointer(self.0, offset!(task_group_leader))?).birth()
     }
 
-    /// Its parent: its creator, or who adopted it.
+    /// Its parent: its creator, or the process that adopted it.
     #[inline(always)]
     pub fn parent(self) -> Result<Self, Counter> {
         Ok(Self(pointer(self.0, offset!(task_real_parent))?))
@@ -91,7 +97,7 @@ impl Task {
         read(pointer(self.signal()?, offset!(signal_sid))?, offset!(pid_nr))
     }
 
-    /// Whether no thread of the group lives: `do_exit()` (kernel/exit.c) counts `signal->live` down before it calls the
+    /// Whether no thread of the group is alive: `do_exit()` (kernel/exit.c) decrements `signal->live` before it calls the
     /// tracepoint.
     #[inline(always)]
     pub fn group_dead(self) -> Result<bool, Counter> {
@@ -99,7 +105,7 @@ impl Task {
         Ok(live == 0)
     }
 
-    /// The status the parent will be told: `wait_task_zombie()`, kernel/exit.c.
+    /// The status that the parent will receive: `wait_task_zombie()`, kernel/exit.c.
     #[inline(always)]
     pub fn group_status(self) -> Result<u32, Counter> {
         let signal = self.signal()?;
@@ -110,7 +116,7 @@ impl Task {
         read(pointer(self.0, offset!(task_group_leader))?, offset!(task_exit_code))
     }
 
-    /// Its descriptor table, by address; null once it has given it up.
+    /// The address of its descriptor table; null once it has released it.
     #[inline(always)]
     pub fn table(self) -> Result<*const u8, Counter> {
         pointer(self.0, offset!(task_files))
@@ -135,7 +141,7 @@ impl Task {
     }
 
     /// Copies the beginning of the arguments to `to`, which has room for `ARGV_MAX` bytes. Returns how much was copied
-    /// and whether there is more. For the current task only: it is its memory that is read.
+    /// and whether there is more. For the current task only, because its own memory is read.
     #[inline(always)]
     pub fn argv(self, to: *mut u8) -> Result<(u64, bool), Counter> {
         let mm = pointer(self.0, offset!(task_mm))?;
@@ -162,7 +168,7 @@ pub fn executed_file(bprm: *const u8, to: *mut u8) -> Result<u64, Counter> {
     if len == 0 || len > EXE_MAX as u64 {
         return Err(Counter::ExeFault);
     }
-    // The verifier before 5.13 does not conclude from `len != 0` that `len - 1` is not negative, and the compiler, which
-    // does, would drop the mask that tells it.
+    // The verifier before 5.13 does not conclude from `len != 0` that `len - 1` is not negative: the mask shows it. The
+    // compiler does conclude it, and would drop the mask.
     Ok(black_box(len - 1) & (EXE_MAX as u64 - 1))
 }

@@ -9,7 +9,7 @@ use orphand::{
     probe,
     source::selftest,
 };
-use orphand_core::model::text::sanitise;
+use orphand_core::model::text::{sanitise, with_causes};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {
@@ -29,10 +29,10 @@ fn main() -> ExitCode {
     match commands::execute(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            // In the journal a line says by itself how bad it is, sd-daemon(3).
+            // In the journal the beginning of a line gives its priority, sd-daemon(3).
             let priority = if journald::is_at(std::io::stderr()) { "<3>" } else { "" };
-            // It may have names of somebody else's in it.
-            let error = format!("{error:#}");
+            // It may contain names that another user chose.
+            let error = with_causes(error.as_ref());
             let lines: Vec<_> = error.lines().map(sanitise).collect();
             eprintln!("{priority}orphand: {}", lines.join("\n"));
             ExitCode::Failed

@@ -3,9 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test relies on is checked by it")]
 
-use std::{path::Path, time::Duration};
+use std::{convert::Infallible, path::Path, time::Duration};
 
 use orphand::{
+    driver::{Driver, EffectHandler, SignalRequest},
     sink::{
         metrics::{Exposition, Metrics},
         wall::Wall,
@@ -15,9 +16,8 @@ use orphand::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, AlertRule, Answer, BootTime, Effect, ExitStatus, Fact, History, HistoryQuery, Holder, Image,
-        Input, Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio, Watched,
-        WireState,
+        About, AlertRule, Answer, BootTime, ExitStatus, Fact, History, HistoryQuery, Holder, Image, Input,
+        Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio, Watched, WireState,
     },
 };
 
@@ -49,7 +49,11 @@ fn alert(name: &str, on: Watched) -> AlertRule {
 
 /// A daemon without a kernel: an engine, and the sinks that count.
 struct World {
-    engine: Engine,
+    driver: Driver,
+    outside: Outside,
+}
+
+struct Outside {
     now: BootTime,
     stdin: WireState,
     metrics: Metrics,
@@ -64,15 +68,15 @@ impl World {
         let alerts =
             vec![alert("any", Watched::Orphans), alert("memory", Watched::Rss), alert("new", Watched::Rate)];
         let settings = Settings { mode: Mode::Observe, alerts, ..Settings::default() };
-        Self {
-            engine: Engine::new(settings),
+        let outside = Outside {
             now: BootTime::default() + Duration::from_secs(1000),
             stdin: WireState::HungUp,
             metrics: Metrics::new(Wall::default()),
             store: Store::open(dir, BOOT, 0).unwrap().0,
             told: Vec::new(),
             signalled: Vec::new(),
-        }
+        };
+        Self { driver: Driver::new(Engine::new(settings), None), outside }
     }
 
     fn happens(&mut self, event: ProcessEvent) {
@@ -80,25 +84,68 @@ impl World {
     }
 
     fn hand_in(&mut self, input: Input) {
-        self.engine.handle(self.now, input);
-        while let Some(effect) = self.engine.poll_effect() {
-            match effect {
-                Effect::Emit { notice, .. } => {
-                    self.metrics.observe(&notice);
-                    self.told.push(*notice);
-                }
-                Effect::Persist { at, fact } => self.store.remember(at, &fact),
-                Effect::Ask { token, about } => {
-                    let answer = self.answer(about);
-                    self.engine.handle(self.now, Input::Answered { token, answer });
-                }
-                Effect::Signal { process, .. } => self.signalled.push(process),
-                Effect::Track { .. } | Effect::Untrack { .. } | Effect::Resync => {}
-            }
-        }
-        self.store.commit().unwrap();
+        self.driver.feed_at(self.outside.now, input);
+        self.driver.perform(&mut self.outside).unwrap();
     }
 
+    fn pass(&mut self, seconds: u64) {
+        let until = self.outside.now + Duration::from_secs(seconds);
+        while let Some(due) = self.driver.due().filter(|due| *due <= until) {
+            self.outside.now = self.outside.now.max(due);
+            self.hand_in(Input::Timeout);
+        }
+        self.outside.now = until;
+    }
+
+    /// The events since the last call, by name.
+    fn told(&mut self) -> Vec<String> {
+        let name = |notice: Notice| {
+            let json = serde_json::to_value(notice).unwrap();
+            json.get("event").and_then(|event| event.as_str()).unwrap().to_owned()
+        };
+        self.outside.told.drain(..).map(name).collect()
+    }
+
+    /// The value of a series, by the beginning of its line.
+    fn sum(&self, series: &str) -> f64 {
+        let status = Status { report: self.driver.engine().report(), ..Status::default() };
+        let text = self.outside.metrics.render(Some(&status), Exposition::Text).unwrap();
+        let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        text.lines().filter(|line| line.starts_with(series)).map(value).sum()
+    }
+}
+
+impl EffectHandler for Outside {
+    type Error = Infallible;
+
+    fn emit(&mut self, _: BootTime, notice: Box<Notice>) -> Result<(), Infallible> {
+        self.metrics.observe(&notice);
+        self.told.push(*notice);
+        Ok(())
+    }
+
+    fn persist(&mut self, at: BootTime, fact: &Fact) -> Result<(), Infallible> {
+        self.store.remember(at, fact);
+        Ok(())
+    }
+
+    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> Result<(), Infallible> {
+        let answer = self.answer(about);
+        driver.feed_at(self.now, Input::Answered { token, answer });
+        Ok(())
+    }
+
+    fn signal(&mut self, _: &mut Driver, request: SignalRequest) -> Result<(), Infallible> {
+        self.signalled.push(request.process);
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.store.commit().unwrap();
+    }
+}
+
+impl Outside {
     fn answer(&self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
@@ -117,32 +164,6 @@ impl World {
             }
         }
     }
-
-    fn pass(&mut self, seconds: u64) {
-        let until = self.now + Duration::from_secs(seconds);
-        while let Some(due) = self.engine.poll_timeout().filter(|due| *due <= until) {
-            self.now = self.now.max(due);
-            self.hand_in(Input::Timeout);
-        }
-        self.now = until;
-    }
-
-    /// The events since the last call, by name.
-    fn told(&mut self) -> Vec<String> {
-        let name = |notice: Notice| {
-            let json = serde_json::to_value(notice).unwrap();
-            json.get("event").and_then(|event| event.as_str()).unwrap().to_owned()
-        };
-        self.told.drain(..).map(name).collect()
-    }
-
-    /// The value of a series, by the beginning of its line.
-    fn sum(&self, series: &str) -> f64 {
-        let status = Status { report: self.engine.report(), ..Status::default() };
-        let text = self.metrics.render(Some(&status), Exposition::Text).unwrap();
-        let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
-        text.lines().filter(|line| line.starts_with(series)).map(value).sum()
-    }
 }
 
 fn past(dir: &Path) -> History {
@@ -155,7 +176,7 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(dir.path());
     let wire = [Stdio::Pipe(1), Stdio::Pipe(2), Stdio::Null];
-    let at = world.now;
+    let at = world.outside.now;
     let exec = |pid, parent, argv: &[&str], stdio| {
         let (process, parent, image) = (id(pid), id(parent), image(argv));
         ProcessEvent::Exec { at, process, parent, uid: 0, sid: 0, image, stdio }
@@ -169,7 +190,7 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
         wire,
     ));
     let holder = Holder { process: id(HOLDER), image: image(&["socat"]), ..Holder::default() };
-    world.stdin = WireState::Held { holders: vec![holder], unseen: false };
+    world.outside.stdin = WireState::Held { holders: vec![holder], unseen: false };
     world.happens(ProcessEvent::Exit { at, process: id(AGENT), status: ExitStatus::Signal(9) });
     world.pass(600);
 
@@ -186,7 +207,7 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
     assert_eq!((sum.servers, sum.orphans, sum.unproven, sum.unproven_left), (1, 0, 1, 1));
 
     // Nobody holds it any more.
-    world.stdin = WireState::HungUp;
+    world.outside.stdin = WireState::HungUp;
     world.pass(700);
     let told = world.told();
     assert_eq!(told.iter().filter(|event| *event == "alert").count(), 3, "{told:?}");
@@ -195,7 +216,7 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
     assert!((world.sum("orphand_orphans{") - 1.0).abs() < 0.1);
     let sum = past(dir.path()).sum();
     assert_eq!((sum.orphans, sum.left, sum.unproven), (1, 1, 0));
-    assert_eq!(world.signalled, [], "it only looks");
+    assert_eq!(world.outside.signalled, [], "it only looks");
 }
 
 /// The next daemon is told of it as of one whose owner has just gone.
@@ -206,8 +227,8 @@ fn the_next_daemon_judges_it_anew() {
     let server = id(SERVER);
     let doubts = vec![orphand_core::model::Doubt::WireHeld];
     let fact = Fact::Unproven { server, evidence: Vec::new(), doubts, rss_bytes: 1 };
-    world.store.remember(world.now, &fact);
-    world.store.commit().unwrap();
+    world.outside.store.remember(world.outside.now, &fact);
+    world.outside.store.commit().unwrap();
     drop(world);
     let known = Store::open(dir.path(), BOOT, 0).unwrap().0.knowledge();
     let told: Vec<_> = known.servers.iter().map(|one| (one.server.id, one.orphan)).collect();

@@ -8,9 +8,10 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    thread,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::{command, workspace};
 
@@ -63,11 +64,19 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let mut failed = Vec::new();
     for name in chosen {
-        if let Err(error) = run(&program, name, args.seconds) {
+        command::say("fuzz", &format!("{name}, {} s", args.seconds));
+        if let Err(error) =
+            engine(&program, name, args.seconds).and_then(|mut engine| command::run(&mut engine))
+        {
             eprintln!("xtask: {name}: {error:#}");
             failed.push(name.as_str());
         }
     }
+    verdict(&failed)
+}
+
+/// An error, if targets failed.
+fn verdict(failed: &[&str]) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }
@@ -96,29 +105,25 @@ fn found() -> Result<PathBuf> {
 /// The targets with counters and engine.
 fn build() -> Result<PathBuf> {
     command::say("fuzz", "building the targets");
-    let own = ourselves()?;
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--package", "fuzz", "--features", "engine"]);
-    command::run(cargo.env("RUSTC_WORKSPACE_WRAPPER", own).env(COMPILER, "1"))?;
+    command::run(&mut building()?)?;
     Ok(workspace::target_dir()?.join("debug/fuzz"))
 }
 
-/// Where this program is. The tests may have built it anew meanwhile: then the kernel says that the one that runs was deleted,
-/// `proc_pid_exe(5)`.
-fn ourselves() -> Result<PathBuf> {
-    let own = env::current_exe().context("cannot tell where this program is")?;
-    let text = own.to_string_lossy();
-    Ok(text.strip_suffix(" (deleted)").map_or(own.clone(), PathBuf::from))
+/// What builds them.
+pub fn building() -> Result<Command> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--quiet", "--package", "fuzz", "--features", "engine"]);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", workspace::ourselves()?).env(COMPILER, "1");
+    Ok(cargo)
 }
 
-/// One target for so many seconds. What it finds worth keeping lies in the target directory; the corpus of the repository is only read.
-fn run(program: &Path, name: &str, seconds: u32) -> Result<()> {
+/// What tries one target for so many seconds. What it finds worth keeping lies in the target directory; the corpus of the repository is only read.
+fn engine(program: &Path, name: &str, seconds: u32) -> Result<Command> {
     let grown = workspace::target_dir()?.join("fuzz/corpus").join(name);
     let found = found()?;
     for folder in [&grown, &found] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    command::say("fuzz", &format!("{name}, {seconds} s"));
     let mut engine = Command::new(program);
     engine
         .arg(&grown)
@@ -129,7 +134,7 @@ fn run(program: &Path, name: &str, seconds: u32) -> Result<()> {
         .arg(format!("-artifact_prefix={}/{name}-", found.display()))
         .args(["-print_final_stats=1", "-verbosity=0", "-close_fd_mask=1"])
         .env("ORPHAND_FUZZ_TARGET", name);
-    command::run(&mut engine)
+    Ok(engine)
 }
 
 /// Where cargo calls us in place of the compiler: the compiler, with counters for the crates that are counted.
@@ -153,12 +158,33 @@ pub fn as_compiler() -> Option<ExitCode> {
     Some(ExitCode::FAILURE)
 }
 
-/// A moment of each target, for `cargo xtask test`.
+/// A moment of each target, for `cargo xtask test`: as many at a time as there are processors.
 pub fn briefly() -> Result<()> {
     const SECONDS: u32 = 2;
     command::say(
         "test",
         &format!("every fuzz target for {SECONDS} s: cargo xtask fuzz [TARGET] --seconds N"),
     );
-    main(&Args { target: None, seconds: SECONDS })
+    let program = build()?;
+    let all = targets()?;
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    let mut failed = Vec::new();
+    for some in all.chunks(jobs) {
+        let ended: Vec<_> = thread::scope(|scope| {
+            let try_one =
+                |name| engine(&program, name, SECONDS).and_then(|mut engine| command::output(&mut engine));
+            let started: Vec<_> =
+                some.iter().map(|name| (name, scope.spawn(move || try_one(name)))).collect();
+            started.into_iter().map(|(name, thread)| (name, thread.join())).collect()
+        });
+        for (name, ended) in ended {
+            let Err(error) = ended.unwrap_or_else(|_| Err(anyhow!("the thread that waits for it panicked")))
+            else {
+                continue;
+            };
+            eprintln!("xtask: {name}: {error:#}");
+            failed.push(name.as_str());
+        }
+    }
+    verdict(&failed)
 }

@@ -4,10 +4,12 @@
 //! compile before the product can, because the product's build script needs what `setup` finds.
 
 mod bench;
+mod beside;
 mod check;
 mod clean_root;
 mod command;
 mod dist;
+mod docs;
 mod fresh;
 mod fuzz;
 mod judgement;
@@ -40,8 +42,10 @@ enum Verb {
     Test(test::Args),
     /// Try what orphand reads from others on bytes that libFuzzer makes up, guided by what they reach.
     Fuzz(fuzz::Args),
-    /// Formatting, lints, documentation, licences, the one-way rule of the modules.
+    /// Formatting, lints, links, generated pages, licences, the one-way rule of the modules.
     Check(check::Args),
+    /// Write the parts of docs/ that are generated from the code.
+    Docs,
     /// Measure what the daemon costs and how quick it is; needs root, takes a quarter of an hour.
     Bench(bench::Args),
     /// Make what is handed out, in target/dist: the static binary, a .deb, an archive, SHA256SUMS.
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Test(args) => test::main(&args),
         Verb::Fuzz(args) => fuzz::main(&args),
         Verb::Check(args) => check::main(&args),
+        Verb::Docs => docs::main(),
         Verb::Bench(args) => bench::main(&args),
         Verb::Dist(args) => dist::main(&args),
         Verb::Trace(args) => trace::main(&args),

@@ -2,7 +2,8 @@
 //!
 //! Two rounds of the same binaries: first what any user can run, in parallel; then what is marked ignored because
 //! it needs root, the real kernel and the host for itself, one by one. Nothing is ever skipped in silence: what
-//! cannot be run is a failure.
+//! cannot be run is a failure. What the second round needs is installed beside the first; what needs none of the
+//! tests is built beside the second, which mostly waits ([`crate::beside`]).
 //!
 //! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]); so is `cargo xtask test package`, on what
 //! is handed out ([`dist::test`]), and `cargo xtask test fresh`, which runs all of this where nothing is installed ([`fresh`]).
@@ -16,7 +17,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{command, dist, fresh, fuzz, judgement, privilege, setup, vm, workspace};
+use crate::{beside::Beside, command, dist, fresh, fuzz, judgement, privilege, setup, vm, workspace};
 
 /// The arguments of `test`.
 #[derive(clap::Args)]
@@ -29,6 +30,9 @@ pub struct Args {
     /// Only those that any user can run: quick, but not the whole truth.
     #[arg(long)]
     unprivileged: bool,
+    /// Also the steps of `cargo xtask check` that compile, while tests wait: what CI does.
+    #[arg(long, conflicts_with_all = ["filter", "unprivileged"])]
+    check: bool,
 }
 
 /// A test that is not among all.
@@ -67,27 +71,45 @@ pub fn main(args: &Args) -> Result<()> {
     let tools = if args.unprivileged { setup::Tools::found()? } else { setup::tests()? };
     command::run(workspace::cargo().arg("build").args(WHAT).args(["--bins", "--tests"]))?;
     let mut count = Count::default();
-    count += round(args.filter.as_deref(), &only(&tools)?, &[])?;
-    if !args.unprivileged {
-        dist::make(true)?;
-        setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
-        count += round(args.filter.as_deref(), &root, &["--ignored", "--test-threads=1"])?;
+    if args.unprivileged {
+        count += round(args.filter.as_deref(), &only(&tools)?, &[], || Ok(()))?;
+        return count.judge(args.filter.as_deref());
     }
-    if args.filter.is_none() && !args.unprivileged {
+    setup::dist()?;
+    let fixtures = || Ok::<_, anyhow::Error>(Command::new(workspace::target_dir()?.join("debug/fixtures")));
+    let prepared =
+        Beside::start([Some(("fixtures", fixtures()?)), dist::building()].into_iter().flatten().collect())?;
+    count += round(args.filter.as_deref(), &only(&tools)?, &[], || Ok(()))?;
+    prepared.finish()?;
+    dist::make(true)?;
+    setup::fixtures(&mut fixtures()?)?;
+    let mut beside = None;
+    let rest = if args.filter.is_none() { rest(args.check)? } else { Vec::new() };
+    // Examples and documentation have no tests that need root.
+    let flags = ["--lib", "--bins", "--tests", "--", "--ignored", "--test-threads=1"];
+    count += round(args.filter.as_deref(), &root, &flags, || {
+        beside = Some(Beside::start(rest)?);
+        Ok(())
+    })?;
+    let beside = beside.map_or(Ok(()), Beside::finish);
+    if args.filter.is_none() {
         fuzz::briefly()?;
-    }
-    // Last, because it replaces the binary that tests run by one with other features of what it depends on.
-    if args.filter.is_none() && !args.unprivileged {
+        // Last, because it puts the binary anew that tests run.
         installs()?;
     }
-    println!("\nxtask: {} passed, {} failed", count.passed, count.failed);
-    if count.failed > 0 || count.broken > 0 {
-        bail!("{} tests failed, {} test programs ended in failure", count.failed, count.broken);
+    count.judge(args.filter.as_deref()).and(beside)
+}
+
+/// What is compiled beside the second round: nothing of it touches what these tests run.
+fn rest(check: bool) -> Result<Vec<(&'static str, Command)>> {
+    let mut all = Vec::new();
+    if check {
+        let mut lints = Command::new(workspace::ourselves()?);
+        lints.args(["check", "clippy", "clippy-bpf", "docs"]);
+        all.push(("check", lints));
     }
-    if count.passed == 0 {
-        bail!("no test was run; is there one named like \"{}\"?", args.filter.as_deref().unwrap_or_default());
-    }
-    Ok(())
+    all.push(("fuzz", fuzz::building()?));
+    Ok(all)
 }
 
 /// What runs the tests of the first round: they find these programs and no others.
@@ -131,6 +153,18 @@ impl AddAssign for Count {
 }
 
 impl Count {
+    /// Says it, and whether it is good.
+    fn judge(&self, filter: Option<&str>) -> Result<()> {
+        println!("\nxtask: {} passed, {} failed", self.passed, self.failed);
+        if self.failed > 0 || self.broken > 0 {
+            bail!("{} tests failed, {} test programs ended in failure", self.failed, self.broken);
+        }
+        if self.passed == 0 {
+            bail!("no test was run; is there one named like \"{}\"?", filter.unwrap_or_default());
+        }
+        Ok(())
+    }
+
     /// Takes in a line such as `test result: ok. 9 passed; 0 failed; 1 ignored; 0 measured; ..`.
     fn read(&mut self, line: &str) {
         let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
@@ -147,23 +181,34 @@ impl Count {
     }
 }
 
-/// One round over all test programs, run by `runner`; what they print is passed on as it comes.
-fn round(filter: Option<&str>, runner: &[String], flags: &[&str]) -> Result<Count> {
+/// One round over all test programs, run by `runner`; what they print is passed on as it comes. `begun` is called when all is built
+/// and cargo has let go of the target folder.
+fn round(
+    filter: Option<&str>,
+    runner: &[String],
+    flags: &[&str],
+    begun: impl FnOnce() -> Result<()>,
+) -> Result<Count> {
     let mut cargo = workspace::cargo();
     cargo.arg("test").args(WHAT).arg("--no-fail-fast");
     if !runner.is_empty() {
         // A list of strings is written the same way in TOML.
         cargo.args(["--config", &format!("target.'cfg(unix)'.runner={runner:?}")]);
     }
-    cargo.arg("--").args(flags).args(filter).stdout(Stdio::piped());
+    let separator = (!flags.contains(&"--")).then_some("--");
+    cargo.args(flags).args(separator).args(filter).stdout(Stdio::piped());
     let mut child = cargo.spawn().context("cannot start cargo test")?;
     let mut count = Count::default();
+    let mut begun = Some(begun);
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).split(b'\n') {
             let line = line.context("cannot read what the tests print")?;
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             count.read(&line);
+            if let Some(begun) = begun.take() {
+                begun()?;
+            }
         }
     }
     if !child.wait().context("cannot wait for cargo test")?.success() {

@@ -19,7 +19,7 @@ pub struct Args {
 
 /// The verb. The daemon only observes: recording on a host must not change it.
 pub fn main(args: &Args) -> Result<()> {
-    let orphand = run::build(false)?;
+    let orphand = run::build(run::Profile::Quick)?;
     let file = std::path::absolute(&args.file).context("there is no working directory")?;
     command::say("trace", &format!("recording to {0}; afterwards: orphand replay {0}", file.display()));
     let mut daemon = match args.seconds {

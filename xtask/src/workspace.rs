@@ -37,6 +37,14 @@ pub fn cargo() -> Command {
     cargo
 }
 
+/// Where this program is. The tests may have built it anew meanwhile: then the kernel says that the one that runs was deleted,
+/// `proc_pid_exe(5)`.
+pub fn ourselves() -> Result<PathBuf> {
+    let own = env::current_exe().context("cannot tell where this program is")?;
+    let text = own.to_string_lossy();
+    Ok(text.strip_suffix(" (deleted)").map_or(own.clone(), PathBuf::from))
+}
+
 /// What `cargo metadata` says, as far as we care.
 #[derive(Deserialize)]
 pub struct Metadata {

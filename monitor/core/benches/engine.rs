@@ -68,7 +68,7 @@ fn hand_in(engine: &mut Engine, events: impl Iterator<Item = ProcessEvent>) {
             }
         }
         if engine.poll_timeout().is_some_and(|due| due <= now) {
-            engine.handle_timeout(now);
+            engine.handle(now, Input::Timeout);
         }
     }
 }

@@ -7,12 +7,12 @@ use clap::Subcommand;
 /// The verbs of `orphand config`.
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Check the configuration: every mistake in a line with file, line and key
-    #[command(long_about = "Check the configuration: every mistake in a line with file, line and key
+    /// Check the configuration: a line for each mistake, with file, line and key
+    #[command(long_about = "Check the configuration: a line for each mistake, with file, line and key
 
-Reads FILE and conf.d/*.toml beside it as the daemon does, and tells all that is wrong on standard error, what is allowed and \
-hardly meant on standard output. As root, or with capabilities, a file that others may write is a mistake. A file that is no TOML \
-tells that alone; of one file the first 100 mistakes are told. Ends with status 1 if anything is wrong.")]
+Reads FILE and conf.d/*.toml beside it as the daemon does. Mistakes go to standard error. What is allowed but probably not meant \
+goes to standard output. As root, or with capabilities, a file that others may write is a mistake. A file that is no TOML is \
+reported as that alone. Of one file the first 100 mistakes are reported. Ends with status 1 if anything is wrong.")]
     #[command(after_help = "Examples:
   orphand config check
   orphand config check ./config.toml
@@ -33,7 +33,7 @@ tells that alone; of one file the first 100 mistakes are told. Ends with status 
         /// The configuration [default: /etc/orphand/config.toml, if it is there]
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Tell behind each value where it came from
+        /// Show where each value came from
         #[arg(long, conflicts_with = "json")]
         origin: bool,
         /// Print JSON instead of TOML

@@ -5,13 +5,17 @@
 //!
 //! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
 
-use std::{
-    fmt,
-    io::{self, IsTerminal},
-};
+use std::io::{self, IsTerminal as _};
 
 use tracing::{Level, Metadata};
-use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+use tracing_subscriber::{
+    Registry,
+    filter::{LevelFilter, Targets},
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt as _,
+    registry, reload,
+    util::SubscriberInitExt as _,
+};
 
 use crate::{
     cli::log_stream::Lines,
@@ -20,26 +24,22 @@ use crate::{
 };
 use orphand_core::model::text;
 
-/// Beats the configuration: a level, or the directives of `tracing_subscriber::EnvFilter`.
+/// Beats the configuration: a level for all, or levels of modules: `warn,orphand=trace` (`tracing_subscriber::filter::Targets`).
 const VARIABLE: &str = "ORPHAND_LOG";
 
 /// The log, to be told of another configuration.
+#[derive(Debug)]
 pub struct Log {
     /// Absent where a log was started before: that one goes on.
-    set: Option<Box<dyn Fn(EnvFilter)>>,
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").finish_non_exhaustive()
-    }
+    handle: Option<reload::Handle<Targets, Registry>>,
 }
 
 impl Log {
     /// Another level of the configuration; the variable still beats it.
     pub fn set(&self, level: LogLevel) {
-        if let Some(set) = &self.set {
-            set(filter(std::env::var(VARIABLE).ok().as_deref(), level).0);
+        if let Some(handle) = &self.handle {
+            // It fails where the log is gone.
+            let _ = handle.reload(filter(std::env::var(VARIABLE).ok().as_deref(), level).0);
         }
     }
 }
@@ -48,31 +48,28 @@ impl Log {
 pub fn start(level: LogLevel) -> Log {
     let asked = std::env::var(VARIABLE).ok();
     let (filter, odd) = filter(asked.as_deref(), level);
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = fmt::layer()
         .with_target(false)
         // Nobody reads the log: no reason to end.
         .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(Lines::to_stderr());
+        .with_ansi(io::stderr().is_terminal());
     let journal = journald::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
+    let log = registry().with(filter);
     // Fails where a log was started before: that one goes on.
-    let set: Option<Box<dyn Fn(EnvFilter)>> = if let Some(journal) = journal {
-        let log = log.with_level(false).without_time().with_writer(Entries { journal });
-        let log = log.with_filter_reloading();
-        let handle = log.reload_handle();
-        log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
-    } else {
-        let log = log.with_filter_reloading();
-        let handle = log.reload_handle();
-        log.try_init().is_ok().then(|| Box::new(move |filter| drop(handle.reload(filter))) as _)
+    let started = match journal {
+        Some(journal) => {
+            log.with(lines.with_level(false).without_time().with_writer(Entries { journal })).try_init()
+        }
+        None => log.with(lines.with_writer(Lines::to_stderr())).try_init(),
     };
-    if set.is_some()
+    let handle = started.is_ok().then_some(handle);
+    if handle.is_some()
         && let Some(why) = odd
     {
         tracing::warn!("{VARIABLE} is not understood ({why}): write error, warn, info, debug or trace");
     }
-    Log { set }
+    Log { handle }
 }
 
 /// Makes an entry of each line.
@@ -122,12 +119,27 @@ const fn priority(level: Level) -> Priority {
 }
 
 /// What is logged, and what is wrong with the variable.
-fn filter(variable: Option<&str>, level: LogLevel) -> (EnvFilter, Option<String>) {
-    let configured = || EnvFilter::new(level.as_str());
-    match variable.map(str::trim).filter(|text| !text.is_empty()).map(EnvFilter::try_new) {
-        None => (configured(), None),
-        Some(Ok(asked)) => (asked, None),
-        Some(Err(error)) => (configured(), Some(error.to_string())),
+fn filter(variable: Option<&str>, level: LogLevel) -> (Targets, Option<String>) {
+    let configured = || Targets::new().with_default(threshold(level));
+    let asked = variable.unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty());
+    let asked = asked.collect::<Vec<_>>().join(",");
+    if asked.is_empty() {
+        return (configured(), None);
+    }
+    match asked.parse() {
+        Ok(asked) => (asked, None),
+        Err(error) => (configured(), Some(error.to_string())),
+    }
+}
+
+const fn threshold(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 
@@ -143,6 +155,7 @@ mod tests {
             (Some(""), LogLevel::Debug, "debug"),
             (Some("warn"), LogLevel::Debug, "warn"),
             (Some("orphand=trace"), LogLevel::Error, "orphand=trace"),
+            (Some(" warn, orphand=debug,"), LogLevel::Off, "orphand=debug,warn"),
         ] {
             let (filter, odd) = filter(variable, level);
             assert_eq!((filter.to_string().as_str(), odd), (effective, None), "{variable:?}");

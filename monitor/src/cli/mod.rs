@@ -42,7 +42,7 @@ pub enum Verb {
     /// Watch this host: stream events, end orphans
     #[command(long_about = help::LONG_RUN)]
     Run(Run),
-    /// Look through /proc once: servers and orphans, with evidence
+    /// Read /proc once: show servers and orphans, with evidence
     #[command(long_about = help::LONG_SCAN)]
     Scan(Scan),
     /// Ask the running daemon: agents, generations, servers, orphans, memory, losses
@@ -50,16 +50,16 @@ pub enum Verb {
     /// Show agents, their servers and processes as a tree
     #[command(long_about = help::LONG_TREE)]
     Tree(Tree),
-    /// End orphans now, and what else is asked for
+    /// End orphans now
     #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
-    /// Have the running daemon read its configuration again
+    /// Make the running daemon read its configuration again
     #[command(long_about = help::LONG_RELOAD)]
     Reload(Reload),
     /// Show past runs, orphans and what was freed, from the daemon's store
     #[command(long_about = help::LONG_HISTORY)]
     History(History),
-    /// Check the kernel, our rights, and the units that host agents
+    /// Check the kernel, the rights, and the units that host agents
     #[command(long_about = help::LONG_DOCTOR)]
     Doctor(Doctor),
     /// Run a recorded trace through the same engine
@@ -81,7 +81,7 @@ pub enum Verb {
   orphand man config | man -l -     every key of the configuration
   orphand man --dir ./man           one page a verb, and orphand.toml.5")]
     Man {
-        /// Which one
+        /// The page
         #[arg(value_name = "PAGE", default_value = "orphand")]
         page: pages::Page,
         /// Write all pages into this directory instead
@@ -118,7 +118,7 @@ pub struct Run {
     /// The control socket [default: /run/orphand/control.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// What is remembered over restarts [default: /var/lib/orphand]
+    /// The directory of the store, which outlives a restart [default: /var/lib/orphand]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// The program that is run for events, an absolute path
@@ -127,7 +127,7 @@ pub struct Run {
     /// Record all inputs to FILE, for `orphand replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// How setsid(2) is seen [default: auto]
+    /// How calls of setsid(2) are observed [default: auto]
     #[arg(long, value_name = "HOOK")]
     pub setsid: Option<Setsid>,
     /// Size of the ring between kernel and daemon, a power of two such as 256K [default: 2M]
@@ -136,7 +136,7 @@ pub struct Run {
     /// The lock against a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,
-    /// Log what the programs in the kernel say
+    /// Log the messages of the eBPF programs
     #[arg(long, hide_short_help = true)]
     pub debug_bpf: bool,
 }
@@ -171,7 +171,7 @@ pub struct Tree {
     /// The daemon's control socket [default: /run/orphand/control.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Look through /proc even if a daemon runs
+    /// Read /proc even if a daemon runs
     #[arg(long)]
     pub no_daemon: bool,
     /// Print JSON

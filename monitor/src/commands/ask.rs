@@ -7,7 +7,7 @@ use crate::{
     sink::{paint::Paint, report, status as table},
 };
 
-/// How the running daemon stands.
+/// The state of the running daemon.
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     let config = Config::load(flags.config.as_deref())?;
     logging::start(config.log);
@@ -18,8 +18,8 @@ pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Has the running daemon read its configuration again. What names the socket may be the very file with the mistake: then the
-/// default socket, or the one of the flag, is asked.
+/// Has the running daemon read its configuration again. The file that names the socket may be the one with the mistake: then the
+/// default socket is used, or that of the flag.
 pub fn reload(flags: &cli::Reload) -> anyhow::Result<ExitCode> {
     let config = Config::load(flags.config.as_deref()).unwrap_or_default();
     logging::start(config.log);

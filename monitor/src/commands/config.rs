@@ -1,4 +1,4 @@
-//! `orphand config`: checks, shows and begins a configuration.
+//! `orphand config`: checks a configuration, shows it, and writes a first one.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{
     sink::report,
 };
 
-/// Carries out a verb of `orphand config`.
+/// Runs a command of `orphand config`.
 pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
     match verb {
         cli::Config::Check { file, json } => return check(file.as_deref(), json),
@@ -20,7 +20,7 @@ pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Tells all mistakes, and ends with 1 if there is one.
+/// Shows all mistakes; the exit code is 1 if there is one.
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let loaded = Loaded::read(file);
     super::print(&if json { report::json(&report_of(file, &loaded))? } else { text(&loaded) })?;
@@ -31,7 +31,7 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Failed)
 }
 
-/// The files in which nothing is wrong, and what is odd in them.
+/// The files without a mistake, and notes about them.
 fn text(loaded: &Loaded) -> String {
     let errors = loaded.config.as_ref().err();
     let wrong = |path: &Path| errors.is_some_and(|errors| errors.iter().any(|error| error.path() == path));
@@ -61,7 +61,7 @@ fn report_of(file: Option<&Path>, loaded: &Loaded) -> Value {
     })
 }
 
-/// A mistake as JSON: `message` says what is wrong, `text` is the whole line. What is not about the content has no line.
+/// A mistake as JSON: `message` says what is wrong, `text` is the whole line. A mistake that is not in the content has no line number.
 fn mistake(error: &ConfigError) -> Value {
     let mut said = error.content().map_or_else(
         || json!({ "file": error.path().to_string_lossy(), "line": null, "column": null, "key": null, "message": error.to_string(), "near": null, "example": null }),

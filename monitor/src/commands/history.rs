@@ -1,5 +1,5 @@
-//! `orphand history`: what the store tells. The daemon is asked, for not everybody who may ask may read its files; where
-//! none runs, or a directory is named, the file is read.
+//! `orphand history`: what is in the store. The daemon is asked, since not every user who may ask it may read its files; where no
+//! daemon runs, or a directory is named, the file is read.
 
 use crate::{
     cli::{self, ExitCode, logging},
@@ -15,10 +15,10 @@ use orphand_core::model::{History, HistoryQuery};
 pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     let now = jiff::Timestamp::now();
     let query = HistoryQuery {
-        // What began before 1970 is not in any store.
+        // No store has anything from before 1970.
         since: Some(now.checked_sub(flags.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH)),
         agent: flags.agent.clone(),
-        // Without it the last boot that a daemon saw is taken for this one.
+        // Without it the last boot that a daemon saw counts as this one.
         boot_id: boot_id().ok(),
     };
     let past = past(flags, &query)?;

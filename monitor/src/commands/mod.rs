@@ -1,13 +1,15 @@
-//! The verbs, carried out.
+//! The commands of the command line, one module for each or for a few that belong together.
 
 mod ask;
 mod config;
 mod doctor;
+mod event_stream;
 mod history;
-mod look;
+mod offline;
 mod reap;
+mod replay;
 mod run;
-mod trace;
+mod scan;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,18 +17,18 @@ use anyhow::Context;
 
 use crate::cli::{Cli, ExitCode, Verb, pages};
 
-/// Carries out what the command line says. An error is one line for standard error.
+/// Runs the command. An error is one line for standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.verb {
         Verb::Run(flags) => run::run(&flags),
-        Verb::Scan(flags) => look::scan(&flags),
-        Verb::Tree(flags) => look::tree(&flags),
+        Verb::Scan(flags) => scan::scan(&flags),
+        Verb::Tree(flags) => scan::tree(&flags),
         Verb::Status(flags) => ask::status(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
         Verb::Reload(flags) => ask::reload(&flags),
         Verb::History(flags) => history::history(&flags),
         Verb::Doctor(flags) => doctor::doctor(&flags),
-        Verb::Replay(flags) => trace::replay(&flags),
+        Verb::Replay(flags) => replay::replay(&flags),
         Verb::Config(verb) => config::config(verb),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
@@ -48,7 +50,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writes a result to standard output. A reader that has seen enough (`| head`) is no failure.
+/// Writes a result to standard output. A reader that stops reading (`| head`) is no failure.
 fn print(text: &str) -> anyhow::Result<()> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

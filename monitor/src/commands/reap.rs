@@ -1,6 +1,6 @@
-//! `orphand reap`: one explicit clean-up. Shows, asks, ends exactly what was shown, waits, tells.
+//! `orphand reap`: one explicit clean-up. It shows what it would end, asks, ends exactly what was shown, waits, and reports.
 
-mod alone;
+mod offline;
 
 use std::{
     io::{self, BufRead, IsTerminal, Write},
@@ -22,22 +22,22 @@ use crate::{
 };
 use orphand_core::model::{Planned, ReapRequest, Report, ServerReport};
 
-/// Between two looks at what is left.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How long an end may take beyond the term timeout: the looks before, the rounds of SIGKILL behind.
+/// Between two questions to the daemon about what is left.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long it may take to end servers beyond the term timeout: the inspections before, the rounds of SIGKILL after.
 const MARGIN: Duration = Duration::from_secs(8);
 
-/// Somebody who can end servers: the running daemon, or ourselves.
-trait Hand {
+/// What can end servers: the running daemon, or an engine in this process.
+trait Backend {
     /// Which servers a request means.
     fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>>;
-    /// What there is, to tell why what is unproven is.
+    /// All agents and servers; it says why the unproven ones are unproven.
     fn report(&mut self) -> anyhow::Result<Report>;
-    /// Ends them, and waits until they have ended or stay; what there is then.
+    /// Ends them, waits until each has ended or stays, and returns what is there then.
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report>;
 }
 
-/// Ends orphans, and what else is asked for.
+/// Ends orphans, and what else the flags ask for.
 pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
     let config = Config::load(flags.config.as_deref())?;
     logging::start(config.log);
@@ -51,26 +51,26 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
     };
     let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
     match client.plan(request.clone()) {
-        Ok(planned) => carry_out(flags, &mut Daemon(client), &request, planned),
+        Ok(planned) => clean_up(flags, &mut Daemon(client), &request, planned),
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let mut alone = alone::Alone::look(&config)?;
+            let mut alone = offline::Alone::inspect(&config)?;
             let planned = alone.plan(&request)?;
-            carry_out(flags, &mut alone, &request, planned)
+            clean_up(flags, &mut alone, &request, planned)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn carry_out(
+fn clean_up(
     flags: &cli::Reap,
-    hand: &mut dyn Hand,
+    backend: &mut dyn Backend,
     request: &ReapRequest,
     planned: Vec<Planned>,
 ) -> anyhow::Result<ExitCode> {
     let paint = Paint::of(&io::stdout());
-    let planned = doubted(planned, hand)?;
+    let planned = with_doubts(planned, backend)?;
     let (to_end, guarded): (Vec<&Meant>, Vec<&Meant>) = planned.iter().partition(|one| one.is_to_end());
     if !flags.json {
         super::print(&plan::render(&planned, paint))?;
@@ -87,11 +87,11 @@ fn carry_out(
         super::print("Nothing was ended.\n")?;
         return Ok(ExitCode::Done);
     }
-    let left = hand.reap(&exactly(&to_end, request))?;
+    let left = backend.reap(&exactly(&to_end, request))?;
     let is_left = |one: &&&Meant| find(&left, &one.planned.server.id).is_some();
     let (stayed, ended): (Vec<&Meant>, Vec<&Meant>) = to_end.iter().partition(|one| is_left(one));
-    // Those of which a guard was found at the last moment say which.
-    let stayed: Vec<Meant> = stayed.into_iter().map(|one| as_left(one, &left)).collect();
+    // A guard may have been found at the last moment: then it is shown.
+    let stayed: Vec<Meant> = stayed.into_iter().map(|one| as_it_is_now(one, &left)).collect();
     let stayed: Vec<&Meant> = stayed.iter().chain(guarded).collect();
     super::print(&if flags.json {
         let ended: Vec<&str> = ended.iter().map(|one| one.planned.server.id.as_str()).collect();
@@ -106,7 +106,7 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
     report.servers().map(|(_, server)| server).find(|server| server.server.id == id)
 }
 
-fn as_left(one: &Meant, left: &Report) -> Meant {
+fn as_it_is_now(one: &Meant, left: &Report) -> Meant {
     let Planned { server, state, .. } = one.planned.clone();
     let now = find(left, &server.id);
     let planned = Planned {
@@ -118,20 +118,19 @@ fn as_left(one: &Meant, left: &Report) -> Meant {
 }
 
 /// What was planned, with the doubts of what is unproven.
-fn doubted(planned: Vec<Planned>, hand: &mut dyn Hand) -> anyhow::Result<Vec<Meant>> {
+fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<Meant>> {
     let meant: Vec<Meant> =
         planned.into_iter().map(|planned| Meant { planned, doubts: Vec::new() }).collect();
     if !meant.iter().any(Meant::is_unproven) {
         return Ok(meant);
     }
-    let report = hand.report()?;
+    let report = backend.report()?;
     let doubts = |one: &Meant| find(&report, &one.planned.server.id).map(|now| now.doubts.clone());
-    let with_doubts = |one: Meant| Meant { doubts: doubts(&one).unwrap_or_default(), ..one };
-    Ok(meant.into_iter().map(with_doubts).collect())
+    Ok(meant.into_iter().map(|one| Meant { doubts: doubts(&one).unwrap_or_default(), ..one }).collect())
 }
 
-/// What was shown and nothing else: an orphan that has come since is not among them. One that was shown as an orphan and has become
-/// unproven since stays, unless such were asked for.
+/// A request for what was shown and nothing else: an orphan that was found since is not in it. One that was shown as an orphan and
+/// has become unproven since stays, unless unproven ones were asked for.
 fn exactly(to_end: &[&Meant], request: &ReapRequest) -> ReapRequest {
     ReapRequest {
         servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),
@@ -141,7 +140,7 @@ fn exactly(to_end: &[&Meant], request: &ReapRequest) -> ReapRequest {
     }
 }
 
-/// Asks on the terminal.
+/// Asks on the terminal whether to go on.
 fn confirmed(to_end: &[&Meant], json: bool) -> anyhow::Result<bool> {
     let (servers, unproven) = (to_end.len(), to_end.iter().filter(|one| one.is_unproven()).count());
     let mut what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
@@ -163,7 +162,7 @@ fn confirmed(to_end: &[&Meant], json: bool) -> anyhow::Result<bool> {
 /// The running daemon.
 struct Daemon(Client);
 
-impl Hand for Daemon {
+impl Backend for Daemon {
     fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
         Ok(self.0.plan(request.clone())?)
     }
@@ -178,16 +177,16 @@ impl Hand for Daemon {
         loop {
             let status = self.0.status(false)?;
             let patience = Duration::from_millis(status.term_timeout_ms) + MARGIN;
-            if settled(&status.report, request) || began.elapsed() > patience {
+            if is_over(&status.report, request) || began.elapsed() > patience {
                 return Ok(status.report);
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(ASK_AGAIN);
         }
     }
 }
 
 /// Whether nothing more will happen to what was asked for: it has ended, or it stays.
-fn settled(report: &Report, request: &ReapRequest) -> bool {
+fn is_over(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
     servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "unproven" | "live"))
 }

@@ -203,8 +203,13 @@ impl Config {
 
     /// The rules, those built in included.
     pub fn rules(&self) -> Rules {
+        Rules::new(self.rule_book())
+    }
+
+    /// The rules of the file.
+    fn rule_book(&self) -> RuleBook {
         let Self { exempt, multiplexer, server, agent, steward, launcher, .. } = self.clone();
-        Rules::new(RuleBook { exempt, multiplexer, server, agent, steward, launcher })
+        RuleBook { exempt, multiplexer, server, agent, steward, launcher }
     }
 
     /// What the engine judges by.

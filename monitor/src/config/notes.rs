@@ -8,17 +8,8 @@ use orphand_core::{model::Watched, recognise::Rule};
 /// What is odd, in no order that matters.
 pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
     let mut notes = Vec::new();
-    let Config { exempt, multiplexer, server, agent, steward, launcher, .. } = config;
-    let kinds = [
-        ("exempt", exempt),
-        ("multiplexer", multiplexer),
-        ("server", server),
-        ("agent", agent),
-        ("steward", steward),
-        ("launcher", launcher),
-    ];
     let mut before = Patterns::new();
-    for (kind, rules) in kinds {
+    for (kind, rules) in config.rule_book().tables() {
         twins(kind, rules, &mut before, origins, &mut notes);
         // A server that is exempt is one all the same.
         if kind == "exempt" {

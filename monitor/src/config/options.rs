@@ -1,5 +1,5 @@
 //! Every key of the configuration: what it means, its form, its default, an example. The one source of the check for unknown
-//! keys, the examples in errors, the default file, the manual page and the table in the documentation.
+//! keys, the examples in errors, the default file, the manual page and the reference in docs/configuration.md.
 //!
 //! Invariant: it has the keys of [`super::Config`] and [`orphand_core::recognise::Rule`], all of them and no others, and the
 //! same defaults; the tests hold it to that. A new key is a row here.

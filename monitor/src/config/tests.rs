@@ -177,7 +177,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "[[server]]\nname = \"x\"\nprogram = \"python3\"",
-            "1:1: server: rule \"x\": \"python3\" runs other programs: name what it runs with script, module or package",
+            "1:1: server: rule \"x\": \"python3\" runs other programs: name the program that it runs, with script, module or package",
         ),
         (
             "[[server]]\nname = \"x\"\nprogram = \"/a/b\"",

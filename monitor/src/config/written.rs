@@ -135,32 +135,3 @@ pub fn with_origins(config: &Config, origins: &Origins) -> String {
     }
     out
 }
-
-/// The tables of sections and keys for the documentation, in Markdown.
-pub fn documentation() -> String {
-    documentation_of(SECTIONS)
-}
-
-pub(super) fn documentation_of(sections: &[Section]) -> String {
-    let mut out = String::from("| key | value | default |\n|---|---|---|\n");
-    for section in sections.iter().filter(|section| !section.is_rules()) {
-        let place =
-            if section.kind == Kind::Top { String::new() } else { format!("`{}` ", section.header()) };
-        keys(&place, section, &mut out);
-    }
-    out.push_str("\n| rules in | are for |\n|---|---|\n");
-    let rules = || sections.iter().filter(|section| section.is_rules());
-    for section in rules() {
-        let _ = writeln!(out, "| `{}` | {} |", section.header(), section.about);
-    }
-    out.push_str("\n| key of a rule | value | default |\n|---|---|---|\n");
-    rules().take(1).for_each(|section| keys("", section, &mut out));
-    out
-}
-
-fn keys(place: &str, section: &Section, out: &mut String) {
-    for key in section.keys {
-        let default = key.default.map(|value| format!("`{value}` ")).unwrap_or_default();
-        let _ = writeln!(out, "| {place}`{}` | {} | {default}|", key.name, key.value());
-    }
-}

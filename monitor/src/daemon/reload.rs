@@ -1,6 +1,6 @@
 //! The configuration, read again while the daemon runs. One that cannot be read changes nothing.
 //!
-//! Invariant: it is read by a thread of its own. A name service or a file system that does not answer holds up nobody but whoever
+//! Invariant: it is read by a thread of its own. A name service or a file system that does not answer delays only the client that
 //! asked for the reload.
 
 use std::{fmt, mem, sync::Arc, thread, time::Duration};
@@ -12,9 +12,9 @@ use tokio::{
 
 use super::Daemon;
 use crate::{actuator::hook, cli::logging::Log, config::Config};
-use orphand_core::model::{Input, Reloaded};
+use orphand_core::model::{Input, Reloaded, text::with_causes};
 
-/// Keys that are read at the start only: doors that are open, a store and a ring in use.
+/// Keys that are read at the start only: sockets, store and ring are open already.
 const AT_THE_START: [&str; 7] =
     ["listen", "members", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
 
@@ -22,7 +22,7 @@ const AT_THE_START: [&str; 7] =
 pub struct Configuration {
     /// In effect.
     pub config: Config,
-    /// The log, which follows it.
+    /// The log, whose level is in it.
     pub log: Log,
     /// Reads it again, flags included; with the hook that it names, checked.
     pub load: Arc<dyn Fn() -> Loaded + Send + Sync>,
@@ -33,32 +33,32 @@ pub struct Configuration {
 /// What was read, or why not.
 pub type Loaded = anyhow::Result<(Config, Option<hook::Settings>)>;
 
-/// What is told to whoever asked for it; nobody waits for the word about a signal.
+/// The way to the client that asked for the reload. A SIGHUP has none.
 pub type Reply = oneshot::Sender<Result<Reloaded, String>>;
 
 /// The longest that reading may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Threads that may hang in reading.
+/// Threads that may hang while they read.
 const HUNG: usize = 4;
 
-/// A reading that goes on.
+/// The configuration is being read.
 #[derive(Debug)]
 pub struct Loading {
     read: oneshot::Receiver<Loaded>,
     until: Instant,
     replies: Vec<Reply>,
-    /// Those who asked since it began: it is read once more for them.
+    /// Clients that asked since reading began: it is read once more for them.
     again: Option<Vec<Reply>>,
 }
 
 impl Configuration {
-    /// Waits for what is read; for ever where nothing is.
+    /// Waits for the result; for ever if nothing is being read.
     pub async fn loaded(loading: &mut Option<Loading>) -> Loaded {
         let Some(loading) = loading else { return std::future::pending().await };
         match timeout_at(loading.until, &mut loading.read).await {
             Ok(Ok(loaded)) => loaded,
-            Ok(Err(_)) => anyhow::bail!("whoever read it has ended without a word"),
+            Ok(Err(_)) => anyhow::bail!("the thread that read it has ended without a result"),
             Err(_) => anyhow::bail!(
                 "it was not read within {PATIENCE:?}: a name service, or a file system that it is on, does not answer"
             ),
@@ -82,8 +82,8 @@ impl Daemon {
         self.notify.reloading();
         let replies = reply.into_iter().collect();
         if let Err(error) = self.begin_to_load(replies) {
-            self.stay(&error);
-            self.notify.ready(&super::in_short(self.standing.mode, &self.engine));
+            self.keep_old(&error);
+            self.notify.ready(&self.summary());
         }
     }
 
@@ -91,11 +91,14 @@ impl Daemon {
         let load = Arc::clone(&self.configuration.load);
         let refuse = |error: anyhow::Error, replies: Vec<Reply>| {
             for reply in replies {
-                let _ = reply.send(Err(format!("{error:#}; the old configuration stays in effect")));
+                let _ = reply.send(Err(format!(
+                    "{}; the old configuration stays in effect",
+                    with_causes(error.as_ref())
+                )));
             }
             Err(error)
         };
-        // One is ours, one this thread's to be.
+        // One is that of the daemon, one that of the thread to be started.
         if Arc::strong_count(&load) > HUNG + 2 {
             return refuse(anyhow::anyhow!("{HUNG} attempts to read it hang already"), replies);
         }
@@ -109,20 +112,20 @@ impl Daemon {
         Ok(())
     }
 
-    /// Goes on by what was read; the error is one line, and the old configuration stays in effect. Fails only if the daemon cannot
-    /// go on at all.
+    /// Puts into effect what was read; where it could not be read, the old configuration stays in effect. Fails only if the daemon
+    /// cannot go on at all.
     pub(super) fn loaded(&mut self, loaded: Loaded) -> anyhow::Result<()> {
         let Some(loading) = mem::take(&mut self.configuration.loading) else { return Ok(()) };
         let reloaded = self.apply(loaded)?;
-        self.notify.ready(&super::in_short(self.standing.mode, &self.engine));
+        self.notify.ready(&self.summary());
         for reply in loading.replies {
-            // Whoever asked may be gone.
+            // The client may have gone.
             let _ = reply.send(reloaded.clone());
         }
         if let Some(replies) = loading.again {
             self.notify.reloading();
             if let Err(error) = self.begin_to_load(replies) {
-                self.stay(&error);
+                self.keep_old(&error);
             }
         }
         Ok(())
@@ -131,30 +134,31 @@ impl Daemon {
     fn apply(&mut self, loaded: Loaded) -> anyhow::Result<Result<Reloaded, String>> {
         let (fresh, hook) = match loaded {
             Ok(read) => read,
-            Err(error) => return Ok(Err(self.stay(&error))),
+            Err(error) => return Ok(Err(self.keep_old(&error))),
         };
-        if let Err(error) = self.hook.replace(hook) {
-            return Ok(Err(self.stay(&error.into())));
+        if let Err(error) = self.outside.hook.replace(hook) {
+            return Ok(Err(self.keep_old(&error.into())));
         }
         let later = later(&self.configuration.config, &fresh);
         let rules = fresh.rules();
-        let changed = rules.source() != self.rules.source();
+        let changed = rules.source() != self.outside.rules.source();
         if changed {
-            // What was entered until it failed is reported for nothing, and nothing is missed.
-            if let Err(error) = self.kernel.set_candidates(&rules.candidates()) {
-                return Ok(Err(self.stay(&error.into())));
+            // If it fails midway, some processes are reported without need, and none is missed.
+            if let Err(error) = self.outside.kernel.set_candidates(&rules.candidates()) {
+                return Ok(Err(self.keep_old(&error.into())));
             }
-            self.rules = rules;
+            self.outside.rules = rules;
         }
         self.configuration.log.set(fresh.log);
-        self.standing.mode = fresh.mode();
-        self.standing.term_timeout_ms = u64::try_from(fresh.term_timeout.as_millis()).unwrap_or(u64::MAX);
-        self.standing.config_error = None;
-        self.hand_in(Input::Configured { policy: fresh.policy() })?;
+        self.outside.status.mode = fresh.mode();
+        self.outside.status.term_timeout_ms =
+            u64::try_from(fresh.term_timeout.as_millis()).unwrap_or(u64::MAX);
+        self.outside.status.config_error = None;
+        self.handle(Input::Configured { policy: fresh.policy() })?;
         if changed {
-            // As at the start: the first look enters who matters now, the second finds what they forked meanwhile.
-            self.look_at_proc()?;
-            self.look_at_proc()?;
+            // As at the start: the first reading enters the processes that matter now, the second finds what they forked meanwhile.
+            self.outside.reconcile(&mut self.driver)?;
+            self.outside.reconcile(&mut self.driver)?;
         }
         self.configuration.config = fresh;
         tracing::info!("the configuration was reloaded");
@@ -164,11 +168,11 @@ impl Daemon {
         Ok(Ok(Reloaded { later }))
     }
 
-    /// Everything stays as it is; says so.
-    fn stay(&mut self, error: &anyhow::Error) -> String {
-        let why = format!("{error:#}; the old configuration stays in effect");
+    /// Everything stays as it is; the log says why.
+    fn keep_old(&mut self, error: &anyhow::Error) -> String {
+        let why = format!("{}; the old configuration stays in effect", with_causes(error.as_ref()));
         tracing::error!("cannot reload: {why}");
-        self.standing.config_error = Some(why.clone());
+        self.outside.status.config_error = Some(why.clone());
         why
     }
 }
@@ -185,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_for_the_next_start_is_told() {
+    fn what_waits_for_the_next_start_is_named() {
         let read = |text| Config::parse(text, "config.toml".as_ref()).unwrap();
         let old = read("grace = '10s'\nsocket_group = 'adm'\nlisten = 'none'");
         assert_eq!(later(&old, &old), Vec::<String>::new());
@@ -193,7 +197,7 @@ mod tests {
         assert_eq!(later(&old, &new), ["socket_group", "state_dir"]);
     }
 
-    /// A key is either applied or told to wait: whoever adds one has to choose.
+    /// A key is either applied or named as one that waits: a new key must be put into one of the lists.
     #[test]
     fn every_key_is_applied_or_waits() {
         let applied = [

@@ -1,33 +1,45 @@
-//! A recorded trace through the same engine: what it told then, it tells now.
+//! A recorded trace through the same engine: it announces the same events again.
 //!
-//! Part of the shell, beside the daemon's loop, because it knows both a source and the engine. A trace has every
-//! input, the passing of time included, so nothing is made up here: at the end of the trace it stops.
+//! A trace has every input, the passing of time included, so nothing is added here, not even at the end.
 
 use std::ops::ControlFlow;
 
+use super::{Driver, EffectHandler};
 use crate::source::trace::TraceError;
 use orphand_core::{
     engine::Engine,
-    model::{BootTime, Effect, Notice, TraceEntry},
+    model::{BootTime, Notice, TraceEntry},
 };
 
-/// Hands the inputs of `trace` to `engine` and its notices to `tell`, until the trace ends or is broken, or
-/// `tell` wants no more. Effects other than notices are not carried out: the trace has what became of them.
+/// Hands the inputs of `trace` to `engine` and its notices to `listen`, until the trace ends or is broken, or `listen`
+/// breaks off. Effects other than notices are not carried out: their outcome is in the trace.
 pub fn replay(
     trace: impl IntoIterator<Item = Result<TraceEntry, TraceError>>,
-    engine: &mut Engine,
-    mut tell: impl FnMut(BootTime, Notice) -> ControlFlow<()>,
+    engine: Engine,
+    listen: impl FnMut(BootTime, Notice) -> ControlFlow<()>,
 ) -> Result<(), TraceError> {
+    let mut driver = Driver::new(engine, None);
+    let mut listener = Listener(listen);
     for entry in trace {
         let TraceEntry { at, input } = entry?;
-        engine.handle(at, input);
-        while let Some(effect) = engine.poll_effect() {
-            if let Effect::Emit { at, notice } = effect
-                && tell(at, *notice).is_break()
-            {
-                return Ok(());
-            }
+        driver.dispatch(at, input);
+        if driver.perform(&mut listener).is_err() {
+            break;
         }
     }
     Ok(())
+}
+
+/// Hears notices and carries out nothing.
+struct Listener<T>(T);
+
+/// The listener wants no more.
+struct Stopped;
+
+impl<T: FnMut(BootTime, Notice) -> ControlFlow<()>> EffectHandler for Listener<T> {
+    type Error = Stopped;
+
+    fn emit(&mut self, at: BootTime, notice: Box<Notice>) -> Result<(), Stopped> {
+        if (self.0)(at, *notice).is_break() { Err(Stopped) } else { Ok(()) }
+    }
 }

@@ -114,7 +114,7 @@ mod tests {
         wrong  store: cannot write
         wrong  bot.service (claude 7): KillMode=process Restart=always TimeoutStopSec=1 min 30 s Delegate=no
 
-          KillMode=process: only the main process is ended: whatever the agent started stays at every stop and restart
+          KillMode=process: only the main process is ended: everything the agent started stays at every stop and restart
 
           # as user 1000
           systemctl --user edit bot.service

@@ -3,7 +3,7 @@
 //! Invariants: every kind of event has a `MESSAGE_ID` of its own, which never changes; every entry has all of MESSAGE, `MESSAGE_ID`,
 //! PRIORITY, `ORPHAND_EVENT` and `ORPHAND_JSON`, the line that the stream would have. For an [`super::outlet::Outlet`] alone.
 
-mod message;
+pub mod message;
 
 use std::{io, thread, time::Duration};
 

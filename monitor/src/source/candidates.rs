@@ -1,12 +1,20 @@
-//! The map of names whose execs are worth a report, and what a change of a map may answer.
+//! The map of names whose execs are reported, and what all maps need: where they are, and what a change may answer.
 
 use std::{collections::BTreeSet, io};
 
-use aya::maps::{HashMap, MapData, MapError};
+use aya::{
+    Ebpf,
+    maps::{HashMap, Map, MapData, MapError},
+};
 use monitor_common::{COMM_LEN, Candidate as Rule};
 
 use super::kernel_error::KernelError;
 use orphand_core::model::Candidate;
+
+/// A map of the loaded programs.
+pub(super) fn take(programs: &mut Ebpf, name: &'static str) -> Result<Map, KernelError> {
+    programs.take_map(name).ok_or(KernelError::Object(name))
+}
 
 /// Writes these names, and no others, into the map.
 pub(super) fn set(

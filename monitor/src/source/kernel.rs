@@ -18,13 +18,14 @@ use aya::{
 use monitor_common::{COMM_LEN, Counter, Counters, EndOffsets, Tuning};
 
 use super::{
-    attach, candidates,
+    attach,
+    candidates::{self, take},
     decode::decode,
     holders::{self, Holders},
     kernel_error::KernelError,
     layout::{self, LayoutError},
     log,
-    members::{Members, Room, Tracked},
+    members::{Members, Room, RoomInUse, Tracked},
 };
 use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
 
@@ -314,8 +315,12 @@ impl KernelSource {
         self.members.has_room_again(uid)
     }
 
-    /// What was lost since the last call. A stranger's fork bomb that used up its budget is no loss: its
-    /// processes matter to nobody until they run something of their own.
+    /// How many processes are followed, those that wait for a judgement included: while nothing happens, both counts agree.
+    pub fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
+        self.members.room_in_use()
+    }
+
+    /// What was lost since the last call. Forks below a candidate beyond its budget are no loss.
     pub fn losses(&mut self) -> Result<Losses, KernelError> {
         let now = self.count()?;
         let losses = self.lost_until(&now);
@@ -392,8 +397,4 @@ impl AsRawFd for KernelSource {
     fn as_raw_fd(&self) -> RawFd {
         self.ring.as_raw_fd()
     }
-}
-
-pub(super) fn take(programs: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, KernelError> {
-    programs.take_map(name).ok_or(KernelError::Object(name))
 }

@@ -1,23 +1,23 @@
-//! Whom the kernel side follows: the maps MEMBERS, ANCHORS, SHARES and REFUSED seen from user space.
+//! The processes that the kernel side follows: the maps MEMBERS, FILTER, ANCHORS, SHARES and REFUSED seen from user space.
 //!
-//! Invariant: what the kernel side has counted in a share, only the kernel side takes out. What user space enters itself it counts
-//! here, in the same shares. For [`super::kernel`] only.
+//! Invariant: an entry that the kernel side has counted in a share is removed by the kernel side only. What user space inserts
+//! itself it counts here, in the same shares. The filter counts both alike. For [`super::kernel`] only.
 
 use std::{
     collections::HashMap as Table,
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io,
+    os::fd::AsFd as _,
 };
 
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, MapData, MapError},
+    maps::{Array, HashMap, Map, MapData, MapError},
 };
-use monitor_common::{Anchor, Member, State, slot};
+use monitor_common::{Anchor, Member, SharedFilter, State, share_slot};
 
 use super::{
-    candidates::{absent_is_fine, present_is_fine},
-    kernel::take,
+    candidates::{absent_is_fine, present_is_fine, take},
     kernel_error::KernelError,
 };
 use crate::host::{
@@ -51,12 +51,21 @@ impl Tracked {
     }
 }
 
+/// How many entries MEMBERS has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoomInUse {
+    /// Counted one by one.
+    pub entries: u64,
+    /// As the filter counts them: more only while one is on its way in or out, never fewer.
+    pub counted: u64,
+}
+
 /// How much room there is for whom.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Entries of one user.
     pub share: u32,
-    /// For [`slot`].
+    /// For [`share_slot`].
     pub seed: u32,
 }
 
@@ -72,6 +81,7 @@ impl Room {
 /// The maps, and what was entered here.
 pub(super) struct Members {
     entries: HashMap<MapData, u32, Member>,
+    filter: SharedFilter,
     anchors: HashMap<MapData, u32, u32>,
     shares: Array<MapData, u64>,
     refused: HashMap<MapData, u32, u32>,
@@ -86,6 +96,7 @@ impl Members {
     pub(super) fn new(programs: &mut Ebpf, room: Room) -> Result<Self, KernelError> {
         Ok(Self {
             entries: HashMap::try_from(take(programs, "MEMBERS")?)?,
+            filter: filter(programs)?,
             anchors: HashMap::try_from(take(programs, "ANCHORS")?)?,
             shares: Array::try_from(take(programs, "SHARES")?)?,
             refused: HashMap::try_from(take(programs, "REFUSED")?)?,
@@ -106,7 +117,7 @@ impl Members {
         // What is pending below it becomes a member with it.
         absent_is_fine(self.anchors.insert(pid, Anchor::CONFIRMED.0, EXIST))?;
         if let Some(entry) = self.entry(pid)? {
-            let member = Member { anchor: pid, ..entry.made(state) };
+            let member = Member { anchor: pid, ..entry.with_state(state) };
             if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
                 // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then,
                 // and would never be told.
@@ -123,8 +134,8 @@ impl Members {
             return Ok(Tracked::NoRoom { uid });
         }
         // Enter it first, look second: if it dies after the look, its exit is reported and removes it.
-        match present_is_fine(self.entries.insert(pid, Member::new(pid, state), NOEXIST)) {
-            Ok(true) => self.count(pid, slot(uid, self.room.seed)),
+        match self.insert(pid, Member::new(pid, state)) {
+            Ok(true) => self.count(pid, share_slot(uid, self.room.seed)),
             Ok(false) => {}
             Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
             Err(error) => return Err(error.into()),
@@ -156,7 +167,7 @@ impl Members {
 
     /// Whether a further process of this user may be followed.
     pub(super) fn has_room(&mut self, uid: u32) -> Result<bool, KernelError> {
-        let slot = slot(uid, self.room.seed);
+        let slot = share_slot(uid, self.room.seed);
         if self.used(slot)? < u64::from(self.room.share) {
             return Ok(true);
         }
@@ -166,10 +177,16 @@ impl Members {
 
     /// Whether it may be followed, and there is room for an eighth of the share besides: time to look for those that were refused.
     pub(super) fn has_room_again(&mut self, uid: u32) -> Result<bool, KernelError> {
-        let slot = slot(uid, self.room.seed);
+        let slot = share_slot(uid, self.room.seed);
         self.sweep(slot)?;
         let share = u64::from(self.room.share);
         Ok(self.used(slot)? <= share - share.div_ceil(8))
+    }
+
+    /// How many entries there are, by both counts.
+    pub(super) fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
+        let entries = self.entries.keys().try_fold(0, |entries, key| key.map(|_| entries + 1))?;
+        Ok(RoomInUse { entries, counted: self.filter.counts().map(u64::from).sum() })
     }
 
     /// Whose processes the kernel side could not enter since the last call.
@@ -185,14 +202,30 @@ impl Members {
     fn drop(&mut self, pid: u32) -> Result<(), KernelError> {
         match self.entry(pid)? {
             None => {}
-            Some(entry) if entry.slot().is_none() => {
-                absent_is_fine(self.entries.remove(&pid))?;
-            }
+            Some(entry) if entry.slot().is_none() => self.remove(pid)?,
             Some(entry) => {
-                absent_is_fine(self.entries.insert(pid, entry.made(State::Dropped), EXIST))?;
+                absent_is_fine(self.entries.insert(pid, entry.with_state(State::Dropped), EXIST))?;
             }
         }
         self.ended(pid);
+        Ok(())
+    }
+
+    /// Inserts an entry. Whether there was none. The filter counts it before it is there, see `monitor_common::filter`.
+    fn insert(&mut self, pid: u32, member: Member) -> Result<bool, MapError> {
+        self.filter.add(pid);
+        let inserted = present_is_fine(self.entries.insert(pid, member, NOEXIST));
+        if !matches!(inserted, Ok(true)) {
+            self.filter.subtract(pid);
+        }
+        inserted
+    }
+
+    /// Removes an entry. The filter counts it until it is gone.
+    fn remove(&mut self, pid: u32) -> Result<(), MapError> {
+        if absent_is_fine(self.entries.remove(&pid))? {
+            self.filter.subtract(pid);
+        }
         Ok(())
     }
 
@@ -223,6 +256,12 @@ impl Members {
         }
         Ok(())
     }
+}
+
+/// The filter before MEMBERS.
+fn filter(programs: &mut Ebpf) -> Result<SharedFilter, KernelError> {
+    let Map::Array(map) = take(programs, "FILTER")? else { return Err(KernelError::Object("FILTER")) };
+    SharedFilter::new(map.fd().as_fd()).map_err(|error| KernelError::Map(MapError::IoError(error)))
 }
 
 /// How many processes can live on this host.

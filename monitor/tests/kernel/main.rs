@@ -6,6 +6,7 @@
 mod births;
 mod candidates;
 mod ends;
+mod filter;
 mod holders;
 mod images;
 mod limits;

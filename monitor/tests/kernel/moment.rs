@@ -12,10 +12,8 @@ use std::{
 };
 
 use orphand::{
-    actuator::reaper::Reaper,
-    daemon::moment::{Shot, Waiting},
-    host::identity::identity,
-    source::kernel::KernelSource,
+    actuator::reaper::Reaper, daemon::last_check::PendingRecords, driver::SignalRequest,
+    host::identity::identity, source::kernel::KernelSource,
 };
 use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError, Tracking};
 
@@ -145,7 +143,7 @@ struct Figures {
 struct Trial {
     kernel: KernelSource,
     reaper: Reaper,
-    waiting: Waiting,
+    pending: PendingRecords,
     first: Helper,
     second: Helper,
     number: u32,
@@ -162,7 +160,7 @@ impl Trial {
         Self {
             kernel,
             reaper: Reaper::new().unwrap(),
-            waiting: Waiting::default(),
+            pending: PendingRecords::default(),
             first,
             second,
             number: highest_number(),
@@ -182,8 +180,8 @@ impl Trial {
         // As the engine learns of it.
         let mut meant = None;
         while meant.is_none() {
-            self.waiting.drain(&mut self.kernel);
-            while let Some(event) = self.waiting.take() {
+            self.pending.drain(&mut self.kernel);
+            while let Some(event) = self.pending.pop() {
                 if let ProcessEvent::Fork { child, .. } = event {
                     assert_eq!(child.pid, self.number);
                     meant = Some(child);
@@ -197,8 +195,8 @@ impl Trial {
         let (uid, signal) = (Some(rustix::process::getuid().as_raw()), Signal::Term);
         let result = match way {
             Way::Drained => {
-                let shot = Shot { process, uid, signal };
-                self.waiting.signal(&mut self.kernel, &mut self.reaper, false, shot).unwrap()
+                let request = SignalRequest { process, uid, signal };
+                self.pending.signal(&mut self.kernel, &mut self.reaper, false, request).unwrap()
             }
             Way::Undrained => self.reaper.signal(process, uid, signal),
         };
@@ -241,8 +239,8 @@ impl Trial {
         }
         // Nothing of what was drained is lost: the one exit of the one meant comes, and nothing of the stranger.
         let mut exits = 0;
-        self.waiting.drain(&mut self.kernel);
-        while let Some(event) = self.waiting.take() {
+        self.pending.drain(&mut self.kernel);
+        while let Some(event) = self.pending.pop() {
             assert!(matches!(&event, ProcessEvent::Exit { process, .. } if *process == meant), "{event:?}");
             exits += 1;
         }
@@ -304,16 +302,17 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let mut trial = Trial::new(&dir.path().join("hand-on"));
     let process = trial.make_the_meant();
     let own = rustix::process::getuid().as_raw();
-    let shot = Shot { process, uid: Some(own + 1), signal: Signal::Term };
-    let mut signal =
-        |doubtful, shot| trial.waiting.signal(&mut trial.kernel, &mut trial.reaper, doubtful, shot).unwrap();
+    let request = SignalRequest { process, uid: Some(own + 1), signal: Signal::Term };
+    let mut signal = |doubtful, request| {
+        trial.pending.signal(&mut trial.kernel, &mut trial.reaper, doubtful, request).unwrap()
+    };
     // Another user's, then records lost: both times it is left alone.
-    assert!(matches!(signal(false, shot), Err(SignalError::Unsure { .. })));
-    let shot = Shot { uid: Some(own), ..shot };
-    assert!(matches!(signal(true, shot), Err(SignalError::Unsure { .. })));
-    assert_eq!(signal(false, shot), Ok(()));
+    assert!(matches!(signal(false, request), Err(SignalError::Unsure { .. })));
+    let request = SignalRequest { uid: Some(own), ..request };
+    assert!(matches!(signal(true, request), Err(SignalError::Unsure { .. })));
+    assert_eq!(signal(false, request), Ok(()));
     // Held since: a loss takes nothing away from that.
-    assert!(matches!(signal(true, shot), Ok(()) | Err(SignalError::Gone)));
+    assert!(matches!(signal(true, request), Ok(()) | Err(SignalError::Gone)));
     trial.first.tell(0);
     assert_eq!(trial.first.says(), 15);
 }

@@ -107,6 +107,13 @@ impl Actor {
         self.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     }
 
+    /// The next line it says names a process.
+    pub fn told(&mut self) -> ProcessId {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        id(&serde_json::from_str(&line).unwrap_or_else(|e| panic!("\"{line}\": {e}")))
+    }
+
     pub fn finish(mut self) -> (Truth, ExitStatus) {
         let truth = self.said.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
         let status = self.child.wait().unwrap();

@@ -52,5 +52,5 @@ pub fn trace(bytes: &[u8]) {
     let Ok(settings) = Settings::new(header.policy, header.ourselves) else { return };
     let entries =
         reader.filter(|entry| entry.as_ref().map_or(true, |entry| !matches!(entry.input, Input::Stop)));
-    let _ = replay(entries, &mut Engine::new(settings), |_, _| ControlFlow::Continue(()));
+    let _ = replay(entries, Engine::new(settings), |_, _| ControlFlow::Continue(()));
 }

@@ -1,28 +1,35 @@
-//! The page `docs/judgement.md`: the table for people who want to know what may be ended before they trust us. No number of a process and no
-//! time is in it, so that it is the same from run to run.
+//! The page `docs/judgement.md`: every situation and its outcome, for people who want to know what may be ended before they trust
+//! orphand. No process number and no time is in it, so that it is the same from run to run.
 
 use std::fmt::Write as _;
 
+use textwrap::{Options, WordSplitter, wrap};
+
 use super::line::{Line, Summary};
+
+/// Columns of a line, as in all pages of `docs/`.
+const WIDTH: usize = 116;
 
 const HEAD: &str = "\
 # The judgement table
 
-Every situation that orphand is tried on, built from real processes on the real kernel, and what it made of it. `cargo xtask test judgement` plays all of
-them, fails when one is judged wrongly, and writes this page; `cargo xtask test judgement --judge 'COMMAND'` lets another tool judge the same situations:
-COMMAND prints the numbers of the processes that it would end, one a line.
+Every situation that orphand is tested on, built from real processes on the real kernel, and what it made of it.
+`cargo xtask test judgement` plays all of them, fails when one is judged wrongly, and writes this page.
+`cargo xtask test judgement --judge 'COMMAND'` lets another tool judge the same situations: COMMAND prints the numbers
+of the processes that it would end, one a line.
 
-| column | meaning |
-|---|---|
-| situation | the name of its script, in `tests/situations/`, and what it plays |
-| truth | *orphan*: nobody can use it any more, it must be ended. *in use*: nothing of it may be ended. *mixed*: both side by side |
-| verdict | what became of the processes, seen from outside; in parentheses the daemon's last word: *orphan*, *unproven* (somebody may still use it: told, not ended), *spared* (a guard holds), *in use* (its owner was found alive), *suspect* (no verdict yet), nothing (it never was a suspect) |
-| evidence or doubts | of an orphan the evidence, of an unproven one the doubts |
-| guards | what forbids to end even a proven orphan |
+Each situation is a script in `tests/situations/`. Those with the same outcome stand together, below a line with:
 
-In the last column *right*, *WRONG*, or *cost*: a true orphan that nobody can tell from something in use, with the reason; it is told and left, and counts as not found.
-
-What is in use is really used: something goes on talking to it, or waiting for its results, until the judgement is over, and a use that breaks counts as wrong.
+- **Truth**: *orphan*: nobody can use it any more, it must be ended. *in use*: nothing of it may be ended. *mixed*:
+  both side by side. What is in use is really used: something goes on talking to it, or waiting for its results, until
+  the judgement is over, and a use that breaks counts as wrong.
+- **Verdict**: what became of the processes, seen from outside. In parentheses the daemon's last word: *orphan*,
+  *unproven* (somebody may still use it: reported, not ended), *spared* (a guard holds), *in use* (its owner was found
+  alive), *suspect* (no verdict yet); nothing, if it never was a suspect.
+- **Reasons**: the evidence for an orphan, the doubts of an unproven server. **Guards**: what forbids to end even a
+  proven orphan.
+- *right*, *WRONG*, or *cost*: a true orphan that nobody can tell from something in use, with the reason. It is
+  reported and left, and counts as not found.
 ";
 
 /// The groups in the order of the page, with their headlines. A group without one comes last under its own name.
@@ -52,39 +59,53 @@ pub fn page(lines: &[Line]) -> String {
     page
 }
 
+/// The situations of a group, those with the same outcome together, in the order in which outcomes come up.
 fn section<'a>(page: &mut String, title: &str, lines: impl Iterator<Item = &'a Line>) {
-    let mut lines = lines.peekable();
-    if lines.peek().is_none() {
+    let mut outcomes: Vec<(String, Vec<&Line>)> = Vec::new();
+    for line in lines {
+        let outcome = outcome(line);
+        match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
+            Some((_, same)) => same.push(line),
+            None => outcomes.push((outcome, vec![line])),
+        }
+    }
+    if outcomes.is_empty() {
         return;
     }
-    let _ = write!(
-        page,
-        "\n## {title}\n\n| situation | truth | verdict | evidence or doubts | guards | |\n|---|---|---|---|---|---|\n"
-    );
-    for line in lines {
-        let [what, verdict, reasons, guards] =
-            [&line.description, &line.verdict, &line.reasons, &line.guards].map(|text| cell(text));
-        let mark = match (line.mark(), &line.cost) {
-            ("WRONG", _) => "**WRONG**".to_owned(),
-            (_, Some(cost)) => format!("cost: {}", cell(cost)),
-            (mark, None) => mark.to_owned(),
-        };
-        let name = line.name.split('/').next_back().unwrap_or_default();
-        let _ = writeln!(
-            page,
-            "| `{name}`: {what} | {} | {verdict} | {reasons} | {guards} | {mark} |",
-            line.truth.word()
-        );
+    let _ = writeln!(page, "\n## {title}");
+    for (outcome, lines) in outcomes {
+        let _ = writeln!(page, "\n{}\n", wrapped(&outcome, ""));
+        for line in lines {
+            let name = line.name.split('/').next_back().unwrap_or_default();
+            let cost = line.cost.as_ref().map(|cost| format!(" *Cost: {cost}*")).unwrap_or_default();
+            let item = format!("- `{name}`: {}{cost}", line.description);
+            let _ = writeln!(page, "{}", wrapped(&item, "  "));
+        }
     }
+}
+
+/// Truth, verdict, reasons, guards and mark in one line.
+fn outcome(line: &Line) -> String {
+    let part = |name: &str, text: &str| {
+        if text.is_empty() { String::new() } else { format!(" {name}: {text}.") }
+    };
+    format!(
+        "Truth: {}.{}{}{} **{}**",
+        line.truth.word(),
+        part("Verdict", &line.verdict),
+        part("Reasons", &line.reasons),
+        part("Guards", &line.guards),
+        line.mark(),
+    )
+}
+
+fn wrapped(text: &str, indent: &str) -> String {
+    let options = Options::new(WIDTH).subsequent_indent(indent).word_splitter(WordSplitter::NoHyphenation);
+    wrap(text, options.break_words(false)).join("\n")
 }
 
 fn group(line: &Line) -> &str {
     line.name.split('/').next().unwrap_or_default()
-}
-
-/// A bar would end the cell.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -95,7 +116,7 @@ mod tests {
     fn line(name: &str, right: bool) -> Line {
         Line {
             name: name.to_owned(),
-            description: "a | b".to_owned(),
+            description: "a pipe and a bar | of it".to_owned(),
             truth: Truth::InUse,
             verdict: "let live (unproven)".to_owned(),
             reasons: "wire_held".to_owned(),
@@ -117,12 +138,19 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_all_and_stays_one_row() {
-        let page = page(&[line("let_go/a", true), line("let_go/b", false)]);
-        assert!(
-            page.contains("| `a`: a \\| b | in use | let live (unproven) | wire_held |  | right |"),
-            "{page}"
-        );
-        assert!(page.contains("| **WRONG** |") && page.contains("wrong signals: 1"), "{page}");
+    fn the_same_outcome_is_told_once() {
+        let page = page(&[line("let_go/a", true), line("let_go/b", false), line("let_go/c", true)]);
+        let right = "Truth: in use. Verdict: let live (unproven). Reasons: wire_held. **right**";
+        let item = |name: &str| format!("- `{name}`: a pipe and a bar | of it\n");
+        assert!(page.contains(&format!("\n{right}\n\n{}{}", item("a"), item("c"))), "{page}");
+        let wrong = right.replace("right", "WRONG");
+        assert!(page.contains(&format!("{wrong}\n\n{}", item("b"))), "{page}");
+        assert!(page.contains("wrong signals: 1"), "{page}");
+    }
+
+    #[test]
+    fn lines_are_short() {
+        let long = Line { description: "of many words ".repeat(40), ..line("let_go/a", true) };
+        assert!(page(&[long]).lines().all(|line| line.len() < 120));
     }
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/operations.md.
+//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/performance.md.
 //!
 //! Everything is measured from outside on the built daemon, against the same host without it, in turns: this
 //! machine's noise hits both. The figures of the pure core alone come from the benches of `orphand-core` and `orphand`.
 
 mod daemon;
+mod kernel;
 mod latency;
 mod others;
 mod rest;
@@ -47,6 +48,8 @@ pub struct Args {
 /// A part of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
+    /// What a stranger's process costs in the kernel, beside empty programs on the same tracepoints.
+    Kernel,
     /// Throughput of storms of new processes, monitored against unmonitored.
     Storm,
     /// The same for other observers: bpftrace and forkstat, where installed.
@@ -90,20 +93,13 @@ impl Bench<'_> {
 pub fn main(args: &Args) -> Result<()> {
     let orphand = match &args.orphand {
         Some(path) => path.clone(),
-        None => run::build(false)?,
+        None => run::build(run::Profile::Release)?,
     };
     if !privilege::is_root() {
         return again_as_root(&orphand);
     }
-    command::run(workspace::cargo().args([
-        "build",
-        "--quiet",
-        "--release",
-        "-p",
-        "xtask",
-        "--bin",
-        "storm",
-    ]))?;
+    // Unoptimised, like this program: it does little but call the kernel, and what it depends on is built already.
+    command::run(workspace::cargo().args(["build", "--quiet", "-p", "xtask", "--bin", "storm"]))?;
     let storm = workspace::target_dir()?.join("debug/storm");
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let bench = Bench { args, orphand, actors: daemon::Actors::new(&storm)?, jobs };
@@ -128,6 +124,7 @@ pub fn main(args: &Args) -> Result<()> {
 impl Part {
     fn measure(self, bench: &Bench<'_>) -> Result<Table> {
         match self {
+            Self::Kernel => kernel::cost(bench),
             Self::Storm => storm::throughput(bench),
             Self::Others => others::throughput(bench),
             Self::Loss => storm::loss(bench),

@@ -83,7 +83,8 @@ pub fn row(kind: &str, by: &str, pairs: &[(f64, f64)]) -> Vec<String> {
     ]
 }
 
-fn name(kind: &str) -> &str {
+/// The name of a kind in a table.
+pub fn name(kind: &str) -> &str {
     match kind {
         "vfork" => "vfork + exit",
         "fork" => "fork + exit",
@@ -92,7 +93,7 @@ fn name(kind: &str) -> &str {
 }
 
 /// Processes a second that `bench.jobs` copies of `program` make together.
-fn rate(bench: &Bench<'_>, kind: &str, program: &Path, window: Duration) -> Result<f64> {
+pub fn rate(bench: &Bench<'_>, kind: &str, program: &Path, window: Duration) -> Result<f64> {
     let storms: Vec<_> = (0..bench.jobs)
         .map(|_| command(bench, kind, program, window).stdout(Stdio::piped()).spawn())
         .collect::<Result<_, _>>()

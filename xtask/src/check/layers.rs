@@ -30,6 +30,7 @@ const SHELL: Layers = &[
     ("sink", &["model", "os"]),
     ("actuator", &["model", "os", "host"]),
     ("store", &["model", "os"]),
+    ("driver", &["model", "recognise", "engine", "os", "host", "source", "probe"]),
     ("control", &["model", "os", "host", "sink", "probe", "store"]),
 ];
 

@@ -5,13 +5,15 @@
 mod layers;
 mod licences;
 mod lints;
+mod pages;
+mod rooms;
 mod scan;
 mod style;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
-use crate::{command, setup, workspace};
+use crate::{command, docs, setup, workspace};
 
 /// The arguments of `check`.
 #[derive(clap::Args)]
@@ -28,7 +30,9 @@ enum Step {
     Format,
     /// Length of files, headers of modules, words and paths that do not belong into the repository.
     Style,
-    /// The one-way rule of docs/design.md, and the purity of the core.
+    /// Links, anchors and the length of lines in README.md and docs/; the picture of the folders.
+    Pages,
+    /// The one-way rule of docs/architecture.md, and the purity of the core.
     Layers,
     /// Licences and sources of the dependencies, by deny.toml.
     Licences,
@@ -36,6 +40,8 @@ enum Step {
     Clippy,
     /// clippy, warnings denied, for the eBPF programs, on their own target.
     ClippyBpf,
+    /// The generated parts of docs/ are what the code says.
+    Reference,
     /// rustdoc, warnings denied.
     Docs,
 }
@@ -66,13 +72,21 @@ impl Step {
         match self {
             Self::Format => command::run(workspace::cargo().args(["fmt", "--all", "--check"])),
             Self::Style => report(&style::findings(&root)?),
+            Self::Pages => report(&[pages::findings(&root)?, rooms::findings(&root)?].concat()),
             Self::Layers => report(&layers::findings(&root)?),
             Self::Licences => licences::check(&root),
             Self::Clippy => setup::bpf().and_then(|_| lints::user()),
             Self::ClippyBpf => setup::bpf().and_then(|bpf| lints::bpf(&bpf)),
+            Self::Reference => report(&stale()?),
             Self::Docs => setup::bpf().and_then(|_| lints::docs()),
         }
     }
+}
+
+/// Pages with a generated part that is not up to date.
+fn stale() -> Result<Vec<String>> {
+    let stale = docs::stale()?;
+    Ok(stale.iter().map(|(path, _)| format!("{} is stale: run `cargo xtask docs`", path.display())).collect())
 }
 
 /// Findings, one a line, are a failure.

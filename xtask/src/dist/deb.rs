@@ -30,19 +30,28 @@ pub fn version(release: &Release) -> String {
 /// Without its own compression (it then calls `xz`) and without optimisation: built in half a minute instead of two, and packing
 /// takes as long.
 pub fn tool() -> Result<PathBuf> {
-    let root = workspace::root().join(format!(".toolchain/cargo-deb-{VERSION}"));
-    let tool = root.join("bin/cargo-deb");
-    if !command::is_executable(&tool) {
+    if let Some(mut building) = building() {
         command::say("dist", &format!("building cargo-deb {VERSION} (about a minute, once)"));
-        command::run(
-            workspace::cargo()
-                .args(["install", "--quiet", "--locked", "--debug", "cargo-deb", "--version", VERSION])
-                .args(["--no-default-features", "--root"])
-                .arg(&root),
-        )?;
+        command::run(&mut building)?;
     }
+    let tool = folder().join("bin/cargo-deb");
     ensure!(command::is_executable(&tool), "{} was built but is not there", tool.display());
     Ok(tool)
+}
+
+/// What builds it, where it is not built yet.
+pub fn building() -> Option<Command> {
+    if command::is_executable(&folder().join("bin/cargo-deb")) {
+        return None;
+    }
+    let mut cargo = workspace::cargo();
+    cargo.args(["install", "--quiet", "--locked", "--debug", "cargo-deb", "--version", VERSION]);
+    cargo.args(["--no-default-features", "--root"]).arg(folder());
+    Some(cargo)
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join(format!(".toolchain/cargo-deb-{VERSION}"))
 }
 
 /// Packs the tree; gives the package, which cargo-deb names. No dpkg is needed for it.

@@ -11,7 +11,7 @@ mod notices;
 mod stage;
 mod test;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 
@@ -24,6 +24,11 @@ pub struct Args {
     /// Of the debug build, dynamically linked, into target/dist-debug: for the tests of the packages, for nobody else.
     #[arg(long)]
     debug: bool,
+}
+
+/// What builds the packer, where that is still to be done: [`make`] does it, too.
+pub fn building() -> Option<(&'static str, Command)> {
+    deb::building().map(|command| ("cargo-deb", command))
 }
 
 /// What is being made.

@@ -13,21 +13,21 @@ use super::{Release, binary, notices};
 use crate::{command, setup::Bpf, workspace};
 
 /// Files of the repository as they are: from, to, mode.
-const FILES: [(&str, &str, u32); 9] = [
+const FILES: [(&str, &str, u32); 6] = [
     ("packaging/systemd/orphand.service", "usr/lib/systemd/system/orphand.service", 0o644),
     ("packaging/sysusers.d/orphand.conf", "usr/lib/sysusers.d/orphand.conf", 0o644),
     ("packaging/conf.d-README", "etc/orphand/conf.d/README", 0o644),
     ("packaging/deb/lintian-overrides", "usr/share/lintian/overrides/orphand", 0o644),
     ("packaging/deb/copyright", "usr/share/doc/orphand/copyright", 0o644),
     ("README.md", "usr/share/doc/orphand/README.md", 0o644),
-    ("docs/operations.md", "usr/share/doc/orphand/docs/operations.md", 0o644),
-    ("docs/design.md", "usr/share/doc/orphand/docs/design.md", 0o644),
-    ("docs/judgement.md", "usr/share/doc/orphand/docs/judgement.md", 0o644),
 ];
 
 /// Folders of the repository that are taken whole where they are there: from, to. The files keep their modes.
-const FOLDERS: [(&str, &str); 2] =
-    [("examples", "usr/share/doc/orphand/examples"), ("packaging/catalog", "usr/lib/systemd/catalog")];
+const FOLDERS: [(&str, &str); 3] = [
+    ("docs", "usr/share/doc/orphand/docs"),
+    ("examples", "usr/share/doc/orphand/examples"),
+    ("packaging/catalog", "usr/lib/systemd/catalog"),
+];
 
 /// Where each shell looks for completions that packages bring along.
 const COMPLETIONS: [(&str, &str); 3] = [

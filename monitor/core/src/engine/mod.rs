@@ -1,8 +1,8 @@
 //! The engine: inputs in, effects out. Total, synchronous, deterministic; no I/O, no clock.
 //!
 //! It owns all state of the daemon that matters: the lineage graph, agents, servers, cases. The shell hands
-//! in what happened ([`Engine::handle`]), calls [`Engine::handle_timeout`] when [`Engine::poll_timeout`]
-//! says so, and carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give
+//! in what happened ([`Engine::handle`]), among it [`Input::Timeout`] when the time of [`Engine::poll_timeout`] has
+//! come, and carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give
 //! the same effects, byte for byte: a recorded trace is a bug report.
 
 mod agents;
@@ -147,8 +147,8 @@ impl Engine {
         }
     }
 
-    /// The time told by [`Engine::poll_timeout`] has come; the same as [`Input::Timeout`].
-    pub fn handle_timeout(&mut self, now: BootTime) {
+    /// The time of [`Engine::poll_timeout`] has come.
+    fn handle_timeout(&mut self, now: BootTime) {
         if self.repair_at.is_some_and(|at| at <= now) {
             self.ask_for_repair(now);
         }
@@ -174,7 +174,7 @@ impl Engine {
         self.effects.pop_front()
     }
 
-    /// When [`Engine::handle_timeout`] wants to be called, if nothing else happens.
+    /// When the engine wants [`Input::Timeout`], if nothing else happens.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let looks = [self.world.servers().next_timer(), self.world.agents().next_left(), self.look_again_at];
         looks.into_iter().chain([self.repair_at, self.alarms.next(), self.bursts.next()]).flatten().min()

@@ -19,7 +19,7 @@ pub enum Watched {
     Rss,
     /// Orphans that were detected within a period.
     Rate,
-    /// Processes of orphans that could not be ended, within a period.
+    /// Orphans that could not be ended, within a time.
     ReapFailures,
     /// 1 from a loss of kernel records until /proc has been read again; otherwise 0.
     Blind,

@@ -50,9 +50,10 @@ pub enum Notice {
         rss_bytes: u64,
     },
     /// A user started more agents in a short time than are reported one by one. The agents counted here ended
-    /// soon and without a server. They got no `agent_started`, no `agent_exited` and no run number.
+    /// soon and without a server. They got no `agent_started`, no `agent_exited` and no run number. See
+    /// `docs/shared-hosts.md`.
     AgentsFolded {
-        /// The user.
+        /// The user id.
         uid: u32,
         /// How many agents.
         count: u64,
@@ -63,7 +64,7 @@ pub enum Notice {
     ServerStarted {
         /// The server.
         server: ServerView,
-        /// Its owner; absent if none was found.
+        /// Its owner; null if none was found.
         owner: Option<AgentView>,
     },
     /// All processes of a server ended while its owner was alive.
@@ -72,8 +73,7 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
-        /// Processes that the server started and that stay: each is in a session of its own and shares
-        /// nothing with it.
+        /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
@@ -95,7 +95,7 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
-        /// When the grace period ends. The stream also writes it as RFC 3339 in `deadline`.
+        /// When the grace period ends. In nanoseconds since boot. `deadline` has it as RFC 3339.
         #[serde(rename = "deadline_boot_ns")]
         deadline: super::BootTime,
     },
@@ -107,17 +107,16 @@ pub enum Notice {
         after_ms: u64,
         /// `exited`, or `owner_found`.
         reason: String,
-        /// The owner that was found.
+        /// The living owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         owner: Option<AgentView>,
-        /// Processes that the server started and that stay: each is in a session of its own and shares
-        /// nothing with it.
+        /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
     /// The server, or the agent, was judged an orphan.
     OrphanDetected {
-        /// What is left behind: a server, or an agent.
+        /// What was left behind.
         #[serde(default)]
         class: Class,
         /// Whether the verdict rests on what an earlier daemon witnessed.
@@ -133,7 +132,7 @@ pub enum Notice {
         guards: Vec<Guard>,
         /// Resident memory in bytes.
         rss_bytes: u64,
-        /// Proportional memory (PSS) in bytes; absent if it could not be read.
+        /// Proportional memory (PSS) in bytes; null if it could not be read.
         pss_bytes: Option<u64>,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         #[serde(default)]
@@ -159,7 +158,7 @@ pub enum Notice {
     },
     /// An orphan stays because of guards.
     OrphanSpared {
-        /// What is left behind.
+        /// What was left behind.
         #[serde(default)]
         class: Class,
         /// The server.
@@ -184,18 +183,16 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
-        /// The last signal that was needed; absent if its exit was not seen.
+        /// The last signal that was needed; null if the exit was not seen.
         signal: Option<Signal>,
-        /// Milliseconds from the first signal to the exit of the last process; absent if its exit was not
-        /// seen.
+        /// Milliseconds from the first signal to the exit of the last process; null if that was not seen.
         took_ms: Option<u64>,
         /// Resident memory in bytes before it was ended.
         freed_bytes: u64,
-        /// Proportional memory (PSS) in bytes before it was ended: what the host regained. Absent if it could
+        /// Proportional memory (PSS) in bytes before it was ended: what the host regained. Null if it could
         /// not be read.
         freed_pss_bytes: Option<u64>,
-        /// Processes that the server started and that stay: each is in a session of its own and shares
-        /// nothing with it.
+        /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
@@ -222,8 +219,7 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
-        /// Processes that the server started and that stay: each is in a session of its own and shares
-        /// nothing with it.
+        /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
@@ -233,24 +229,24 @@ pub enum Notice {
         rule: String,
         /// What it watches.
         on: Watched,
-        /// The agent or unit it is about; absent for the whole host.
+        /// The agent or unit it is about; null for the whole host.
         agent: Option<String>,
-        /// The present value: a count, for `rss` bytes.
+        /// The present value: a count; for `rss`, bytes.
         value: u64,
-        /// The threshold.
+        /// The threshold: the highest value that is no alert.
         limit: u64,
     },
-    /// A threshold that was reported by [`Notice::Alert`] is no longer crossed.
+    /// A threshold that was reported by `alert` is no longer crossed.
     AlertResolved {
         /// The rule's name.
         rule: String,
         /// What it watches.
         on: Watched,
-        /// The agent or unit it is about; absent for the whole host.
+        /// The agent or unit it is about; null for the whole host.
         agent: Option<String>,
         /// The present value.
         value: u64,
-        /// The threshold.
+        /// The threshold: the highest value that is no alert.
         limit: u64,
         /// Milliseconds since the alert.
         after_ms: u64,
@@ -338,7 +334,7 @@ pub struct ServerView {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its processes from the head of the launch chain down; at most [`SHOWN`].
+    /// Its processes from the head of the launch chain down; at most 64.
     pub processes: Vec<ProcessView>,
     /// How many processes it has, including those not listed; 0 if they were not counted.
     #[serde(default)]
@@ -347,7 +343,7 @@ pub struct ServerView {
     pub rss_bytes: Option<u64>,
     /// Whether the main process of the server leads a session.
     pub session_leader: bool,
-    /// The run of its top-most agent; absent for a server without an owner.
+    /// The run of its top-most agent; null for a server without an owner.
     #[serde(default)]
     pub run: Option<RunView>,
 }
@@ -369,7 +365,7 @@ impl ServerView {
 pub struct AgentView {
     /// The name that its rule gives it, or the name of its program.
     pub name: String,
-    /// Its process.
+    /// Its process number.
     pub pid: u32,
     /// Start time of that process in clock ticks since boot.
     pub start: u64,

@@ -7,37 +7,42 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// The exit of the owner was witnessed.
+    /// The owner's exit was witnessed, by this daemon or an earlier one of this boot.
     OwnerExited,
-    /// No process holds the other end of its standard input.
+    /// Nobody outside of the server holds the other end of its standard input.
     StdinHangup,
-    /// It belongs to an earlier invocation of its unit.
+    /// Its unit has been started again since.
     StaleInvocation,
     /// Its unit has been stopped.
     UnitStopped,
-    /// Its session has expired.
+    /// The session it was started for has expired. This version never reports it.
     SessionExpired,
-    /// The thread that started it has exited.
+    /// The thread that started it has ended. This version never reports it.
     SpawnerThreadExited,
-    /// It was found without an owner. This alone is weak evidence.
+    /// It was found without an owner. Alone this proves nothing.
     NoOwner,
 }
 
-/// What prevents the proof that a server is an orphan: somebody may still use it.
+/// What keeps a server from being an orphan: somebody may still use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// A process outside of the server holds the other end of its standard input.
+    /// A process outside of the server has the other end of its standard input, and may speak to it at any time. Or somebody may have it
+    /// whom nobody can see: it is on its way through a socket, `io_uring` keeps it, or only /proc could be asked.
     WireHeld,
-    /// A process outside of the server holds the other end of its standard output.
+    /// Likewise the other end of its standard output: somebody may wait for results.
     StdoutRead,
-    /// It could not be found out who holds a wire.
+    /// It is not known who holds its wires. The other end cannot be asked for: a connection that nobody has accepted yet, a network
+    /// namespace that is closed to orphand, an end of its own that the server may have hidden. Or five inspections have failed, for
+    /// instance because a process could not be read.
     WireUnknown,
-    /// It is not known who created its wires.
+    /// Its owner is not known. Nobody saw who made its wires, or the maker had ended before it was known what it was, or another program
+    /// made its standard output than its standard input. And nothing else proves that it was left behind.
     OwnerUnknown,
-    /// A client is connected to it, or was shortly before.
+    /// A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last minute. Or
+    /// nobody can tell: a unix socket that was ever connected to, datagrams.
     Clients,
-    /// A process outside of the server traces one of its processes.
+    /// A process outside of it, such as a debugger, traces one of its threads.
     Traced,
 }
 
@@ -47,16 +52,16 @@ pub enum Doubt {
 pub enum Guard {
     /// A rule of the configuration exempts it.
     ExemptRule,
-    /// Its environment has the variable that opts out.
+    /// `ORPHAND_OPT_OUT=1` is in the environment of one of its processes, or an environment cannot be read to its end.
     OptedOut,
-    /// A terminal multiplexer is one of its processes.
+    /// A terminal multiplexer (tmux, screen or the like) lives in it or below it.
     Multiplexer,
     /// It runs as another user than its owner.
     OtherUid,
     /// A live agent is below it.
     LiveAgentBelow,
-    /// systemd manages it as a unit of its own.
+    /// It was found without an owner in a systemd unit that is still running: it may be what the unit is for.
     OwnUnit,
-    /// orphand runs in observe mode.
+    /// orphand was told to observe only.
     Observe,
 }

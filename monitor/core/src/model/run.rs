@@ -45,13 +45,13 @@ pub struct Run {
 pub struct RunView {
     /// The name of the top-most agent; the name of the unit if no agent was seen.
     pub agent: String,
-    /// The number of the run; absent for an earlier run that was not counted.
+    /// The number of the run; null for an earlier run that was not counted.
     pub generation: Option<u64>,
-    /// The real user id that is part of its key; absent if a unit is the key.
+    /// The real user id that the run is counted for; null for a unit.
     pub uid: Option<u32>,
     /// The systemd unit.
     pub unit: Option<String>,
-    /// The cgroup path of the unit's manager; absent for the host's own.
+    /// The cgroup path of the unit's manager, unless that is the host's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub manager: Option<String>,
     /// The invocation id of the unit.

@@ -1,6 +1,6 @@
 //! Text that people read: names made harmless, sizes, durations. Pure and total.
 
-use std::{borrow::Cow, fmt::Write as _, time::Duration};
+use std::{borrow::Cow, error::Error, fmt::Write as _, time::Duration};
 
 use super::StuckProcess;
 
@@ -133,6 +133,21 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
     }
 }
 
+/// An error with its causes. A cause that the text names already is not named again.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
 /// Processes that are named in one line.
 const UNANSWERED_NAMED: usize = 8;
 
@@ -176,6 +191,21 @@ mod tests {
         let coloured = "\u{1b}[2m2026\u{1b}[0m \u{1b}[1;33m WARN\u{1b}[0m a\\nb\\x1b[2J\n";
         assert_eq!(log_line(own, true), coloured);
         assert!(matches!(log_line("INFO größe\n", true), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_cause_is_named_once() {
+        #[derive(Debug, thiserror::Error)]
+        enum Failed {
+            #[error("cannot read the file: {source}; is it there?")]
+            Named { source: std::io::Error },
+            #[error("cannot begin")]
+            Unnamed(#[source] Box<Self>),
+        }
+        let named = || Failed::Named { source: std::io::Error::other("no disk") };
+        assert_eq!(with_causes(&named()), "cannot read the file: no disk; is it there?");
+        let unnamed = Failed::Unnamed(Box::new(named()));
+        assert_eq!(with_causes(&unnamed), "cannot begin: cannot read the file: no disk; is it there?");
     }
 
     #[test]

@@ -320,17 +320,29 @@ impl RuleBook {
         toml::from_str(text)
     }
 
+    /// The tables with their names, in the order in which they are tried.
+    pub fn tables(&self) -> [(&'static str, &[Rule]); 6] {
+        let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
+        [
+            ("exempt", exempt),
+            ("multiplexer", multiplexer),
+            ("server", server),
+            ("agent", agent),
+            ("steward", steward),
+            ("launcher", launcher),
+        ]
+    }
+
     /// All rules, each with whether it needs a wire on standard input.
     pub(super) fn rules(&self) -> impl Iterator<Item = (&Rule, bool)> {
-        let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
-        let wired = [exempt, multiplexer, server, steward, launcher];
-        agent.iter().map(|r| (r, false)).chain(wired.into_iter().flatten().map(|r| (r, true)))
+        self.tables()
+            .into_iter()
+            .flat_map(|(table, rules)| rules.iter().map(move |rule| (rule, table != "agent")))
     }
 
     /// How many rules there are.
     pub fn len(&self) -> usize {
-        let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
-        [exempt, multiplexer, server, agent, steward, launcher].into_iter().map(Vec::len).sum()
+        self.rules().count()
     }
 
     /// Whether there are no rules.

@@ -234,7 +234,7 @@ pub fn abuse(core: &mut dyn Core, inputs: &[(u32, Input)], answers: &[Answer]) -
             if round > 1000 {
                 return Err(format!("it wants to be called at {now:?} again and again"));
             }
-            core.handle_timeout(now);
+            core.handle(now, Input::Timeout);
             whole(core)?;
         }
     }

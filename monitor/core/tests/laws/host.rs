@@ -13,14 +13,13 @@ use orphand_core::{
 use crate::{
     answers::describe,
     kernel::{Kernel, Process},
-    log::{Given, Log, Shot},
+    log::{Log, Shot},
     truth::Truth,
 };
 
 /// What the laws are tested against: the engine, or a twin of it that is broken on purpose.
 pub trait Core {
     fn handle(&mut self, now: BootTime, input: Input);
-    fn handle_timeout(&mut self, now: BootTime);
     fn poll_effect(&mut self) -> Option<Effect>;
     fn poll_timeout(&self) -> Option<BootTime>;
     /// How many orphans there are.
@@ -32,9 +31,6 @@ pub trait Core {
 impl Core for Engine {
     fn handle(&mut self, now: BootTime, input: Input) {
         Self::handle(self, now, input);
-    }
-    fn handle_timeout(&mut self, now: BootTime) {
-        Self::handle_timeout(self, now);
     }
     fn poll_effect(&mut self) -> Option<Effect> {
         Self::poll_effect(self)
@@ -218,10 +214,7 @@ impl Host {
         }
         let now = self.kernel.now();
         if self.core.poll_timeout().is_some_and(|t| t <= now) {
-            self.log.given.push((now, Given::Timeout));
-            self.core.handle_timeout(now);
-            self.check();
-            self.perform();
+            self.give(Input::Timeout);
         }
         for _ in 0..4 {
             if !std::mem::take(&mut self.resync) {
@@ -306,7 +299,7 @@ impl Host {
     /// Hands something in and carries out what follows from it.
     pub fn give(&mut self, input: Input) {
         let now = self.kernel.now();
-        self.log.given.push((now, Given::Input(input.clone())));
+        self.log.given.push((now, input.clone()));
         self.core.handle(now, input);
         self.check();
         self.perform();
@@ -336,7 +329,7 @@ impl Host {
                     }
                     let answer = self.answer(about);
                     let input = Input::Answered { token, answer };
-                    self.log.given.push((now, Given::Input(input.clone())));
+                    self.log.given.push((now, input.clone()));
                     self.core.handle(now, input);
                     self.check();
                 }

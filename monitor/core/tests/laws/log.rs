@@ -2,14 +2,6 @@
 
 use orphand_core::model::{BootTime, Effect, Input, Notice, ProcessId, Signal};
 
-/// One thing that was handed to the engine.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "nearly all are inputs")]
-pub enum Given {
-    Input(Input),
-    Timeout,
-}
-
 /// A signal the engine asked for.
 #[derive(Clone, Debug)]
 pub struct Shot {
@@ -25,7 +17,7 @@ pub struct Shot {
 /// All that went in and out.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    pub given: Vec<(BootTime, Given)>,
+    pub given: Vec<(BootTime, Input)>,
     pub effects: Vec<(BootTime, Effect)>,
     pub shots: Vec<Shot>,
     /// What was wrong with the engine's world when something was first.

@@ -7,10 +7,7 @@ use orphand_core::{
     model::{About, Answer, BootTime, Effect, Input},
 };
 
-use crate::{
-    host::Core,
-    log::{Given, Log},
-};
+use crate::{host::Core, log::Log};
 
 /// All effects of an engine that is given what `log` says, each record `times` times.
 pub fn replay(log: &Log, settings: Settings, times: usize) -> Vec<Effect> {
@@ -23,17 +20,13 @@ pub fn feed(core: &mut dyn Core, log: &Log, times: usize) -> Vec<Effect> {
     let answers = answers(log);
     let mut effects = Vec::new();
     for (now, given) in &log.given {
-        let (input, times) = match given {
-            Given::Input(Input::Answered { .. }) => continue,
-            Given::Input(input @ (Input::Process { .. } | Input::Gone { .. })) => (Some(input), times),
-            Given::Input(input) => (Some(input), 1),
-            Given::Timeout => (None, 1),
+        let times = match given {
+            Input::Answered { .. } => continue,
+            Input::Process { .. } | Input::Gone { .. } => times,
+            _ => 1,
         };
         for _ in 0..times {
-            match input {
-                Some(input) => core.handle(*now, input.clone()),
-                None => core.handle_timeout(*now),
-            }
+            core.handle(*now, given.clone());
             while let Some(effect) = core.poll_effect() {
                 if let Effect::Ask { token, about } = &effect {
                     let known = answers.iter().find(|(at, asked, _)| at == now && asked == about);
@@ -59,9 +52,7 @@ fn answers(log: &Log) -> Vec<(BootTime, About, Answer)> {
         })
         .collect();
     let answered = log.given.iter().filter_map(|(now, given)| match given {
-        Given::Input(Input::Answered { token, answer }) => {
-            Some((*now, (*asked.get(token)?).clone(), answer.clone()))
-        }
+        Input::Answered { token, answer } => Some((*now, (*asked.get(token)?).clone(), answer.clone())),
         _ => None,
     });
     answered.collect()

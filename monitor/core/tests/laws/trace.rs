@@ -2,9 +2,9 @@
 
 use std::{error::Error, fs, io::Write as _, path::PathBuf};
 
-use orphand_core::model::{Input, TRACE_FORMAT, TraceEntry, TraceHeader};
+use orphand_core::model::{TRACE_FORMAT, TraceEntry, TraceHeader};
 
-use crate::{host::Host, log::Given};
+use crate::host::Host;
 
 /// Writes all that the engine was told to a file of this name; tells which.
 pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
@@ -22,11 +22,7 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let mut file = fs::File::create(&path)?;
     writeln!(file, "{}", serde_json::to_string(&header)?)?;
     for (at, given) in &host.log.given {
-        let input = match given {
-            Given::Input(input) => input.clone(),
-            Given::Timeout => Input::Timeout,
-        };
-        writeln!(file, "{}", serde_json::to_string(&TraceEntry { at: *at, input })?)?;
+        writeln!(file, "{}", serde_json::to_string(&TraceEntry { at: *at, input: given.clone() })?)?;
     }
     Ok(path)
 }

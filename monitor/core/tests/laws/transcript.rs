@@ -6,7 +6,7 @@ use orphand_core::model::{
 
 use crate::{
     laws::{name, server_of},
-    log::{Given, Log},
+    log::Log,
 };
 
 impl Log {
@@ -22,9 +22,9 @@ impl Log {
     }
 }
 
-fn input(given: &Given) -> String {
-    let Given::Input(input) = given else { return "-> timeout".to_owned() };
+fn input(input: &Input) -> String {
     match input {
+        Input::Timeout => "-> timeout".to_owned(),
         Input::Process { event } => match event {
             ProcessEvent::Fork { creator, child, sid, .. } => {
                 format!("-> fork {creator} > {child} sid {sid}")

@@ -40,9 +40,6 @@ impl Core for Broken {
             self.engine.handle(now, input);
         }
     }
-    fn handle_timeout(&mut self, now: BootTime) {
-        self.engine.handle_timeout(now);
-    }
     fn poll_effect(&mut self) -> Option<Effect> {
         while self.out.is_empty() {
             self.out.extend((self.says)(self.engine.poll_effect()?));

@@ -19,17 +19,17 @@ const DESCRIPTION: [&str; 5] = [
      begin with a dot or do not end in .toml are passed over. A later file beats an earlier one key by key; the tables of a list, \
      such as [[server]], are added to those before. The flags of the command line beat all files.",
     "An unknown key, a value that cannot be, and a file that cannot be read are mistakes, and orphand does not start. orphand \
-     config check tells all of them, with file, line and column; orphand config show --origin prints what holds and where it came \
-     from.",
+     config check reports all of them, with file, line and column; orphand config show --origin prints the effective values and \
+     where they came from.",
     "As root, or with capabilities, orphand refuses a file that others could change: every directory and link on the way to it, \
      and conf.d itself, must belong to root or the user it runs as, and be writable by nobody else.",
     "A duration is written like \"500ms\", \"10s\", \"5m\" or \"1h 30m\".",
 ];
 
 const RULES: [&str; 2] = [
-    "A rule tells what a program is to orphand. It holds if each of its keys holds. In a pattern * stands for any text, ? for any \
-     character. Of the rules in the tables of one name the first that holds counts; of several tables the first in this order; \
-     all come before the built-in rules.",
+    "A rule says what a program is to orphand. It matches if each of its keys matches. In a pattern * stands for any text, ? for any \
+     character. Of the rules in the tables of one name the first that matches counts; of several tables the first in this order. \
+     All come before the built-in rules.",
     "The kernel side looks for file names: a rule whose program has wildcards is noticed below agents, behind interpreters and \
      launchers, and at the start of the daemon, not for a binary that anybody starts.",
 ];

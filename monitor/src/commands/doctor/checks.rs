@@ -1,4 +1,4 @@
-//! What the daemon needs of the host, each looked at by itself: a line of the answer says what is there, or what to do.
+//! What the daemon needs of the host. Each check stands by itself, and its line says what is there or what to do.
 
 use std::{
     fs, io,
@@ -30,7 +30,7 @@ use crate::{
 };
 use orphand_core::model::{Check, Report, Status};
 
-/// How long the daemon may take to say how it stands.
+/// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Less room than this on the disk of the store is worth a note: it grows up to as much.
@@ -45,7 +45,7 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
     (CapabilitySet::DAC_READ_SEARCH, CapabilitySet::DAC_OVERRIDE, "CAP_DAC_READ_SEARCH"),
 ];
 
-/// All but [`sight`]. Loads the kernel programs unless a daemon has: nothing else proves as much.
+/// All checks but [`sight`]. Loads the kernel programs unless a daemon has: nothing else proves that they load here.
 pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
     let running = lock_holder(lock);
@@ -63,7 +63,7 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     checks
 }
 
-/// Whether the kernel tells who is at the other end of a socket pair: tried with one of our own.
+/// Whether the kernel says which socket is at the other end of a socket pair: tried with a pair of our own.
 fn pair() -> io::Result<bool> {
     let (one, other) = UnixStream::pair()?;
     let (one, other) = (fstat(&one)?.st_ino, fstat(&other)?.st_ino);
@@ -71,7 +71,7 @@ fn pair() -> io::Result<bool> {
 }
 
 fn socket_pairs(tried: &io::Result<bool>) -> Check {
-    const WITHOUT: &str = "servers on socket pairs (node's SDK) are told and spared; `modprobe unix_diag` if the kernel has it as a module";
+    const WITHOUT: &str = "servers on socket pairs (node's SDK) are reported and spared; `modprobe unix_diag` if the kernel has it as a module";
     match tried {
         Ok(true) => Check::ok("socket pairs", "the kernel tells who is at the other end"),
         Ok(false) => Check::wrong(
@@ -85,7 +85,7 @@ fn socket_pairs(tried: &io::Result<bool>) -> Check {
     }
 }
 
-/// Which of the five are not there.
+/// Which of the five capabilities are missing.
 fn missing(have: CapabilitySet) -> Vec<&'static str> {
     let lacks = |(one, larger, _): &(CapabilitySet, CapabilitySet, _)| {
         !have.contains(*one) && !have.contains(*larger)
@@ -93,7 +93,7 @@ fn missing(have: CapabilitySet) -> Vec<&'static str> {
     NEEDED.iter().filter(|needed| lacks(needed)).map(|(_, _, name)| *name).collect()
 }
 
-/// Ours matter for a daemon that we would start; one that runs has its own.
+/// Our capabilities matter for a daemon that we would start; one that runs has its own.
 fn rights(missing: &[&str], running: Option<u32>) -> Check {
     let name = "rights";
     let who = if geteuid().is_root() { "root" } else { "not root" };
@@ -151,7 +151,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// One that runs proves that the programs load, and how setsid is seen.
+/// A running daemon: it proves that the kernel programs load, and says how setsid is seen.
 fn daemon(pid: u32, config: &Config) -> Vec<Check> {
     let loaded = "kernel programs";
     match Client::new(&config.socket).within(PATIENCE).status(false) {
@@ -184,10 +184,10 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
     }
 }
 
-/// What went wrong in the programs since the daemon's start, if anything did.
+/// What went wrong in the kernel programs since the daemon's start, if anything did.
 fn kernel_side(status: &Status) -> Option<Check> {
-    let told = errors(status);
-    (!told.is_empty()).then(|| Check::note("kernel side", told))
+    let errors = errors(status);
+    (!errors.is_empty()).then(|| Check::note("kernel side", errors))
 }
 
 fn programs(config: &Config) -> Vec<Check> {
@@ -197,7 +197,7 @@ fn programs(config: &Config) -> Vec<Check> {
     vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders]
 }
 
-/// Who tells which processes have a pipe or a socket open.
+/// Where the daemon learns which processes have a pipe or a socket open.
 fn holders(hooks: &[String]) -> Check {
     let name = "who holds a wire";
     if hooks.iter().any(|hook| hook == HOOK) {
@@ -214,7 +214,7 @@ fn holders(hooks: &[String]) -> Check {
     )
 }
 
-/// The hooks by name, and what that on setsid costs.
+/// The hooks by name, and what the hook on setsid costs.
 fn hooks(hooks: &[String]) -> String {
     let setsid = match hooks.iter().find(|hook| hook.contains("setsid")) {
         None => "setsid is not hooked",
@@ -226,7 +226,8 @@ fn hooks(hooks: &[String]) -> String {
     format!("{}; {setsid}", hooks.join(", "))
 }
 
-/// `daemon`: the one that runs. Where none does, root asks for whoever has kept a store there: the service, for one, is not root.
+/// `daemon` is the pid of the daemon that runs. Where none does, root checks for the owner of the directory: the service, for one,
+/// does not run as root.
 fn store(dir: &Path, daemon: Option<u32>) -> Check {
     let name = "state directory";
     let own = geteuid().as_raw();
@@ -255,7 +256,7 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
     }
 }
 
-/// What the look through /proc could not see.
+/// What the reading of /proc could not see.
 pub(super) fn sight(seen: &Report) -> Check {
     match seen.blind.as_slice() {
         [] => Check::ok("sight", "all processes, and who holds their wires"),

@@ -14,7 +14,7 @@ const NAME: &str = "named pipes";
 
 /// Tried with a descriptor of our own, which only a filter or an old kernel refuses.
 pub(super) fn check() -> Check {
-    told(duplicate())
+    of(duplicate())
 }
 
 fn duplicate() -> Result<bool, Errno> {
@@ -24,7 +24,7 @@ fn duplicate() -> Result<bool, Errno> {
     Ok(fstat(&copy)?.st_ino == fstat(&read)?.st_ino)
 }
 
-fn told(tried: Result<bool, Errno>) -> Check {
+fn of(tried: Result<bool, Errno>) -> Check {
     const COST: &str =
         "servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown)";
     match tried {
@@ -58,10 +58,10 @@ mod tests {
     #[test]
     fn what_it_costs_is_told_with_the_reason() {
         for (errno, word) in [(Errno::PERM, "EPERM"), (Errno::NOSYS, "ENOSYS"), (Errno::MFILE, "fails")] {
-            let check = told(Err(errno));
+            let check = of(Err(errno));
             assert!(check.is == Health::Note && check.found.contains(word), "{check:?}");
             assert!(check.found.contains("wire_unknown"), "{check:?}");
         }
-        assert_eq!(told(Ok(false)).is, Health::Wrong);
+        assert_eq!(of(Ok(false)).is, Health::Wrong);
     }
 }

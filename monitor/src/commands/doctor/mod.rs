@@ -19,19 +19,19 @@ use crate::{
 };
 use orphand_core::model::{Checkup, ProcessId, Report, Unit, UnitCheckup};
 
-/// All managers together may take so long to say how their units are stopped.
+/// The longest that all managers together may take to say how their units are stopped.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Looks, prints, and says by its status whether something is wrong.
+/// Checks, prints, and says by the exit code whether something is wrong.
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(flags.config.as_deref())?;
     config.socket = flags.socket.clone().unwrap_or(config.socket);
     config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
-    // What it warns of at its start is among the checks.
+    // Warnings of the start are among the checks.
     logging::start(config.log.min(LogLevel::Error));
     let mut checks = checks::of_host(&config, &flags.lock);
     checks.push(duplicates::check());
-    let seen = super::look::look(flags.config.as_deref())?;
+    let seen = super::scan::inspect(flags.config.as_deref())?;
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
     let paint = Paint::of(&std::io::stdout());
@@ -45,7 +45,7 @@ struct Inhabitants {
     /// The agents: name and pid.
     agents: Vec<(String, u32)>,
     orphans: usize,
-    /// Any of them: the way to the unit's manager leads over one of its processes.
+    /// Any of them: the unit's manager is found by one of its processes.
     one: ProcessId,
 }
 
@@ -68,7 +68,7 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
         here.one = one;
     }
     let with_conmon = if inhabited.is_empty() { BTreeSet::new() } else { units_of(&probe, "conmon")? };
-    // The host's own manager comes first, its name is empty: nobody's silent one takes the time for it.
+    // The host's own manager comes first, since its name is empty: a user's manager that does not answer takes no time from it.
     let (begun, mut silent) = (Instant::now(), BTreeMap::new());
     let checkups = inhabited.into_iter().map(|(unit, here)| {
         let asked_in_vain = silent.get(&unit.manager).copied();

@@ -1,4 +1,4 @@
-//! What is asked of the daemon after a person has seen the plan, and what is told of it.
+//! What is asked of the daemon after a person has seen the plan, and what is reported of it.
 
 use super::*;
 use orphand_core::model::{Doubt, Guard, ServerView};
@@ -25,7 +25,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
     }
 }
 
-/// A hand that has these servers and ends what it is asked to end.
+/// A backend that has these servers and ends what it is asked to end.
 struct Fake {
     servers: Vec<ServerReport>,
     asked: Vec<ReapRequest>,
@@ -38,7 +38,7 @@ impl Fake {
     }
 }
 
-impl Hand for Fake {
+impl Backend for Fake {
     fn plan(&mut self, _: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
         let planned = |one: &ServerReport| Planned {
             server: one.server.clone(),
@@ -77,44 +77,44 @@ fn flags(words: &str) -> cli::Reap {
 fn an_unproven_one_that_was_asked_for_is_ended() {
     for words in ["--pid 1 --yes", "--include-unproven --yes"] {
         let flags = flags(words);
-        let mut hand = Fake::new(vec![server("1@1", "unproven", &[Doubt::WireHeld])]);
+        let mut backend = Fake::new(vec![server("1@1", "unproven", &[Doubt::WireHeld])]);
         let request = ReapRequest {
             pid: flags.pid,
             include_unproven: flags.include_unproven,
             ..ReapRequest::default()
         };
-        let planned = hand.plan(&request).unwrap();
-        let code = carry_out(&flags, &mut hand, &request, planned).unwrap();
+        let planned = backend.plan(&request).unwrap();
+        let code = clean_up(&flags, &mut backend, &request, planned).unwrap();
         assert_eq!(code, ExitCode::Done, "{words}");
         let servers = Some(vec!["1@1".to_owned()]);
         let expected = ReapRequest { servers, include_unproven: true, ..ReapRequest::default() };
-        assert_eq!(hand.asked, [expected], "{words}");
-        assert_eq!(hand.servers, []);
+        assert_eq!(backend.asked, [expected], "{words}");
+        assert_eq!(backend.servers, []);
     }
 }
 
 /// Shown as an orphan, and somebody has taken hold of it since: nobody said yes to that.
 #[test]
 fn one_that_became_unproven_since_it_was_shown_stays() {
-    let mut hand = Fake::new(vec![server("1@1", "orphan", &[])]);
+    let mut backend = Fake::new(vec![server("1@1", "orphan", &[])]);
     let request = ReapRequest::default();
-    let planned = hand.plan(&request).unwrap();
-    hand.servers = vec![server("1@1", "unproven", &[Doubt::Clients])];
-    let code = carry_out(&flags("--yes"), &mut hand, &request, planned).unwrap();
+    let planned = backend.plan(&request).unwrap();
+    backend.servers = vec![server("1@1", "unproven", &[Doubt::Clients])];
+    let code = clean_up(&flags("--yes"), &mut backend, &request, planned).unwrap();
     assert_eq!(code, ExitCode::Failed);
-    assert!(hand.asked.iter().all(|request| !request.include_unproven), "{:?}", hand.asked);
-    assert_eq!(hand.servers.len(), 1);
+    assert!(backend.asked.iter().all(|request| !request.include_unproven), "{:?}", backend.asked);
+    assert_eq!(backend.servers.len(), 1);
 }
 
 #[test]
 fn doubts_are_looked_up_where_there_are_some() {
-    let mut hand = Fake::new(vec![server("1@1", "orphan", &[])]);
-    let planned = hand.plan(&ReapRequest::default()).unwrap();
-    assert_eq!(doubted(planned, &mut hand).unwrap()[0].doubts, []);
-    assert_eq!(hand.reports, 0);
-    hand.servers.push(server("2@2", "unproven", &[Doubt::WireHeld, Doubt::Traced]));
-    let planned = hand.plan(&ReapRequest::default()).unwrap();
-    let meant = doubted(planned, &mut hand).unwrap();
+    let mut backend = Fake::new(vec![server("1@1", "orphan", &[])]);
+    let planned = backend.plan(&ReapRequest::default()).unwrap();
+    assert_eq!(with_doubts(planned, &mut backend).unwrap()[0].doubts, []);
+    assert_eq!(backend.reports, 0);
+    backend.servers.push(server("2@2", "unproven", &[Doubt::WireHeld, Doubt::Traced]));
+    let planned = backend.plan(&ReapRequest::default()).unwrap();
+    let meant = with_doubts(planned, &mut backend).unwrap();
     assert_eq!(meant[1].doubts, [Doubt::WireHeld, Doubt::Traced]);
     assert!(meant[1].is_to_end() && meant[1].is_unproven() && !meant[0].is_unproven());
 }
@@ -124,14 +124,14 @@ fn what_stays_says_what_was_found_at_the_last_moment() {
     let left = Report { unowned: vec![server("1@1", "unproven", &[Doubt::Clients])], ..Report::default() };
     let planned =
         Planned { server: server("1@1", "", &[]).server, state: "orphan".to_owned(), guards: Vec::new() };
-    let now = as_left(&Meant { planned, doubts: Vec::new() }, &left);
+    let now = as_it_is_now(&Meant { planned, doubts: Vec::new() }, &left);
     assert_eq!(
         (now.planned.state.as_str(), now.doubts.as_slice()),
         ("unproven", [Doubt::Clients].as_slice())
     );
     let mut guarded = left;
     guarded.unowned[0].guards = vec![Guard::OwnUnit];
-    assert_eq!(as_left(&now, &guarded).planned.guards, [Guard::OwnUnit]);
+    assert_eq!(as_it_is_now(&now, &guarded).planned.guards, [Guard::OwnUnit]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn it_waits_for_what_is_still_going_on() {
     for (state, done) in
         [("terminating", false), ("suspect", false), ("spared", true), ("unproven", true), ("orphan", true)]
     {
-        assert_eq!(settled(&of(state), &request), done, "{state}");
+        assert_eq!(is_over(&of(state), &request), done, "{state}");
     }
-    assert!(settled(&Report::default(), &request));
+    assert!(is_over(&Report::default(), &request));
 }

@@ -17,14 +17,14 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "exempt",
         kind: Kind::List,
-        about: "What is left alone, with all that it starts: it is seen, judged and told, and never ended.",
+        about: "What is left alone, with all that it starts: it is followed, judged and reported, and never ended.",
         keys: RULE,
         example: "name = \"shared broker\"\npackage = \"@me/broker-mcp\"\n",
     },
     Section {
         name: "multiplexer",
         kind: Kind::List,
-        about: "Terminal multiplexers and the like: what lives in one is nobody's server. tmux, screen, zellij and others are known.",
+        about: "Terminal multiplexers and the like: what lives in one has no owner. tmux, screen, zellij and others are known.",
         keys: RULE,
         example: "name = \"my-tmux\"\nprogram = \"my-tmux\"\n",
     },
@@ -62,7 +62,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "alert",
         kind: Kind::List,
-        about: "Thresholds to be told of: the event alert when one is crossed, alert_resolved when it is not any more.",
+        about: "Thresholds: the event alert is emitted when one is crossed, alert_resolved when it is not any more.",
         keys: ALERT,
         example: "name = \"claude leaks\"\non = \"orphans\"\nabove = 10\nagent = \"claude\"\nfor = \"1m\"\n",
     },
@@ -74,7 +74,7 @@ const TOP: &[Key] = &[
         form: "true or false",
         default: Some("false"),
         limits: "",
-        about: "Judge and tell, never send a signal. Begin with this on a host that matters.",
+        about: "Judge and report, never send a signal. Begin with this on a host that matters.",
         example: "true",
     },
     Key {
@@ -99,8 +99,8 @@ const TOP: &[Key] = &[
         form: "true or false",
         default: Some("false"),
         limits: "",
-        about: "Whether a server that runs as another user than its owner may be ended. If not, it is told and spared with \
-                the guard other_uid.",
+        about: "Whether a server that runs as another user than its owner may be ended. If not, it is spared with the \
+                guard other_uid.",
         example: "true",
     },
     Key {
@@ -110,7 +110,7 @@ const TOP: &[Key] = &[
         limits: "",
         about: "How the call setsid(2) is seen. fentry costs other system calls nothing, but not every kernel lets it load; \
                 tracepoint puts every system call of the host on a slower path; auto takes the first that works. With none \
-                the line server_detached may be missing, and verdicts are the same.",
+                the event server_detached may be missing, and verdicts are the same.",
         example: "\"none\"",
     },
     Key {
@@ -171,7 +171,7 @@ const TOP: &[Key] = &[
         form: "a path",
         default: Some("\"/var/lib/orphand\""),
         limits: "",
-        about: "The directory of the store: what is to be remembered over restarts. Only root and the daemon's user may \
+        about: "The directory of the store: what outlives a restart of the daemon. Only root and the daemon's user may \
                 write there.",
         example: "\"/srv/orphand\"",
     },
@@ -250,8 +250,8 @@ const RULE: &[Key] = &[
         form: "true or false",
         default: Some("false"),
         limits: "[[agent]] only",
-        about: "Whether such an agent is to be ended when its unit, which was stopped or started anew since, left it \
-                behind. If not, that is told only.",
+        about: "Whether such an agent is to be ended when its unit was stopped or restarted without it. If not, it is \
+                only reported.",
         example: "true",
     },
 ];
@@ -262,7 +262,7 @@ const ALERT: &[Key] = &[
         form: "a text",
         default: None,
         limits: "always needed",
-        about: "Its name, told with every alert.",
+        about: "Its name, shown with every alert.",
         example: "\"too many orphans\"",
     },
     Key {
@@ -270,8 +270,8 @@ const ALERT: &[Key] = &[
         form: "orphans, rss, rate, reap_failures or blind",
         default: None,
         limits: "always needed",
-        about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; processes of \
-                orphans that could not be ended within a time; or whether records of the kernel are lost and /proc has not been \
+        about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; orphans \
+                that could not be ended within a time; or whether records of the kernel are lost and /proc has not been \
                 read again.",
         example: "\"orphans\"",
     },
@@ -304,7 +304,7 @@ const ALERT: &[Key] = &[
         form: "a duration",
         default: Some("\"0s\""),
         limits: "at most a day",
-        about: "How long it must stay crossed before it is told.",
+        about: "How long it must stay crossed before the alert is emitted.",
         example: "\"1m\"",
     },
     Key {
@@ -312,7 +312,7 @@ const ALERT: &[Key] = &[
         form: "a duration",
         default: Some("\"10m\""),
         limits: "at most a day",
-        about: "From one alert of this rule to the next, at least. What comes and goes meanwhile is not told.",
+        about: "From one alert of this rule to the next, at least. What comes and goes meanwhile is not reported.",
         example: "\"1h\"",
     },
 ];
@@ -331,7 +331,8 @@ const HOOK: &[Key] = &[
         form: "a user's name",
         default: None,
         limits: "another than orphand's own takes root, or CAP_SETUID and CAP_SETGID",
-        about: "Whom it is run as, with that user's primary group and no others, and without capabilities. Without it orphand's own user.",
+        about: "The user it runs as, with that user's primary group and no others, and without capabilities. Without it the user that the \
+                variable ORPHAND_HOOK_USER names, else orphand's own.",
         example: "\"nobody\"",
     },
     Key {

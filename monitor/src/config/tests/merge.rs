@@ -239,8 +239,6 @@ fn tables_that_are_no_rules_are_written_down_with_their_keys() {
     let taken: String =
         file.lines().filter_map(|line| line.strip_prefix("#     ")).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(toy(&[&taken]).unwrap().hook.unwrap().path, Path::new("/x"), "{taken}");
-    assert!(written::documentation_of(TOY).contains("| `[hook]` `path` |"));
-    assert!(written::documentation_of(TOY).contains("| `[[alert]]` `on` |"));
 }
 
 #[test]

@@ -165,21 +165,6 @@ fn its_examples_can_be_taken_in_too() {
     insta::assert_snapshot!(default_file());
 }
 
-/// docs/operations.md has the tables, as they are; with `INSTA_UPDATE=always` they are put there.
-#[test]
-fn the_documentation_has_them() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = page.split_once("<!-- config:begin -->\n").unwrap();
-    let (block, after) = rest.split_once("<!-- config:end -->").unwrap();
-    let wanted = written::documentation();
-    if std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always") {
-        let page = format!("{before}<!-- config:begin -->\n{wanted}<!-- config:end -->{after}");
-        return std::fs::write(path, page).unwrap();
-    }
-    assert_eq!(block, wanted, "INSTA_UPDATE=always puts it there");
-}
-
 #[test]
 fn where_each_value_came_from() {
     let loaded = Loaded::of_text(

@@ -1,5 +1,6 @@
 //! What the journal knows each kind of event by. A contract with users: an id never changes, a new kind gets a fresh one
-//! (`systemd-id128 new`). The ids are in docs/operations.md and in packaging/catalog, too, which a test holds.
+//! (`systemd-id128 new`). `cargo xtask docs` writes the ids into docs/events.md; a test compares
+//! them with packaging/catalog.
 
 use crate::os::journald::Priority;
 use orphand_core::model::EventKind;

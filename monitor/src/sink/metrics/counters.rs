@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::{
     OWNERS_OF_ALL, OWNERS_OF_USER,
+    families::{Family, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES},
     gauges::series,
     labels::{self, Labels},
 };
@@ -22,11 +23,7 @@ use orphand_core::model::Share;
 /// Values by what is told apart beside the owner.
 type Values = BTreeMap<Labels, u64>;
 
-const FAMILIES: [(&str, &str); 3] = [
-    ("orphand_orphans_detected", "Orphans detected, once for each kind of evidence."),
-    ("orphand_reaped", "Orphans ended, by the last signal that was needed."),
-    ("orphand_reclaimed_bytes", "Resident memory of orphans that were ended, before."),
-];
+const FAMILIES: [Family; 3] = [ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES];
 
 /// What is counted for an owner.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +140,7 @@ pub(super) struct Series([Values; 3]);
 
 impl Collector for Series {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for ((name, help), values) in FAMILIES.into_iter().zip(&self.0) {
+        for (Family { name, help, .. }, values) in FAMILIES.into_iter().zip(&self.0) {
             let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             series(family, values, ConstCounter::new)?;
         }

@@ -12,6 +12,7 @@ use prometheus_client::{
 };
 
 use super::{
+    families::{self, Family},
     labels::{self, Labels},
     owners::{Own, name},
 };
@@ -23,8 +24,8 @@ const LATEST: usize = 16;
 
 pub(super) type Values = BTreeMap<Labels, f64>;
 
-/// A family: name, help, values.
-type Families = Vec<(&'static str, &'static str, Values)>;
+/// Families with their values.
+type Families = Vec<(Family, Values)>;
 
 /// The values of one scrape, in an order of their own.
 #[derive(Debug)]
@@ -47,21 +48,14 @@ impl Gauges {
     pub(super) fn of(status: Option<&Status>, wall: Wall) -> Self {
         let watching = status.is_some_and(Status::is_watching);
         let one = |value: f64| Values::from([(Labels::new(), value)]);
-        let help = "1 while orphand can vouch for what it says, 0 when blind.";
-        let mut gauges = vec![("orphand_watching", help, one(f64::from(u8::from(watching))))];
+        let mut gauges = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
         if let Some(status) = status.filter(|_| watching) {
             let own = Own::of(&status.report);
             gauges.extend(servers(&status.report, &own));
             gauges.extend(generations(&status.report, &own, wall));
-            gauges.push((
-                "orphand_spared",
-                "Orphans that stay, by what protects them.",
-                spared(&status.report),
-            ));
-            let help = "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
-            gauges.push(("orphand_unproven", help, unproven(&status.report, &own)));
-            let help = "Processes in the lineage graph.";
-            gauges.push(("orphand_lineage_processes", help, one(float(status.processes))));
+            gauges.push((families::SPARED, spared(&status.report)));
+            gauges.push((families::UNPROVEN, unproven(&status.report, &own)));
+            gauges.push((families::LINEAGE_PROCESSES, one(float(status.processes))));
         }
         Self { gauges, counters: status.map(counters).unwrap_or_default() }
     }
@@ -69,21 +63,17 @@ impl Gauges {
 
 impl Collector for Gauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (name, help, values) in &self.gauges {
+        for (Family { name, help, .. }, values) in &self.gauges {
             let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             series(family, values, ConstGauge::new)?;
         }
-        for (name, help, values) in &self.counters {
+        for (Family { name, help, .. }, values) in &self.counters {
             let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             series(family, values, ConstCounter::new)?;
         }
         let info = Info::new(vec![("version", env!("CARGO_PKG_VERSION").to_owned())]);
-        info.encode(encoder.encode_descriptor(
-            "orphand_build",
-            "The running orphand.",
-            None,
-            MetricType::Info,
-        )?)
+        let Family { name, help, .. } = families::BUILD;
+        info.encode(encoder.encode_descriptor(name, help, None, MetricType::Info)?)
     }
 }
 
@@ -165,11 +155,11 @@ fn servers(report: &Report, own: &Own) -> Families {
         }
     }
     vec![
-        ("orphand_servers", "MCP servers alive.", sums.servers),
-        ("orphand_server_resident_memory_bytes", "Their resident memory.", sums.server_bytes),
-        ("orphand_orphans", "Orphans alive, those that stay included.", sums.orphans),
-        ("orphand_orphan_processes", "Their processes.", sums.orphan_processes),
-        ("orphand_orphan_resident_memory_bytes", "Their resident memory.", sums.orphan_bytes),
+        (families::SERVERS, sums.servers),
+        (families::SERVER_BYTES, sums.server_bytes),
+        (families::ORPHANS, sums.orphans),
+        (families::ORPHAN_PROCESSES, sums.orphan_processes),
+        (families::ORPHAN_BYTES, sums.orphan_bytes),
     ]
 }
 
@@ -218,10 +208,7 @@ fn generations(report: &Report, own: &Own, wall: Wall) -> Families {
             started.insert(labels::with(&owner, "generation", number.to_string()), at);
         }
     }
-    vec![
-        ("orphand_agent_generation", "The number of the agent's latest run.", present),
-        ("orphand_generation_start_time_seconds", "When the run began, seconds since 1970.", started),
-    ]
+    vec![(families::AGENT_GENERATION, present), (families::GENERATION_START, started)]
 }
 
 fn spared(report: &Report) -> Values {
@@ -263,11 +250,11 @@ fn counters(status: &Status) -> Families {
     let runs = status.hook_runs.iter().map(|(outcome, n)| (vec![("outcome", outcome.clone())], float(*n)));
     let errors = status.kernel_errors.iter().map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
     vec![
-        ("orphand_kernel_errors", "What went wrong in the eBPF programs.", errors.collect()),
-        ("orphand_hook_runs", "Runs of the alert hook, by how they ended.", runs.collect()),
-        ("orphand_kernel_records", "Records received from the kernel.", records.collect()),
-        ("orphand_kernel_records_lost", "Records lost in the kernel.", kinds(&status.lost).into()),
-        ("orphand_resyncs", "Repairs from /proc.", Values::from([(Labels::new(), float(status.resyncs))])),
-        ("orphand_sink_dropped", "Events that did not reach their reader.", dropped.collect()),
+        (families::KERNEL_ERRORS, errors.collect()),
+        (families::HOOK_RUNS, runs.collect()),
+        (families::KERNEL_RECORDS, records.collect()),
+        (families::KERNEL_RECORDS_LOST, kinds(&status.lost).into()),
+        (families::RESYNCS, Values::from([(Labels::new(), float(status.resyncs))])),
+        (families::SINK_DROPPED, dropped.collect()),
     ]
 }

@@ -7,6 +7,7 @@
 
 mod counters;
 mod exposition;
+pub mod families;
 mod gauges;
 mod labels;
 mod owners;
@@ -25,6 +26,7 @@ use prometheus_client::{
 pub use self::exposition::Exposition;
 use self::{
     counters::{Counts, Owners},
+    families::{DETECTION_LATENCY, REAP_FAILURES},
     labels::Labels,
 };
 use super::wall::Wall;
@@ -58,11 +60,11 @@ impl Metrics {
     pub fn new(wall: Wall) -> Self {
         let mut counters = Registry::default();
         let failures = Family::<Labels, Counter>::default();
-        let help = "Processes of orphans that could not be ended";
-        counters.register("orphand_reap_failures", help, failures.clone());
         let latency = Histogram::new(LATENCY);
-        let help = "From the owner's exit to the verdict, less the grace";
-        counters.register("orphand_detection_latency_seconds", help, latency.clone());
+        // The registry ends each help with a dot of its own.
+        let help = |family: &families::Family| family.help.trim_end_matches('.');
+        counters.register(REAP_FAILURES.name, help(&REAP_FAILURES), failures.clone());
+        counters.register(DETECTION_LATENCY.name, help(&DETECTION_LATENCY), latency.clone());
         let owners = Mutex::default();
         let inner = Inner { wall, counters, failures, latency, owners };
         Self { inner: Arc::new(inner) }

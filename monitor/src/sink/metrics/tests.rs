@@ -139,6 +139,40 @@ fn what_a_scraper_reads() {
     insta::assert_snapshot!(sorted(&text));
 }
 
+/// The value of a label may contain anything but an unescaped quote.
+fn label_names(series: &str) -> Vec<String> {
+    let Some((_, labels)) = series.split_once('{') else { return Vec::new() };
+    let unescaped = labels.replace("\\\\", "").replace("\\\"", "");
+    let outside = unescaped.split('"').step_by(2);
+    let names = outside.map(|text| text.trim_start_matches(',').trim_end_matches('='));
+    names.filter(|name| !name.starts_with('}')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_of_families_is_true_and_complete() {
+    let text = metrics().render(Some(&status()), Exposition::OpenMetrics).unwrap();
+    let mut seen = Vec::new();
+    for line in text.lines() {
+        if let Some(typed) = line.strip_prefix("# TYPE ") {
+            let family = families::ALL.iter().find(|family| {
+                let kind = format!("{:?}", family.kind).to_lowercase();
+                typed == format!("{} {kind}", family.name)
+            });
+            seen.push(family.unwrap_or_else(|| panic!("not in the table: {typed}")));
+        } else if !line.starts_with('#') {
+            let family = seen.last().unwrap();
+            let declared = |name: &String| name == "le" || family.labels.contains(&name.as_str());
+            let labels = label_names(line);
+            assert!(line.starts_with(family.name) && labels.iter().all(declared), "{line}");
+        }
+    }
+    for family in families::ALL {
+        assert!(text.contains(&format!("# HELP {} {}\n", family.name, family.help)), "{family:?}");
+        assert!(family.help.ends_with('.'), "{family:?}");
+    }
+    assert_eq!(seen.len(), families::ALL.len());
+}
+
 #[test]
 fn the_older_format() {
     let text = metrics().render(Some(&status()), Exposition::Text).unwrap();

@@ -1,53 +1,43 @@
-//! The last moment before a signal: pidfd opened, then the ring drained, then user and identity compared, then signalled, and
-//! only if nothing of what was drained speaks against it.
+//! The last check before a signal: a pidfd is opened, then the ring is drained, then user and identity are compared, then the signal
+//! is sent, and only if no record that was drained speaks against it.
 //!
-//! A number that is handed on within one clock tick has the same identity in /proc. But the exit of the first one was reported
-//! before its number was free (`do_exit()` calls the tracepoint, `release_task()` frees the number): once the pidfd is open,
-//! it is in the ring, among the records that wait to be handed in, or it was handed in before. Records that are drained here
+//! A pid that is used again within one clock tick has the same identity in /proc. But the exit of the first process was reported
+//! before its pid was free (`do_exit()` calls the tracepoint, `release_task()` frees the pid): once the pidfd is open, that
+//! record is in the ring, among the records that wait to be handed in, or it was handed in before. Records that are drained here
 //! wait in their order; nothing later is handed in before them.
 
 use std::collections::VecDeque;
 
 use crate::{
     actuator::reaper::Reaper,
+    driver::SignalRequest,
     source::{kernel::KernelSource, kernel_error::KernelError},
 };
 use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError};
 
-/// The signal that is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Shot {
-    /// To whom.
-    pub process: ProcessId,
-    /// Its real user, if anybody knows.
-    pub uid: Option<u32>,
-    /// Which.
-    pub signal: Signal,
-}
-
 /// Records that were taken from the ring and have not been handed to the engine.
 #[derive(Debug, Default)]
-pub struct Waiting(VecDeque<ProcessEvent>);
+pub struct PendingRecords(VecDeque<ProcessEvent>);
 
-impl Waiting {
-    /// Takes what is in the ring. How many wait now.
+impl PendingRecords {
+    /// Takes what is in the ring. Returns how many records wait now.
     pub fn drain(&mut self, kernel: &mut KernelSource) -> usize {
         kernel.drain(|event| self.0.push_back(event));
         self.0.len()
     }
 
-    /// The oldest one, to be handed in.
-    pub fn take(&mut self) -> Option<ProcessEvent> {
+    /// Takes the oldest one, to be handed in.
+    pub fn pop(&mut self) -> Option<ProcessEvent> {
         self.0.pop_front()
     }
 
-    /// Whether the end of this very process waits: it will be told by its record.
+    /// Whether the exit of this very process waits to be handed in.
     pub fn has_exit(&self, of: ProcessId) -> bool {
         self.0.iter().any(|event| matches!(event, ProcessEvent::Exit { process, .. } if *process == of))
     }
 
-    /// Whether this process has become something else since it was judged. What a process that is being killed forks is killed
-    /// whatever it runs.
+    /// Whether this process has run another program or made a session since it was judged. An exec does not hold up SIGKILL: what is
+    /// forked by a process that is being killed is killed whatever it runs.
     fn has_news(&self, of: ProcessId, signal: Signal) -> bool {
         self.0.iter().any(|event| match event {
             ProcessEvent::Exec { process, .. } => *process == of && signal == Signal::Term,
@@ -57,15 +47,15 @@ impl Waiting {
     }
 
     /// Signals a process, unless anything speaks against it. `doubtful`: records were lost, and /proc has not been read since. The
-    /// outer error is that the kernel side is out of order.
+    /// outer error: the kernel side cannot be read.
     pub fn signal(
         &mut self,
         kernel: &mut KernelSource,
         reaper: &mut Reaper,
         doubtful: bool,
-        shot: Shot,
+        request: SignalRequest,
     ) -> Result<Result<(), SignalError>, KernelError> {
-        let Shot { process, uid, signal } = shot;
+        let SignalRequest { process, uid, signal } = request;
         let aim = match reaper.aim(process) {
             Ok(aim) => aim,
             Err(error) => return Ok(Err(error)),

@@ -4,7 +4,7 @@ use std::{io::Write, ops::ControlFlow};
 
 use anyhow::Context;
 
-use super::run::format_of;
+use super::event_stream::format_of;
 use crate::{
     cli::{self, ExitCode, logging},
     config::LogLevel,
@@ -14,7 +14,7 @@ use crate::{
 };
 use orphand_core::engine::{Engine, Settings};
 
-/// Tells what the daemon told when the trace was recorded.
+/// Writes the events that the daemon wrote when the trace was recorded.
 pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     logging::start(LogLevel::default());
     let trace = TraceReader::open(&flags.file)?;
@@ -23,11 +23,10 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
     let wall = Wall { offset_ns: header.realtime_offset_ns };
     let mut format = format_of(flags.format, wall);
-    let mut engine = Engine::new(settings);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut line = String::new();
     let mut failed = None;
-    let replayed = replay::replay(trace, &mut engine, |at, notice| {
+    let replayed = replay::replay(trace, Engine::new(settings), |at, notice| {
         line.clear();
         format.write(at, &notice, &mut line);
         match out.write_all(line.as_bytes()) {

@@ -1,7 +1,7 @@
-//! Looks at servers, beside the loop: one may take seconds (a server of thousands of processes), and neither the ring nor another
-//! user's server waits for it.
+//! Inspections of servers, on threads beside the loop: one may take seconds (a server of thousands of processes), and neither the
+//! ring nor the server of another user waits for it.
 //!
-//! Users are served in turn, each by one thread at a time: whoever has many servers, or a large one, waits for himself.
+//! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -12,29 +12,28 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::Daemon;
 use crate::probe::Probe;
-use orphand_core::model::{About, Answer, Input, Stdio};
+use orphand_core::model::{About, Answer, Stdio};
 
-/// Threads that look: so many users less one may have a server that takes its time before another one waits for them.
+/// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
 const STACK: usize = 256 << 10;
 
 /// A question to be answered.
 #[derive(Debug)]
 pub struct Request {
-    /// Its number.
+    /// Its number, which the answer repeats.
     pub token: u64,
     /// What is asked.
     pub about: About,
 }
 
-/// What waits to be looked at, and who looks.
+/// The questions that wait, the threads that answer them, and the answers.
 #[derive(Debug)]
-pub struct Looks {
+pub struct Inspections {
     shared: Arc<Shared>,
     threads: usize,
-    tell: mpsc::UnboundedSender<(u64, Answer)>,
+    report: mpsc::UnboundedSender<(u64, Answer)>,
     /// The answers, in the order in which they were found.
     pub answers: mpsc::UnboundedReceiver<(u64, Answer)>,
 }
@@ -48,50 +47,24 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     by_user: BTreeMap<u32, VecDeque<Request>>,
-    /// Users for whom somebody is looking.
+    /// Users for whom a thread is busy.
     busy: BTreeSet<u32>,
-    /// Whose turn it was last.
+    /// The user whose turn it was last.
     served: u32,
-    /// Wires that are asked about, as far as is known now.
+    /// Wires that will be asked about, as far as is known now.
     others: Arc<Vec<Stdio>>,
     over: bool,
 }
 
-impl Daemon {
-    /// Has a look made beside the loop. Back, if it is to be answered at once.
-    pub(super) fn ask_later(&mut self, token: u64, about: About) -> Option<About> {
-        let user = match &about {
-            About::Server(subject) => subject.turn,
-            _ => None,
-        };
-        let Some(user) = user else { return Some(about) };
-        let others = self.engine.judged_wires();
-        self.looks.ask(&self.probe, user, Request { token, about }, others).err().map(|back| back.about)
-    }
-
-    /// Hands an answer in.
-    pub(super) fn answered(&mut self, token: u64, answer: Answer) {
-        let unseen = match &answer {
-            Answer::Server { facts } => facts.blind.is_some(),
-            Answer::Process { process } => process.is_none(),
-            _ => false,
-        };
-        if unseen {
-            self.in_want();
-        }
-        self.tell_engine(Input::Answered { token, answer });
-    }
-}
-
-impl Looks {
-    /// Nobody looks yet.
+impl Inspections {
+    /// No thread is started yet.
     pub fn new() -> Self {
-        let (tell, answers) = mpsc::unbounded_channel();
-        Self { shared: Arc::default(), threads: 0, tell, answers }
+        let (report, answers) = mpsc::unbounded_channel();
+        Self { shared: Arc::default(), threads: 0, report, answers }
     }
 
-    /// Has it answered, in this user's turn. Back, if there is no thread to be had.
-    /// `others`: wires that will be asked about next.
+    /// Has a question answered, in this user's turn. Gives it back if no thread can be started.
+    /// `others` are wires that will be asked about next.
     pub fn ask(
         &mut self,
         probe: &Probe,
@@ -99,7 +72,7 @@ impl Looks {
         request: Request,
         others: Vec<Stdio>,
     ) -> Result<(), Request> {
-        if self.threads < THREADS && self.hire(probe) {
+        if self.threads < THREADS && self.start_thread(probe) {
             self.threads += 1;
         }
         if self.threads == 0 {
@@ -113,13 +86,13 @@ impl Looks {
         Ok(())
     }
 
-    fn hire(&self, probe: &Probe) -> bool {
-        let (shared, probe, tell) = (Arc::clone(&self.shared), probe.clone(), self.tell.clone());
+    fn start_thread(&self, probe: &Probe) -> bool {
+        let (shared, probe, report) = (Arc::clone(&self.shared), probe.clone(), self.report.clone());
         let work = move || {
             while let Some((user, Request { token, about }, others)) = shared.next() {
                 let answer = probe.answer(&about, &|| others.to_vec());
                 shared.done(user);
-                if tell.send((token, answer)).is_err() {
+                if report.send((token, answer)).is_err() {
                     return;
                 }
             }
@@ -128,13 +101,13 @@ impl Looks {
     }
 }
 
-impl Default for Looks {
+impl Default for Inspections {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Looks {
+impl Drop for Inspections {
     fn drop(&mut self) {
         self.shared.queue().over = true;
         self.shared.news.notify_all();
@@ -147,7 +120,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for something to look at. Nothing, when it is over.
+    /// Waits for a question. Nothing, when the daemon stops.
     fn next(&self) -> Option<(u32, Request, Arc<Vec<Stdio>>)> {
         let mut queue = self.queue();
         loop {
@@ -168,7 +141,7 @@ impl Shared {
 }
 
 impl Queue {
-    /// The oldest request of the next user for whom nobody is looking.
+    /// The oldest question of the next user for whom no thread is busy.
     fn take(&mut self) -> Option<(u32, Request)> {
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
         let mut in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
@@ -205,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_looked_for_twice_at_a_time() {
+    fn one_user_has_one_thread_at_a_time() {
         let mut queue = queue(&[(7, 1), (7, 2), (7, 3), (8, 4)]);
         assert_eq!(taken(&mut queue), Some((7, 1)));
         assert_eq!(taken(&mut queue), Some((8, 4)));
@@ -228,11 +201,11 @@ mod tests {
     #[test]
     fn every_question_is_answered_once() {
         let probe = Probe::new().unwrap();
-        let mut looks = Looks::new();
+        let mut inspections = Inspections::new();
         for token in 0..50 {
-            looks.ask(&probe, u32::try_from(token % 5).unwrap(), request(token), Vec::new()).unwrap();
+            inspections.ask(&probe, u32::try_from(token % 5).unwrap(), request(token), Vec::new()).unwrap();
         }
-        let mut told: Vec<u64> = (0..50).map(|_| looks.answers.blocking_recv().unwrap().0).collect();
+        let mut told: Vec<u64> = (0..50).map(|_| inspections.answers.blocking_recv().unwrap().0).collect();
         told.sort_unstable();
         assert_eq!(told, (0..50).collect::<Vec<_>>());
     }

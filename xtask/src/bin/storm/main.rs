@@ -1,7 +1,12 @@
-//! The actors of `cargo xtask bench`: storms of new processes, an agent with a server, a crowd that sleeps.
+//! The actors of `cargo xtask bench`: storms of new processes, an agent with a server, a crowd that sleeps, empty
+//! eBPF programs.
 //!
 //! `storm vfork|fork|spawn MS PROGRAM` prints processes a second; `storm agent SERVER MS` starts the server, prints its
-//! pid and waits to be killed; `storm server MS`; `storm crowd N` holds N sleeping processes until its stdin closes.
+//! pid and waits to be killed; `storm server MS`; `storm crowd N` holds N sleeping processes until its stdin closes;
+//! `storm empty TRACEPOINT ..` attaches an empty program to each and keeps them until its stdin closes.
+
+mod empty;
+mod new;
 
 use std::{
     env,
@@ -24,7 +29,8 @@ fn main() -> ExitCode {
         ["agent", server, ms] => agent(server, ms),
         ["server", ms] => server(ms),
         ["crowd", count] => crowd(count),
-        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|agent|server|crowd ..")),
+        ["empty", ref tracepoints @ ..] => empty_programs(tracepoints),
+        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|agent|server|crowd|empty ..")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,53 +107,24 @@ fn crowd(count: &str) -> Result<()> {
     let start = |_| Command::new("sleep").arg("infinity").stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     let mut crowd: Vec<_> = (0..count).map(start).collect::<Result<_, _>>().context("cannot start sleep")?;
     println!("gathered");
-    let heard = std::io::stdin().read(&mut [0]);
+    let closed = until_stdin_closes();
     for child in &mut crowd {
         child.kill().and_then(|()| child.wait()).context("cannot end a sleeper")?;
     }
-    if heard.context("cannot read stdin")? > 0 {
+    closed
+}
+
+/// Empty programs, and the kernel's clocks on every program of the host.
+fn empty_programs(tracepoints: &[&str]) -> Result<()> {
+    let _clocks = empty::clocks()?;
+    let _programs: Vec<_> = tracepoints.iter().map(|name| empty::attach(name)).collect::<Result<_>>()?;
+    println!("attached");
+    until_stdin_closes()
+}
+
+fn until_stdin_closes() -> Result<()> {
+    if std::io::stdin().read(&mut [0]).context("cannot read stdin")? > 0 {
         bail!("stdin is there to be closed");
     }
     Ok(())
-}
-
-/// New processes that exit at once. The only unsafe code of this package: std has no call for a child that
-/// runs no program.
-mod new {
-    use std::ptr;
-
-    use anyhow::{Context as _, Result};
-    use rustix::process::Pid;
-
-    /// A copy of this process that exits.
-    pub fn fork() -> Result<Pid> {
-        // SAFETY: this process has one thread, so the copy may do what it likes.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            exit(ptr::null_mut());
-        }
-        pid_of(pid)
-    }
-
-    /// A child that shares our memory and holds us until it exits: what vfork(2) asks of the kernel, but on a
-    /// stack of its own, so that no function returns twice.
-    pub fn vfork() -> Result<Pid> {
-        let mut stack = [0_u128; 1024];
-        let top = stack.as_mut_ptr_range().end;
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: `exit` fits the signature, needs a few words of the 16 KiB aligned stack, which stays in place
-        // until the child is gone because CLONE_VFORK holds us, and touches nothing of ours.
-        let pid = unsafe { libc::clone(exit, top.cast(), flags, ptr::null_mut()) };
-        pid_of(pid)
-    }
-
-    extern "C" fn exit(_: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: ends this process at once, without destructors or handlers that belong to the parent.
-        unsafe { libc::_exit(0) }
-    }
-
-    fn pid_of(pid: libc::pid_t) -> Result<Pid> {
-        Pid::from_raw(pid.max(0))
-            .with_context(|| format!("no new process: {}", std::io::Error::last_os_error()))
-    }
 }

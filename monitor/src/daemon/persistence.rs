@@ -1,4 +1,4 @@
-//! The daemon's memory: facts go to the store before anything follows from them.
+//! What must outlive the daemon: facts are written to the store before anything is announced or signalled because of them.
 
 use std::{path::Path, time::Duration};
 
@@ -9,23 +9,24 @@ use crate::{
 };
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
-/// Between two tries while nothing happens.
+/// Between two tries to write while nothing happens.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The store, or nothing where there is none. A store that cannot be written is no reason not to watch: it is told once, and tried
-/// again by the store itself.
+/// The store, or nothing where it cannot be opened. A store that cannot be written does not stop the daemon: the log has one line,
+/// and the store itself tries again.
 #[derive(Debug)]
-pub struct Memory {
+pub struct Persistence {
     store: Option<Writer>,
     failing: bool,
-    /// When it is tried again if nothing happens before.
+    /// When to try again if nothing happens before.
     due: Option<BootTime>,
 }
 
-impl Memory {
-    /// Opens the store in `dir`, and what earlier daemons knew. Only a store that a newer orphand wrote is a failure.
+impl Persistence {
+    /// Opens the store in `dir`; returns what earlier daemons knew, too. `offset_ns` leads from the boot clock to the wall clock.
+    /// The only failures are a store that a newer orphand wrote and a kernel that does not name this boot.
     pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
-        // Without it an earlier boot's processes would pass for this one's.
+        // Without it processes of an earlier boot would pass for those of this one.
         let boot = boot_id()?;
         match Writer::open(dir, &boot, offset_ns) {
             Ok((store, opening, knowledge)) => {
@@ -42,23 +43,23 @@ impl Memory {
         }
     }
 
-    /// Makes the directory, for a daemon that may not do so later. What is wrong with it is told when it is opened.
+    /// Makes the directory, while the daemon still may. A failure is reported when the store is opened.
     pub fn prepare(dir: &Path) {
         if let Err(error) = Store::prepare(dir) {
             tracing::debug!("{error}");
         }
     }
 
-    /// To be remembered.
-    pub fn note(&mut self, at: BootTime, fact: &Fact) {
+    /// Keeps a fact; it is written by the next [`Persistence::commit`].
+    pub fn remember(&mut self, at: BootTime, fact: &Fact) {
         if let Some(store) = &mut self.store {
             store.remember(at, fact);
         }
     }
 
-    /// From here on it is safe from our own death: unless the store fails, or does not answer in time. Both are told, and
-    /// nothing waits for it.
-    pub fn settle(&mut self) {
+    /// Writes what is kept: from here on it survives the death of this process, unless the store fails or does not answer in time.
+    /// Both are reported, and nothing waits for them.
+    pub fn commit(&mut self) {
         let Some(store) = &mut self.store else { return };
         match store.commit() {
             Ok(()) if self.failing && store.pending() == 0 => {
@@ -78,12 +79,12 @@ impl Memory {
         }
     }
 
-    /// When it is to be tried again though nothing happens.
+    /// When to try again though nothing happens.
     pub const fn due(&self) -> Option<BootTime> {
         self.due
     }
 
-    /// Why the daemon cannot vouch for all that it says: numbers that it tells are not safe.
+    /// Why what the daemon announces may be lost, if it may: numbers are not safe.
     pub fn blind(&self) -> Option<String> {
         let silent = self.store.as_ref().is_some_and(Writer::is_silent);
         silent.then(|| {

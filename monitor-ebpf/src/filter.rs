@@ -1,0 +1,53 @@
+//! The filter before MEMBERS, see `monitor_common::filter`: a process that is no member costs one load.
+//!
+//! A reader that could find an entry finds its count. On this side the insertion publishes the entry with release
+//! semantics (`rcu_assign_pointer()` below the lock of the bucket, kernel/bpf/hashtab.c), and the addition comes before
+//! it. Between a fork and what the child does, and between two CPUs that a task runs on, the scheduler orders memory.
+
+use monitor_common::{Filter, filter_slot};
+
+use crate::maps::FILTER;
+
+/// Whether there may be an entry for `tgid`. False: there is none.
+#[inline(always)]
+pub fn may_contain(tgid: u32) -> bool {
+    // "It cannot happen" that the map has no value; the look-up is the safe answer.
+    let Some(count) = count_of(tgid) else { return true };
+    // SAFETY: the pointer came from the map; a single aligned load.
+    unsafe { core::ptr::read_volatile(count) != 0 }
+}
+
+/// Before an insertion.
+#[inline(always)]
+pub fn add(tgid: u32) {
+    change(tgid, 1);
+}
+
+/// After a removal that succeeded, or an insertion that failed.
+#[inline(always)]
+pub fn subtract(tgid: u32) {
+    change(tgid, -1);
+}
+
+#[inline(always)]
+fn count_of(tgid: u32) -> Option<*mut u32> {
+    let counts: *mut Filter = FILTER.get_ptr_mut(0)?;
+    // SAFETY: the slot is below the length by construction.
+    Some(unsafe { counts.cast::<u32>().add(filter_slot(tgid)) })
+}
+
+/// Without the result of the addition: kernels before 5.12 do not have that.
+#[cfg(target_arch = "bpf")]
+#[inline(always)]
+fn change(tgid: u32, number: i64) {
+    if let Some(count) = count_of(tgid) {
+        // SAFETY: the pointer came from the map and is aligned; the instruction is atomic.
+        unsafe {
+            core::arch::asm!("lock *(u32 *)({to} + 0) += {number}", to = in(reg) count, number = in(reg) number);
+        }
+    }
+}
+
+/// On the host there is nothing to run.
+#[cfg(not(target_arch = "bpf"))]
+fn change(_: u32, _: i64) {}

@@ -1,0 +1,100 @@
+//! The events with their fields, and the words for reasons, from the doc comments of their types.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result, bail};
+use orphand::sink::journal::message::message;
+use orphand_core::model::EventKind;
+
+use super::{
+    item, prose,
+    source::{self, Field, Item},
+};
+
+const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
+const REASONS: &str = include_str!("../../core/src/model/reasons.rs");
+const RUN: &str = include_str!("../../core/src/model/run.rs");
+
+/// Evidence, doubts and guards.
+pub fn reasons() -> Result<String> {
+    let mut text = String::new();
+    for (title, name) in [("Evidence", "Evidence"), ("Doubts", "Doubt"), ("Guards", "Guard")] {
+        let _ = write!(text, "### {title}\n\n");
+        for Item { name, about, .. } in source::variants(REASONS, name)? {
+            text.push_str(&item(&format!("`{name}`: {about}")));
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Every event, then the objects in their fields.
+pub fn all() -> Result<String> {
+    let mut text = String::new();
+    for Item { name, about, fields } in source::variants(NOTICE, "Notice")? {
+        let kind = EventKind::ALL.iter().find(|kind| kind.name() == name);
+        let entry = message(*kind.with_context(|| format!("{name} has no kind"))?);
+        let _ = write!(text, "### {name}\n\n{}\n", prose(&about));
+        let _ = writeln!(
+            text,
+            "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`",
+            entry.priority as u8, entry.id
+        );
+        push(&fields, &mut text)?;
+    }
+    let objects = [
+        ("Agent", NOTICE, "AgentView"),
+        ("Server", NOTICE, "ServerView"),
+        ("Process", NOTICE, "ProcessView"),
+        ("Run", RUN, "RunView"),
+    ];
+    for (title, file, name) in objects {
+        let _ = write!(text, "### {title}\n\n");
+        push(&source::fields(file, name)?, &mut text)?;
+    }
+    Ok(text)
+}
+
+fn push(fields: &[Field], text: &mut String) -> Result<()> {
+    for Field { name, kind, about, may_be_absent } in fields {
+        let kind = match (value(kind).with_context(|| name.clone())?, may_be_absent) {
+            (kind, true) => format!("{}, may be absent", kind.trim_end_matches(", or null")),
+            (kind, false) => kind,
+        };
+        text.push_str(&item(&format!("`{name}` ({kind}): {about}")));
+    }
+    text.push('\n');
+    Ok(())
+}
+
+/// A type of Rust as a value of JSON, in words.
+fn value(kind: &str) -> Result<String> {
+    let inner = |prefix: &str| kind.strip_prefix(prefix).and_then(|rest| rest.strip_suffix('>'));
+    if let Some(inner) = inner("Option<") {
+        return Ok(format!("{}, or null", value(inner)?));
+    }
+    if let Some(inner) = inner("Vec<") {
+        return Ok(format!("list: {}", value(inner)?));
+    }
+    let word = match kind {
+        "String" => "text",
+        "u8" | "u32" | "u64" | "i32" | "f64" | "super::BootTime" => "number",
+        "bool" => "true or false",
+        "BTreeMap<String, u64>" => "numbers by name",
+        "Losses" => "numbers by kind of record",
+        "ProcessId" => "`pid` and `start`",
+        "Evidence" => "[evidence](#evidence)",
+        "Doubt" => "[doubt](#doubts)",
+        "Guard" => "[guard](#guards)",
+        "AgentView" => "[agent](#agent)",
+        "ServerView" => "[server](#server)",
+        "ProcessView" => "[process](#process)",
+        "RunView" => "[run](#run)",
+        "Mode" => "`reap` or `observe`",
+        "Class" => "`server` or `agent`",
+        "Signal" => "`TERM` or `KILL`",
+        "Watched" => "`orphans`, `rss`, `rate`, `reap_failures` or `blind`",
+        _ => bail!("the documentation has no words for the type {kind}"),
+    };
+    Ok(word.to_owned())
+}

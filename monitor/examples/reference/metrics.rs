@@ -1,0 +1,18 @@
+//! The families of metrics, from their table.
+
+use orphand::sink::metrics::families::{ALL, Family};
+
+use super::item;
+
+/// All families.
+pub fn series() -> String {
+    ALL.iter().map(|family| item(&line(family))).collect()
+}
+
+fn line(family: &Family) -> String {
+    let Family { name, kind, labels, help } = family;
+    let kind = format!("{kind:?}").to_lowercase();
+    let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+    let labels = if labels.is_empty() { String::new() } else { format!(", by {}", labels.join(", ")) };
+    format!("`{name}` ({kind}{labels}): {help}")
+}

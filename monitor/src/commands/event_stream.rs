@@ -1,0 +1,80 @@
+//! Where `orphand run` writes events to, and in which format `run` and `replay` write them.
+
+use std::io;
+
+use anyhow::Context;
+
+use crate::{
+    cli::Format,
+    os::journald::{self, Journal},
+    sink::{
+        self,
+        human::Text,
+        journal::Entries,
+        outlet::{self, Outlet},
+        outlets::Outlets,
+        paint::Paint,
+        stream::Json,
+        wall::Wall,
+    },
+};
+
+/// Starts the writers: to standard output, and to the journal if standard error leads there. Where an event would be in the journal
+/// twice it is there once: as an entry, unless lines were asked for.
+pub(super) fn open(asked: Option<Format>, wall: Wall) -> anyhow::Result<Outlets> {
+    let ways = ways(journald::is_at(io::stdout()), journald::is_at(io::stderr()), asked.is_some());
+    let mut outlets = Outlets::default();
+    if ways.lines {
+        let format = format_of(asked, wall);
+        let outlet = Outlet::start("stream", io::stdout(), format, outlet::QUEUE);
+        outlets.add(outlet.context("cannot start the writer of the stream")?);
+    }
+    if ways.entries {
+        let journal = Journal::open(true).context("cannot open a way to the journal")?;
+        let outlet = Outlet::start("journal", journal, Entries::new(wall), outlet::QUEUE);
+        outlets.add(outlet.context("cannot start the writer of the journal")?);
+    }
+    Ok(outlets)
+}
+
+/// Where events are written to: lines to standard output, entries to the journal.
+#[derive(Debug, PartialEq, Eq)]
+struct Ways {
+    lines: bool,
+    entries: bool,
+}
+
+/// `out`, `error`: whether these streams lead to the journal. `asked`: whether lines in a given format were asked for.
+const fn ways(out: bool, error: bool, asked: bool) -> Ways {
+    let entries = error && !(out && asked);
+    Ways { lines: !(out && entries), entries }
+}
+
+/// The format that was asked for; otherwise text on a terminal, JSON to a program.
+pub(super) fn format_of(format: Option<Format>, wall: Wall) -> Box<dyn sink::Format> {
+    match Format::or_default(format, super::on_terminal()) {
+        Format::Json => Box::new(Json::new(wall)),
+        Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_in_the_journal_once() {
+        let (lines, entries) = (Ways { lines: true, entries: false }, Ways { lines: false, entries: true });
+        let both = Ways { lines: true, entries: true };
+        // As systemd starts it, and with --format.
+        assert_eq!(ways(true, true, false), entries);
+        assert_eq!(ways(true, true, true), lines);
+        // A pipe or a file beside the journal.
+        assert_eq!(ways(false, true, false), both);
+        assert_eq!(ways(false, true, true), both);
+        for asked in [false, true] {
+            assert_eq!(ways(false, false, asked), lines);
+            assert_eq!(ways(true, false, asked), lines);
+        }
+    }
+}

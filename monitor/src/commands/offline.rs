@@ -1,0 +1,148 @@
+//! The engine without a daemon: in this process, on readings of /proc, with neither a kernel side nor a store. `scan`, `tree`,
+//! `doctor` and `reap` use it where no daemon is asked.
+
+use crate::{
+    actuator::reaper::Reaper,
+    config::Config,
+    driver::{Driver, EffectHandler, SignalRequest, read_proc},
+    host::Procfs,
+    os::clock,
+    probe::Probe,
+};
+use orphand_core::{
+    engine::{Engine, Settings},
+    model::{
+        About, Answer, BootTime, Input, Mode, Planned, ProcessId, ReapRequest, Report, ServerFacts,
+        SignalError,
+    },
+    recognise::Rules,
+};
+
+/// An engine that has read /proc and judged what it found there.
+pub(super) struct Offline {
+    driver: Driver,
+    host: Host,
+}
+
+/// What the effects of this engine act on.
+struct Host {
+    rules: Rules,
+    procfs: Procfs,
+    probe: Probe,
+    /// Nothing is signalled before there is one.
+    reaper: Option<Reaper>,
+    /// Why servers could not be inspected. A reason that repeats at once is there once.
+    blind: Vec<String>,
+}
+
+impl Offline {
+    /// Reads /proc and judges, without any grace. By itself this engine only observes.
+    pub(super) fn inspect(config: &Config) -> anyhow::Result<Self> {
+        let rules = config.rules();
+        let (procfs, probe) = (Procfs::system()?, Probe::new()?);
+        let snapshot = read_proc(&procfs, &probe, &rules)?;
+        let settings = Settings {
+            mode: Mode::Observe,
+            grace: std::time::Duration::ZERO,
+            term_timeout: config.term_timeout,
+            other_uids: config.other_uids,
+            rules: rules.clone(),
+            ourselves: procfs.ourselves()?,
+            ..Settings::default()
+        };
+        let driver = Driver::new(Engine::new(settings), None);
+        let host = Host { rules, procfs, probe, reaper: None, blind: Vec::new() };
+        let mut offline = Self { driver, host };
+        offline.handle(Input::Snapshot { snapshot })?;
+        // The owners are known; now the engine judges the servers without one, some at a time.
+        let now = clock::now();
+        while offline.pass_time(now)? {}
+        offline.driver.measure(&mut offline.host)?;
+        Ok(offline)
+    }
+
+    /// All that was found.
+    pub(super) fn report(&self) -> Report {
+        self.driver.engine().report()
+    }
+
+    /// Why servers could not be inspected.
+    pub(super) fn blind(&self) -> &[String] {
+        &self.host.blind
+    }
+
+    /// Which servers a request means.
+    pub(super) fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
+        self.driver.engine().plan(request)
+    }
+
+    /// From now on signals are sent.
+    pub(super) fn arm(&mut self) -> anyhow::Result<()> {
+        self.host.reaper = Some(Reaper::new()?);
+        Ok(())
+    }
+
+    /// Waits for one of the processes that were signalled to end. Never returns where none was.
+    pub(super) async fn ended(&mut self) -> anyhow::Result<ProcessId> {
+        match &mut self.host.reaper {
+            Some(reaper) => Ok(reaper.wait_any().await?),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Something has happened.
+    pub(super) fn handle(&mut self, input: Input) -> anyhow::Result<()> {
+        self.driver.handle(&mut self.host, input)
+    }
+
+    /// Reads /proc again: what was forked meanwhile, and who ended without having been signalled.
+    pub(super) fn read_again(&mut self) -> anyhow::Result<()> {
+        let snapshot = read_proc(&self.host.procfs, &self.host.probe, &self.host.rules)?;
+        self.handle(Input::Snapshot { snapshot })
+    }
+
+    /// When the engine next waits for time to pass.
+    pub(super) fn due(&self) -> Option<BootTime> {
+        self.driver.due()
+    }
+
+    /// Has the engine do what is due at `until`: some of it, if that is much. Returns whether there was anything.
+    pub(super) fn pass_time(&mut self, until: BootTime) -> anyhow::Result<bool> {
+        let passed = self.driver.pass_time(until);
+        self.driver.perform(&mut self.host)?;
+        Ok(passed)
+    }
+}
+
+impl EffectHandler for Host {
+    type Error = anyhow::Error;
+
+    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
+        let answer = self.probe.answer(&about, &|| driver.engine().judged_wires());
+        if let Answer::Server { facts: ServerFacts { blind: Some(why), .. } } = &answer
+            && self.blind.last() != Some(why)
+        {
+            self.blind.push(why.clone());
+        }
+        driver.feed(Input::Answered { token, answer });
+        Ok(())
+    }
+
+    fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
+        let Some(reaper) = &mut self.reaper else { return Ok(()) };
+        let SignalRequest { process, uid, signal } = request;
+        let error = reaper.signal(process, uid, signal).err();
+        let gone = error == Some(SignalError::Gone);
+        driver.feed(Input::Signalled { process, signal, error });
+        if gone {
+            driver.feed(Input::Gone { process });
+        }
+        Ok(())
+    }
+
+    fn resync(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
+        let snapshot = read_proc(&self.procfs, &self.probe, &self.rules)?;
+        driver.feed(Input::Snapshot { snapshot });
+        Ok(())
+    }
+}

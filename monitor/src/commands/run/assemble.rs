@@ -1,0 +1,156 @@
+//! Puts the daemon together.
+
+use anyhow::Context;
+use rustix::system::uname;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{configuration, hook_of, own_places};
+use crate::{
+    actuator::{
+        hook::{self, Hook},
+        reaper::Reaper,
+    },
+    cli::{self, logging::Log},
+    commands::event_stream,
+    config::Config,
+    control::Front,
+    daemon::{
+        Daemon, command_lines::Completer, descriptor_shortage::DescriptorShortage, environment::Environment,
+        inspections::Inspections, last_check::PendingRecords, member_shares::MemberShares,
+        persistence::Persistence, stuck_reads::StuckReads,
+    },
+    driver::Driver,
+    host::Procfs,
+    os::{
+        capabilities::{self, Later},
+        clock,
+        lock_file::Instance,
+        systemd_notify::Notify,
+    },
+    probe::Probe,
+    sink::{self, metrics::Metrics, stream::Json, wall::Wall},
+    source::{
+        attach,
+        kernel::{KernelOptions, KernelSource},
+        members, selftest,
+        trace::TraceWriter,
+    },
+};
+use orphand_core::{
+    engine::{Engine, Settings},
+    model::{BootTime, Notice, Policy, Status, TRACE_FORMAT, TraceHeader},
+};
+
+/// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
+pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()> {
+    attach::require_rights()?;
+    attach::require_initial_pid_namespace()?;
+    let hook = hook_of(&config.hook)?;
+    own_places::require(flags, config)?;
+    let _instance = Instance::lock(&flags.lock)?;
+    let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
+    let rules = config.rules();
+    let procfs = Procfs::system()?;
+    let policy = config.policy();
+    let ourselves = procfs.ourselves()?;
+    let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
+    let options = KernelOptions {
+        candidates: rules.candidates(),
+        setsid: config.setsid,
+        ring_bytes: config.ring_size.bytes(),
+        members: config.members.unwrap_or_else(members::as_many_as_can_live).get(),
+        log: flags.debug_bpf,
+        ..KernelOptions::default()
+    };
+    let wall = Wall { offset_ns: clock::realtime_offset() };
+    let trace = match &flags.record {
+        Some(path) => Some(TraceWriter::create(path, &header(policy, &settings, wall))?),
+        None => None,
+    };
+    // If SIGCHLD was ignored by the parent, nobody can wait for a child (wait(2)): that of the self-test, those of the hook.
+    let _children = signal(SignalKind::child()).context("cannot take SIGCHLD")?;
+    let mut kernel = KernelSource::open(&options)?;
+    let early = selftest::run(&mut kernel, selftest::command())?;
+    give_up(&mut kernel, config, hook.as_ref())?;
+    let mut probe = Probe::new()?;
+    if let Some(holders) = kernel.take_holders() {
+        probe = probe.with_passes(Box::new(holders));
+    }
+    let metrics = Metrics::new(wall);
+    let (persistence, knowledge) = Persistence::open(&config.state_dir, wall.offset_ns)?;
+    let configuration = configuration(flags, config, log);
+    let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
+    let outside = Environment {
+        rules,
+        kernel,
+        procfs,
+        probe,
+        reaper: Reaper::new()?,
+        stream: event_stream::open(flags.format, wall)?,
+        hook: Hook::start(hook, hook_line(wall))?,
+        metrics,
+        persistence,
+        status: status_at_start(config),
+        pending: PendingRecords::default(),
+        seen_until: clock::now(),
+        doubtful: false,
+        completer: Completer::default(),
+        gone: Vec::new(),
+        no_room: false,
+        shares: MemberShares::default(),
+        descriptors: DescriptorShortage::default(),
+        stuck: StuckReads::default(),
+        inspections: Inspections::new(),
+    };
+    let daemon = Daemon {
+        driver: Driver::new(Engine::new(settings), trace),
+        outside,
+        configuration,
+        notify: Notify::from_environment(clock::now()),
+        queries,
+        ready_at: None,
+    };
+    daemon.run(knowledge, early).await
+}
+
+/// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them.
+fn give_up(kernel: &mut KernelSource, config: &Config, hook: Option<&hook::Settings>) -> anyhow::Result<()> {
+    // The directory above it may belong to another user: afterwards it could not be made.
+    Persistence::prepare(&config.state_dir);
+    let later = Later { other_users: hook.is_some_and(hook::Settings::is_for_another_user) };
+    let kept = capabilities::drop_to(later, || kernel.works())?;
+    tracing::info!("capabilities that stay: {}", kept.in_words());
+    Ok(())
+}
+
+/// What `status` says of the daemon from the start on.
+fn status_at_start(config: &Config) -> Status {
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        mode: config.mode(),
+        term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
+        ..Status::default()
+    }
+}
+
+/// The line that a hook reads of an event: that of the stream.
+fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
+    let mut json = Json::new(wall);
+    move |at, notice| {
+        let mut line = String::new();
+        sink::Format::write(&mut json, at, notice, &mut line);
+        line
+    }
+}
+
+fn header(policy: Policy, settings: &Settings, wall: Wall) -> TraceHeader {
+    TraceHeader {
+        format: TRACE_FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: uname().release().to_string_lossy().into_owned(),
+        realtime_offset_ns: wall.offset_ns,
+        policy,
+        ourselves: settings.ourselves.clone(),
+    }
+}

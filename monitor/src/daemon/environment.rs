@@ -1,0 +1,162 @@
+//! What the effects of the engine act on: the kernel side, /proc, processes, the store, and the sinks of events.
+
+use super::{
+    command_lines::Completer,
+    descriptor_shortage::DescriptorShortage,
+    inspections::{Inspections, Request},
+    last_check::PendingRecords,
+    member_shares::MemberShares,
+    persistence::Persistence,
+    stuck_reads::StuckReads,
+};
+use crate::{
+    actuator::{hook::Hook, reaper::Reaper},
+    driver::{Driver, EffectHandler, SignalRequest},
+    host::Procfs,
+    probe::Probe,
+    sink::{metrics::Metrics, outlets::Outlets},
+    source::kernel::KernelSource,
+};
+use orphand_core::{
+    model::{About, Answer, BootTime, Fact, Input, Notice, ProcessId, SignalError, Status, Tracking},
+    recognise::Rules,
+};
+
+/// All that the daemon acts on.
+pub struct Environment {
+    /// The rules in effect: whose standard streams and units a reading of /proc must include.
+    pub rules: Rules,
+    /// The kernel side, attached and self-tested.
+    pub kernel: KernelSource,
+    /// /proc.
+    pub procfs: Procfs,
+    /// Answers the questions of the engine.
+    pub probe: Probe,
+    /// Sends signals.
+    pub reaper: Reaper,
+    /// Writes events to standard output and to the journal.
+    pub stream: Outlets,
+    /// Runs a program for events.
+    pub hook: Hook,
+    /// Counts events.
+    pub metrics: Metrics,
+    /// Keeps facts for the next daemon.
+    pub persistence: Persistence,
+    /// What `status` answers, but for what is asked of the engine then.
+    pub status: Status,
+    /// Records that were taken from the ring and have not been handed in.
+    pub pending: PendingRecords,
+    /// Everything that was reported before this moment has been handed in.
+    pub seen_until: BootTime,
+    /// Records were lost since /proc was read.
+    pub doubtful: bool,
+    /// Completes command lines that do not fit into a record.
+    pub completer: Completer,
+    /// Processes that turned out to have ended: handed in after the next drain.
+    pub gone: Vec<ProcessId>,
+    /// The last signal found no room: the log has one line for a row of such.
+    pub no_room: bool,
+    /// Users of whom not all processes can be tracked.
+    pub shares: MemberShares,
+    /// Whether descriptors have run out.
+    pub descriptors: DescriptorShortage,
+    /// Processes whose files in /proc do not answer.
+    pub stuck: StuckReads,
+    /// Inspections of servers that are under way.
+    pub inspections: Inspections,
+}
+
+impl EffectHandler for Environment {
+    type Error = anyhow::Error;
+
+    fn emit(&mut self, at: BootTime, notice: Box<Notice>) -> anyhow::Result<()> {
+        self.persistence.commit();
+        self.metrics.observe(&notice);
+        self.hook.push(at, &notice);
+        self.stream.push(at, notice);
+        Ok(())
+    }
+
+    fn persist(&mut self, at: BootTime, fact: &Fact) -> anyhow::Result<()> {
+        self.persistence.remember(at, fact);
+        Ok(())
+    }
+
+    /// At once, but for inspections of servers, which may take seconds: these are made beside the loop.
+    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
+        let wires = || driver.engine().judged_wires();
+        let user = match &about {
+            About::Server(subject) => subject.turn,
+            _ => None,
+        };
+        let about = match user {
+            None => about,
+            Some(user) => {
+                let request = Request { token, about };
+                match self.inspections.ask(&self.probe, user, request, wires()) {
+                    Ok(()) => return Ok(()),
+                    Err(request) => request.about,
+                }
+            }
+        };
+        let answer = self.probe.answer(&about, &wires);
+        self.answered(driver, token, answer);
+        Ok(())
+    }
+
+    /// Unless the last check before it shows that the process should not be signalled.
+    fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
+        self.persistence.commit();
+        let SignalRequest { process, signal, .. } = request;
+        let (kernel, reaper) = (&mut self.kernel, &mut self.reaper);
+        let error = self.pending.signal(kernel, reaper, self.doubtful, request)?.err();
+        match &error {
+            // If its exit waits to be handed in, that record says so: the number may have been given to another process with the
+            // same identity meanwhile.
+            Some(SignalError::Gone) if !self.pending.has_exit(process) => self.gone.push(process),
+            Some(SignalError::Unsure { message }) => {
+                tracing::info!("not signalled, to be inspected again: {message}");
+            }
+            // There may be thousands.
+            Some(SignalError::NoRoom { message }) if !self.no_room => {
+                tracing::warn!("no room to signal processes now, they are tried again: {message}");
+            }
+            _ => {}
+        }
+        self.no_room = matches!(error, Some(SignalError::NoRoom { .. }));
+        driver.feed(Input::Signalled { process, signal, error });
+        Ok(())
+    }
+
+    fn track(&mut self, driver: &mut Driver, process: ProcessId, tracking: Tracking) -> anyhow::Result<()> {
+        self.track_member(driver, process, tracking)
+    }
+
+    fn untrack(&mut self, process: ProcessId) -> anyhow::Result<()> {
+        self.shares.forget(process);
+        Ok(self.kernel.untrack(process.pid)?)
+    }
+
+    fn resync(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
+        self.repair(driver)
+    }
+
+    fn finish(&mut self) {
+        self.persistence.commit();
+    }
+}
+
+impl Environment {
+    /// Feeds an answer. One that could not be found may be for want of descriptors.
+    pub(super) fn answered(&mut self, driver: &mut Driver, token: u64, answer: Answer) {
+        let unseen = match &answer {
+            Answer::Server { facts } => facts.blind.is_some(),
+            Answer::Process { process } => process.is_none(),
+            _ => false,
+        };
+        if unseen {
+            self.note_shortage();
+        }
+        driver.feed(Input::Answered { token, answer });
+    }
+}

@@ -1,0 +1,28 @@
+//! One reading of /proc, as the engine wants it.
+
+use crate::{
+    host::{Procfs, ProcfsError},
+    os::clock,
+    probe::Probe,
+};
+use orphand_core::{
+    model::{Image, Snapshot},
+    recognise::{Role, Rules},
+};
+
+/// Reads all of /proc, from now on: the standard streams of servers and of what may launch one, the units of agents, and
+/// those of all processes where rules name units.
+pub fn read_proc(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapshot, ProcfsError> {
+    let by = rules.clone();
+    let wired = move |image: &Image| {
+        matches!(by.role_but_for_exemption(image), Role::Server { .. } | Role::Launcher | Role::Shell)
+            || matches!(by.role(image), Role::Launcher | Role::Shell)
+    };
+    let mut snapshot = procfs.snapshot(clock::now(), wired)?;
+    for process in &mut snapshot.processes {
+        if rules.name_units() || matches!(rules.role(&process.image), Role::Agent { .. }) {
+            process.unit = probe.unit(process.id);
+        }
+    }
+    Ok(snapshot)
+}
