@@ -9,6 +9,7 @@ mod membership;
 mod owner;
 mod processes;
 mod runs;
+mod server_index;
 mod servers;
 mod view;
 
@@ -17,7 +18,8 @@ pub use left::{Left, LeftStage};
 pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
-pub use servers::{Asked, Case, Failure, NewServer, Server, Servers, Stage, State};
+pub use server_index::Servers;
+pub use servers::{Asked, Case, Failure, NewServer, Server, Stage, State};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{
