@@ -9,7 +9,7 @@ use orphand::{
     probe::Sampler,
     sink::{
         metrics::{Exposition, Metrics},
-        wall::Wall,
+        wall_clock::WallClock,
     },
 };
 use orphand_core::model::{
@@ -88,7 +88,7 @@ fn status(history: u64, process: (u32, u64)) -> Status {
 
 #[divan::bench(args = [0, 1_000])]
 fn render(bencher: Bencher<'_, '_>, history: u64) {
-    let (metrics, status) = (Metrics::new(Wall::default()), status(history, (1, 1)));
+    let (metrics, status) = (Metrics::new(WallClock::default()), status(history, (1, 1)));
     bencher.bench_local(|| {
         black_box(metrics.render(Some(black_box(&status)), Exposition::OpenMetrics).unwrap_or_default())
     });

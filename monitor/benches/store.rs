@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         store.commit()?;
     }
     row("a fact, committed with those of 13 other servers", micros(began.elapsed() / facts.max(1)));
-    store.stopped(clock::now())?;
+    store.record_stop(clock::now())?;
     drop(store);
 
     let file = dir.path().join("orphand.db");
@@ -89,9 +89,9 @@ fn main() -> Result<()> {
 fn open(dir: &Path) -> Result<(Store, Duration)> {
     let began = Instant::now();
     let (mut store, opening) = Store::open(dir, BOOT, clock::realtime_offset())?;
-    let known = store.knowledge();
+    let known = store.take_knowledge();
     let took = began.elapsed();
-    anyhow::ensure!(opening.set_aside.is_none() && known.servers.is_empty(), "{opening:?}");
+    anyhow::ensure!(opening.damaged.is_none() && known.servers.is_empty(), "{opening:?}");
     Ok((store, took))
 }
 

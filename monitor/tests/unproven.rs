@@ -9,7 +9,7 @@ use orphand::{
     driver::{Driver, EffectHandler, SignalRequest},
     sink::{
         metrics::{Exposition, Metrics},
-        wall::Wall,
+        wall_clock::WallClock,
     },
     store::{Store, history},
 };
@@ -71,7 +71,7 @@ impl World {
         let outside = Outside {
             now: BootTime::default() + Duration::from_secs(1000),
             stdin: WireState::HungUp,
-            metrics: Metrics::new(Wall::default()),
+            metrics: Metrics::new(WallClock::default()),
             store: Store::open(dir, BOOT, 0).unwrap().0,
             told: Vec::new(),
             signalled: Vec::new(),
@@ -230,7 +230,7 @@ fn the_next_daemon_judges_it_anew() {
     world.outside.store.remember(world.outside.now, &fact);
     world.outside.store.commit().unwrap();
     drop(world);
-    let known = Store::open(dir.path(), BOOT, 0).unwrap().0.knowledge();
+    let known = Store::open(dir.path(), BOOT, 0).unwrap().0.take_knowledge();
     let told: Vec<_> = known.servers.iter().map(|one| (one.server.id, one.orphan)).collect();
     assert_eq!(told, [(server, None)]);
 }

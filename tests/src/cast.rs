@@ -1,5 +1,5 @@
-//! The actors of a scene and the lines to them: each connects to the scene's socket by itself, whoever
-//! started it, and takes orders there.
+//! The actors of a scene. Every actor connects to the scene's socket by itself, whoever started it, and takes
+//! orders there.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use crate::{
 
 const SCRIPT: &str = include_str!("../actors/actor.py");
 
-/// Everybody who said hello.
+/// All actors that have connected.
 #[derive(Debug)]
 pub(crate) struct Cast {
     folder: PathBuf,
@@ -40,7 +40,7 @@ struct Hello {
 }
 
 impl Cast {
-    /// Listen in `folder`.
+    /// Listens in `folder`.
     pub(crate) fn assemble(folder: &Path) -> Result<Arc<Self>> {
         let bin = folder.join("bin");
         std::fs::create_dir(&bin).with_context(|| format!("make {}", bin.display()))?;
@@ -49,7 +49,7 @@ impl Cast {
         let cast =
             Arc::new(Self { folder: folder.to_owned(), hellos: Mutex::default(), came: Condvar::new() });
         let stage_door = Arc::clone(&cast);
-        // Ends with the test's process: nobody joins it.
+        // Runs until the process of the test ends.
         thread::spawn(move || {
             for line in listener.incoming().flatten() {
                 let cast = Arc::clone(&stage_door);
@@ -59,12 +59,12 @@ impl Cast {
         Ok(cast)
     }
 
-    /// The path of the actor's script under the name `name`, made if need be.
+    /// The path of the actor's script under `name`; it is created on first use.
     pub(crate) fn script(&self, name: &str) -> Result<String> {
         self.put(name, SCRIPT)
     }
 
-    /// The path of the program `text` under the name `name`, made if need be.
+    /// The path of a program with this text under `name`; it is created on first use.
     pub(crate) fn put(&self, name: &str, text: &str) -> Result<String> {
         let path = self.folder.join("bin").join(name);
         if !path.exists() {
@@ -74,7 +74,7 @@ impl Cast {
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// The actor called `alias`, when it has said hello.
+    /// Waits for the actor `alias` to connect.
     pub(crate) fn expect(self: &Arc<Self>, alias: &str) -> Result<Actor> {
         let (mut hellos, _) = self
             .came
@@ -92,7 +92,7 @@ impl Cast {
         }
     }
 
-    /// Take down who calls, then pass its answers on.
+    /// Records the actor at the other end, then passes its answers on.
     fn attend(&self, line: &UnixStream) {
         let mut lines = BufReader::new(line).lines().map_while(Result::ok);
         let Some(told) = lines.next().and_then(|l| serde_json::from_str::<Value>(&l).ok()) else { return };
@@ -109,7 +109,7 @@ impl Cast {
     }
 }
 
-/// Who is at the other end, by the kernel's word and its own: they must agree.
+/// The process at the other end, according to the kernel and to itself; both must agree.
 fn identify(told: &Value, line: &UnixStream) -> Result<(Identity, UnixStream)> {
     let pid = socket_peercred(line)?.pid.as_raw_nonzero().get();
     let id = Identity::of(pid.try_into()?).context("it ended while saying hello")?;
@@ -132,15 +132,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Actor {
     /// Its name in the scene.
     pub alias: String,
-    /// Which process it is.
+    /// Its process.
     pub id: Identity,
     cast: Arc<Cast>,
     hello: Mutex<Hello>,
 }
 
 impl Actor {
-    /// Have it do something (the `do_*` of `actors/actor.py`); gives its answer.
-    pub fn tell(&self, order: &Value) -> Result<Value> {
+    /// Sends an order (the `do_*` of `actors/actor.py`) and returns the answer.
+    pub fn send_order(&self, order: &Value) -> Result<Value> {
         let hello = lock(&self.hello);
         (&hello.line)
             .write_all(format!("{order}\n").as_bytes())
@@ -151,48 +151,48 @@ impl Actor {
         Ok(answer)
     }
 
-    /// The same for an order without further words.
+    /// Sends an order without arguments.
     pub fn act(&self, verb: &str) -> Result<Value> {
-        self.tell(&json!({ "do": verb }))
+        self.send_order(&json!({ "do": verb }))
     }
 
-    /// Have it start a part, and wait until that one is there.
+    /// Makes it start a part, and waits for the new actor.
     pub fn start(&self, part: &Part) -> Result<Actor> {
-        self.tell(&part.order("start", &self.cast.script(&part.script)?))?;
+        self.send_order(&part.order("start", &self.cast.script(&part.script)?))?;
         self.cast.expect(&part.alias)
     }
 
-    /// Have it exec: the same process plays another part.
+    /// Makes it exec: the same process becomes another part.
     pub fn become_part(self, part: &Part) -> Result<Actor> {
-        self.tell(&part.order("exec", &self.cast.script(&part.script)?))?;
+        self.send_order(&part.order("exec", &self.cast.script(&part.script)?))?;
         let next = self.cast.expect(&part.alias)?;
         ensure!(next.id == self.id, "an exec changed {} into {}", self.id, next.id);
         Ok(next)
     }
 
-    /// Have it fork without exec; the child is an actor of its own with all its parent's descriptors.
+    /// Makes it fork without exec. The child is an actor of its own with all descriptors of its parent.
     pub fn fork(&self, alias: &str) -> Result<Actor> {
-        self.tell(&json!({ "do": "fork", "as": alias }))?;
+        self.send_order(&json!({ "do": "fork", "as": alias }))?;
         self.cast.expect(alias)
     }
 
-    /// The actor that this one has made by itself.
+    /// The actor that this one has started by itself.
     pub fn child_called(&self, alias: &str) -> Result<Actor> {
         self.cast.expect(alias)
     }
 
-    /// Send it a signal.
+    /// Sends a signal to it.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         self.id.signal(signal)
     }
 
-    /// SIGKILL it and wait for its end.
+    /// Sends SIGKILL and waits for its end.
     pub fn kill(&self) -> Result<()> {
         self.signal(Signal::KILL)?;
         self.id.wait_gone()
     }
 
-    /// Have it call exit(2) and wait for its end.
+    /// Makes it call exit(2) and waits for its end.
     pub fn exit(&self) -> Result<()> {
         self.act("exit")?;
         self.id.wait_gone()

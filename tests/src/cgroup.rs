@@ -1,5 +1,5 @@
-//! The fence around a scene: whatever is started in this cgroup stays in it, double forks, new sessions and
-//! cleared environments included, so that all of it can be found and ended.
+//! The cgroup of a scene. Everything that is started in it stays in it, even after double forks, in new
+//! sessions and without an environment, so it can be found and ended.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::host::{Identity, within};
 
-/// A cgroup (v2) made for one scene.
+/// A cgroup (v2) of one scene.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     path: PathBuf,
@@ -20,12 +20,13 @@ pub(crate) struct Cgroup {
 const PREFIX: &str = "orphand-scene-";
 
 impl Cgroup {
-    /// Make one, after ending what test runs that were killed left behind.
+    /// Creates one, after ending what killed test runs have left behind.
     pub(crate) fn create() -> Result<Self> {
         let root = mount_point()?;
         for entry in fs::read_dir(&root)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-                // The lock is ours, so no other scene is on: this one has lost its owner.
+                // This process holds the lock, so no other scene runs: the cgroup belonged to a test that was
+                // killed.
                 drop(Self { path: entry.path() });
             }
         }
@@ -34,23 +35,24 @@ impl Cgroup {
         Ok(Self { path })
     }
 
-    /// The file that takes the numbers of processes to move in.
+    /// The file that moves a process into the group.
     pub(crate) fn procs(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
 
-    /// The file that takes a 1 and ends whoever lives in it.
+    /// The file that ends all processes of the group if a 1 is written to it.
     pub(crate) fn killer(&self) -> PathBuf {
         self.path.join("cgroup.kill")
     }
 
-    /// Who lives in it and in the groups below.
+    /// The processes in the group and in those below it.
     pub(crate) fn members(&self) -> Vec<Identity> {
         members_below(&self.path)
     }
 
-    /// A group below, for a service manager of its own: its path from the mount point, as /proc/PID/cgroup has it, and the files
-    /// that take who moves in. `version1`: also in the hierarchy by which systemd keeps its units where version 1 is in use.
+    /// Creates a group below for a service manager. Returns its path below the mount point, as in
+    /// /proc/PID/cgroup, and the files that move a process into it. `version1`: also in the hierarchy of
+    /// systemd if version 1 is in use.
     pub(crate) fn room(&self, name: &str, version1: bool) -> Result<(String, Vec<PathBuf>)> {
         let mut rooms = vec![self.path.join(name)];
         if version1 {
@@ -63,17 +65,17 @@ impl Cgroup {
         Ok((format!("/{scene}/{name}"), rooms.iter().map(|r| r.join("cgroup.procs")).collect()))
     }
 
-    /// Whether systemd keeps its units by version 1 on this host.
+    /// Whether systemd uses version 1 on this host.
     pub(crate) fn has_version1(&self) -> bool {
         version1_of(&self.path).is_some()
     }
 
-    /// End whoever lives in it. In one stroke where the kernel can (Linux 5.14), else one by one.
+    /// Ends all its processes: at once if the kernel supports that (Linux 5.14), otherwise one by one.
     pub(crate) fn end(&self) -> Result<()> {
         within("an empty cgroup", || {
             let _ = fs::write(self.killer(), "1");
             let members = self.members();
-            // Asked again before the signal: the number may have left the group with its process meanwhile.
+            // Checked again before the signal, because the process may have left the group.
             for one in members.iter().filter(|&&m| self.members().contains(&m)) {
                 let _ = one.signal(Signal::KILL);
             }
@@ -110,7 +112,7 @@ fn members_below(path: &Path) -> Vec<Identity> {
     here.chain(below(path).flat_map(|group| members_below(&group))).collect()
 }
 
-/// Remove a group and those below; whether it worked.
+/// Removes a group and those below. Returns whether that worked.
 fn remove(path: &Path) -> bool {
     below(path).all(|group| remove(&group)) && fs::remove_dir(path).is_ok()
 }
@@ -125,7 +127,7 @@ fn version1_of(path: &Path) -> Option<PathBuf> {
     Some(Path::new(root).join(path.file_name()?))
 }
 
-/// Where the unified hierarchy is mounted (the only one, or beside those of version 1).
+/// The mount point of the unified hierarchy.
 fn mount_point() -> Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").context("read /proc/self/mounts")?;
     for line in mounts.lines() {

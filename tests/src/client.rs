@@ -1,4 +1,4 @@
-//! Home-made MCP hosts on the published SDKs, with published servers below them.
+//! MCP hosts that are built on the published SDKs and start published servers.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -24,30 +24,31 @@ use crate::{
 const PYTHON: &str = include_str!("../actors/client.py");
 const NODE: &str = include_str!("../actors/client.mjs");
 
-/// Which SDK the host is made with.
+/// The SDK of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sdk {
-    /// Python's, version 1: pipes, the server in a session of its own.
+    /// Python, version 1: pipes, the server in a session of its own.
     Python1,
-    /// Python's, version 2: as version 1; a server on it moves the wire off fd 0.
+    /// Python, version 2: like version 1, but its server moves the wire away from descriptor 0.
     Python2,
-    /// Node's: socket pairs, the server in the host's own session.
+    /// Node: socket pairs, the server in the host's session.
     Node,
 }
 
 /// A running host whose server has answered.
 #[derive(Debug)]
 pub struct Client {
-    /// Which process it is.
+    /// Its process.
     pub id: Identity,
-    /// What it said when its plan was done.
+    /// Its report after its plan was done.
     pub ready: Value,
     stdin: Mutex<ChildStdin>,
     lines: Receiver<Value>,
 }
 
 impl Client {
-    /// Start a host in the folder `cwd` that starts `command` and plays `plan` (see `actors/client.*`) with it.
+    /// Starts a host in the folder `cwd` that starts `command` and carries out `plan` (see
+    /// `actors/client.*`).
     pub fn start(s: &Scene, sdk: Sdk, plan: &Value, command: &[&str], cwd: &Path) -> Result<Self> {
         let fixtures = Fixtures::open()?;
         let (name, text, interpreter) = match sdk {
@@ -76,7 +77,7 @@ impl Client {
         Ok(Self { id, ready, stdin: Mutex::new(stdin), lines })
     }
 
-    /// The server still answers (only with `beat` in the plan).
+    /// Checks that the server still answers (only with `beat` in the plan).
     pub fn beat(&self) -> Result<()> {
         let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
         stdin.write_all(b"\n").context("ask the host")?;
@@ -85,13 +86,13 @@ impl Client {
         Ok(())
     }
 
-    /// The pids of its pool's workers.
+    /// The workers of its pool.
     pub fn workers(&self) -> Vec<Identity> {
         let pids = self.ready.get("workers").and_then(Value::as_array).into_iter().flatten();
         pids.filter_map(|p| Identity::of(p.as_u64()?.try_into().ok()?)).collect()
     }
 
-    /// SIGKILL it and wait for its end.
+    /// Sends SIGKILL and waits for its end.
     pub fn kill(&self) -> Result<()> {
         self.id.signal(Signal::KILL)?;
         self.id.wait_gone()

@@ -1,4 +1,4 @@
-//! The daemon under test: started, listened to, asked, stopped and replayed.
+//! The daemon under test.
 
 use std::{
     collections::BTreeMap,
@@ -20,27 +20,27 @@ use crate::{
     host::{Identity, PATIENCE, output},
 };
 
-/// How to start a daemon, beyond what every test needs.
+/// Options of a daemon.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// `--grace`.
     pub grace: &'static str,
     /// The text of the configuration file.
     pub config: String,
-    /// Where it keeps what must outlive it, from its own folder. Another daemon's, `../daemon0/state`, makes it that one's
-    /// successor.
+    /// The state directory, relative to the daemon's own folder. With the directory of another daemon,
+    /// `../daemon0/state`, it becomes that one's successor.
     pub state: &'static str,
-    /// `--listen`; with port 0 the kernel chooses one, which [`Daemon::address`] tells.
+    /// `--listen`. With port 0 the kernel chooses a port: [`Daemon::address`].
     pub listen: &'static str,
     /// Further arguments.
     pub args: Vec<&'static str>,
-    /// Its limits of descriptors, `SOFT:HARD`; empty: the test's own.
+    /// Its limits of file descriptors, `SOFT:HARD`; empty for those of the test.
     pub descriptors: &'static str,
-    /// Whether it is in a mount namespace of its own.
+    /// Whether it has a mount namespace of its own.
     pub own_mounts: bool,
-    /// Whether its standard error is a pipe that nobody reads.
+    /// Whether its standard error is a pipe that is never read.
     pub stderr_unread: bool,
-    /// Where it records instead, which is then not replayed.
+    /// Another path for the recording, which is then not replayed.
     pub record: Option<&'static str>,
 }
 
@@ -66,7 +66,7 @@ impl Default for Launch {
 /// A running `orphand run`.
 #[derive(Debug)]
 pub struct Daemon {
-    /// Which process it is.
+    /// Its process.
     pub id: Identity,
     child: Mutex<Child>,
     stream: Arc<Stream>,
@@ -92,7 +92,7 @@ struct Lines {
 }
 
 impl Daemon {
-    /// Start one whose files lie in `folder`, and wait until it is ready.
+    /// Starts one with its files in `folder`, and waits until it is ready.
     pub fn start(folder: &Path, launch: &Launch) -> Result<Self> {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("config.toml"), &launch.config)?;
@@ -103,7 +103,8 @@ impl Daemon {
         } else {
             (None, Stdio::from(log))
         };
-        // A test that is killed must not leave a daemon behind that ends what later tests start. Each of these becomes the next.
+        // If the test is killed, the daemon must not go on and end what later tests start. Each of these
+        // programs execs the next.
         let mut command = Command::new("/usr/bin/setpriv");
         command.args(["--pdeathsig", "KILL"]);
         if launch.own_mounts {
@@ -144,7 +145,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// The first event, past or to come, that `wanted` holds for.
+    /// Waits for an event for which `wanted` holds; earlier events count.
     pub fn wait(&self, what: &str, wanted: impl Fn(&Event) -> bool) -> Result<Event> {
         let mut seen = 0;
         let pending = |lines: &mut Lines| {
@@ -163,7 +164,7 @@ impl Daemon {
         found.with_context(|| format!("no {what} within {PATIENCE:?}\n{}", self.account()))
     }
 
-    /// The event `kind` about the server that `process` belongs to.
+    /// Waits for the event `kind` about the server that `process` belongs to.
     pub fn wait_for(&self, kind: &str, process: Identity) -> Result<Event> {
         self.wait(&format!("{kind} for {process}"), |e| e.is(kind, process))
     }
@@ -173,7 +174,7 @@ impl Daemon {
         self.stream.lock().events.clone()
     }
 
-    /// A verb that asks this daemon.
+    /// A command that uses this daemon's socket.
     pub fn verb(&self, args: &[&str]) -> Result<Command> {
         let mut command = Command::new(orphand()?);
         command.args(args).args(["--socket", SOCKET, "--config", "config.toml"]).current_dir(&self.folder);
@@ -185,19 +186,20 @@ impl Daemon {
         self.folder.join(SOCKET)
     }
 
-    /// Where it serves metrics, by its log.
+    /// The address of its metrics, according to its log.
     pub fn address(&self) -> Result<String> {
         let log = self.log();
         let address = log.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
         Ok(address.with_context(|| format!("no address in the log: {log}"))?.0.to_owned())
     }
 
-    /// What the daemon has logged so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("stderr")).unwrap_or_default()
     }
 
-    /// The server with `processes` (all of them) was judged an orphan because its owner exited, and reaped.
+    /// Checks that the server with exactly `processes` was judged an orphan because its owner exited, and was
+    /// ended.
     pub fn reaped(&self, processes: &[Identity]) -> Result<Event> {
         let first = *processes.first().context("a server without processes")?;
         let reaped = self.wait_for("orphan_reaped", first)?;
@@ -213,7 +215,8 @@ impl Daemon {
         Ok(reaped)
     }
 
-    /// Nobody accused any of `processes`, and they live. Only says something after [`Scene::barrier`].
+    /// Checks that no event accuses any of `processes`, and that they live. It proves something only after
+    /// [`Scene::barrier`].
     ///
     /// [`Scene::barrier`]: crate::Scene::barrier
     pub fn silent(&self, processes: &[Identity]) -> Result<()> {
@@ -226,17 +229,17 @@ impl Daemon {
         Ok(())
     }
 
-    /// Send it `signal`.
+    /// Sends a signal to it.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         self.id.signal(signal)
     }
 
-    /// What it answers to a verb such as `status`, as JSON.
+    /// Its answer to a verb such as `status`, as JSON.
     pub fn ask(&self, verb: &[&str]) -> Result<Value> {
         self.run_verb(verb, &["--socket", SOCKET])
     }
 
-    /// What its store answers to `history`, as JSON; it need not run.
+    /// The answer of `history` from its store, as JSON. It need not run.
     pub fn history(&self) -> Result<Value> {
         self.run_verb(&["history"], &["--state-dir", &self.state])
     }
@@ -249,7 +252,7 @@ impl Daemon {
         serde_json::from_slice(&output.stdout).with_context(|| format!("{verb:?} printed no JSON"))
     }
 
-    /// SIGKILL it: what comes after that is a successor's business, [`Launch::state`].
+    /// Sends SIGKILL. A successor with the same state directory can continue: [`Launch::state`].
     pub fn kill(&self) -> Result<()> {
         self.killed.set(()).ok().context("killed twice")?;
         if self.id.alive() {
@@ -262,7 +265,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Stop it, if it has not been; check that it ended well, its stream and its trace.
+    /// Stops it, if it still runs, and checks its exit, its stream and its trace.
     pub fn finish(&self) -> Result<()> {
         if self.killed.get().is_some() || self.finished.get().is_some() {
             return Ok(());
@@ -317,7 +320,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What it said, for the report of a failure.
+    /// Its events and log, for the report of a failure.
     fn account(&self) -> String {
         let events = self.events();
         let lines = events.iter().rev().take(60).rev().map(|e| e.line.as_str()).collect::<Vec<_>>();
@@ -328,7 +331,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Std refuses to signal a child that was waited for, and holds its number until then.
+        // The standard library does not signal a child that was waited for, and keeps its number until then.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -354,7 +357,7 @@ impl Stream {
     }
 }
 
-/// The built binary: `ORPHAND_BIN`, or the one beside this test. It must not be older than its sources.
+/// The binary under test: `ORPHAND_BIN`, or the one next to this test. It must not be older than its sources.
 pub fn orphand() -> Result<PathBuf> {
     if let Some(path) = env::var_os("ORPHAND_BIN") {
         return Ok(path.into());
@@ -372,7 +375,7 @@ pub fn orphand() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The binary `name` in the folder this program was built into.
+/// The binary `name` in the folder of this program.
 pub(crate) fn built(name: &str) -> Result<PathBuf> {
     let program = env::current_exe()?;
     // target/PROFILE/deps/TEST-HASH, or target/PROFILE/PROGRAM
@@ -383,7 +386,7 @@ pub(crate) fn built(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// When something below `folder` was last written; tests among the sources are no part of the binary.
+/// When something below `folder` was last written, without tests, which are no part of the binary.
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     entries

@@ -1,5 +1,5 @@
-//! The day of untether in fast motion: a service that leaves its servers behind is restarted again and again, and what the daemon
-//! says of it is compared with what the processes told.
+//! Many restarts of a service that leaves its servers behind. What the daemon says is compared with what the
+//! processes report themselves.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,28 +19,28 @@ use crate::{
     truth::Told,
 };
 
-/// A service under a manager, and its restarts so far.
+/// A service of a manager, and its restarts so far.
 pub struct Day<'s> {
     scene: &'s Scene,
-    /// Whose unit it is.
+    /// The manager of the unit.
     pub manager: Manager,
     /// The service.
     pub service: Service,
     agents: Vec<Told>,
 }
 
-/// Servers by the number of their run; `None`: unknown.
+/// Servers by the number of their run; `None` if it is not known.
 pub type ByRun = BTreeMap<Option<u64>, BTreeSet<Identity>>;
 
 impl<'s> Day<'s> {
-    /// Before the first start of `service`.
+    /// The state before the first start of `service`.
     pub fn begin(scene: &'s Scene, manager: Manager, service: Service) -> Result<Self> {
         service.install(scene, &manager)?;
         Ok(Self { scene, manager, service, agents: Vec::new() })
     }
 
-    /// Restart it until it has been started `count` times in all. Where a daemon watches, it is to have told of each agent before
-    /// that is ended: what has ended before anybody looked at it has no unit any more.
+    /// Restarts it until it has been started `count` times in total. A daemon that watches must have reported
+    /// each agent before it is ended, because the unit of a process that ended earlier cannot be found out.
     pub fn restart_until(&mut self, count: usize, watched_by: Option<&Daemon>) -> Result<()> {
         while self.agents.len() < count {
             self.restart()?;
@@ -52,7 +52,7 @@ impl<'s> Day<'s> {
         Ok(())
     }
 
-    /// Restart it once more (or start it).
+    /// Starts or restarts it once.
     pub fn restart(&mut self) -> Result<()> {
         self.agents.push(self.service.restart(self.scene, &self.manager)?);
         Ok(())
@@ -85,7 +85,7 @@ impl<'s> Day<'s> {
         Ok(self.servers(self.agents.len())?.iter().map(|t| t.id).collect())
     }
 
-    /// All that was left behind has been ended, and the present servers have not.
+    /// Checks that all servers of earlier starts were ended, and none of the present start.
     pub fn only_the_present_live(&self) -> Result<()> {
         let left = self.left()?;
         let alive = || left.iter().filter(|one| one.alive()).count();
@@ -97,7 +97,7 @@ impl<'s> Day<'s> {
     }
 }
 
-/// The servers that the daemons told `kind` of. One that was told of twice is an error.
+/// The servers for which the daemons reported `kind`. It is an error if one occurs twice.
 pub fn told(daemons: &[&Daemon], kind: &str) -> Result<ByRun> {
     let mut found = ByRun::new();
     let mut seen = BTreeSet::new();
@@ -109,7 +109,7 @@ pub fn told(daemons: &[&Daemon], kind: &str) -> Result<ByRun> {
     Ok(found)
 }
 
-/// The servers in an answer to `status`, each with its resident memory.
+/// The servers in an answer to `status`, with their resident memory.
 pub fn in_status(status: &Value) -> Result<BTreeMap<Option<u64>, BTreeMap<Identity, u64>>> {
     let list =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -126,25 +126,25 @@ pub fn in_status(status: &Value) -> Result<BTreeMap<Option<u64>, BTreeMap<Identi
     Ok(found)
 }
 
-/// The process that an id of a server, `PID@START`, names.
+/// The process that a server's id, `PID@START`, names.
 pub fn identity(id: &str) -> Result<Identity> {
     let (pid, start) = id.split_once('@').with_context(|| format!("no id: {id:?}"))?;
     Ok(Identity { pid: pid.parse()?, start: start.parse()? })
 }
 
-/// The resident memory of a process in bytes, by /proc/PID/statm.
+/// The resident memory of a process in bytes, from /proc/PID/statm.
 pub fn rss(one: Identity) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{}/statm", one.pid)).with_context(|| one.to_string())?;
     let pages: u64 = text.split(' ').nth(1).context("statm(5)")?.parse()?;
     Ok(pages * u64::try_from(rustix::param::page_size())?)
 }
 
-/// Chance that can be repeated: the seed is printed, and `ORPHAND_TEST_SEED` sets it.
+/// Repeatable random numbers: the seed is printed, and `ORPHAND_TEST_SEED` sets it.
 #[derive(Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// With a seed of its own.
+    /// A generator with a seed of its own.
     pub fn new() -> Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("before 1970")?;
         let seed = match env::var("ORPHAND_TEST_SEED") {
@@ -155,7 +155,7 @@ impl Chance {
         Ok(Self(seed))
     }
 
-    /// Any duration below `limit` (xorshift64).
+    /// A random duration below `limit` (xorshift64).
     pub fn below(&mut self, limit: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

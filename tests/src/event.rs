@@ -1,4 +1,4 @@
-//! One line of the daemon's stream, and what can be asked of it.
+//! One line of the daemon's event stream.
 
 use std::ops::Deref;
 
@@ -10,13 +10,13 @@ use crate::host::Identity;
 /// An event as printed.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The line without its newline.
+    /// The line without its line feed.
     pub line: String,
     value: Value,
 }
 
 impl Event {
-    /// Reads one.
+    /// Parses a line.
     pub fn parse(line: String) -> Result<Self> {
         let value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
         Ok(Self { line, value })
@@ -32,13 +32,13 @@ impl Event {
         self.kind() == kind && self.has(process)
     }
 
-    /// Whether `process` is among its server's.
+    /// Whether `process` belongs to its server.
     pub fn has(&self, process: Identity) -> bool {
         let all = self.pointer("/server/processes").and_then(Value::as_array);
         all.is_some_and(|all| all.iter().any(|p| process == *p))
     }
 
-    /// Whether one of `processes` is among its server's.
+    /// Whether one of `processes` belongs to its server.
     pub fn has_any(&self, processes: &[Identity]) -> bool {
         processes.iter().any(|&one| self.has(one))
     }
@@ -53,12 +53,12 @@ impl Event {
         self.pointer("/server/id").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The number of the run that its server is accounted to.
+    /// The number of its server's run.
     pub fn generation(&self) -> Option<u64> {
         self.pointer("/server/run/generation").and_then(Value::as_u64)
     }
 
-    /// Whether it calls a server an orphan, or a suspect.
+    /// Whether it calls a server an orphan or a suspect.
     pub fn accuses(&self) -> bool {
         self.kind().starts_with("orphan_") || self.kind() == "reap_failed"
     }

@@ -1,6 +1,6 @@
 //! Published MCP servers and SDKs, unmodified, installed from their registries into a cache folder of the
-//! project. Each part has a folder named after its lock file's hash, so that an installed one is known at a
-//! glance and a changed lock file installs anew.
+//! project. The folder of each part is named after the hash of its lock file, so that a changed lock file
+//! leads to a new installation.
 
 use std::{
     env, fs,
@@ -18,13 +18,14 @@ const NPM: [(&str, &str); 2] = [
 const MCP2: [(&str, &str); 1] = [("requirements.txt", include_str!("../fixtures/python-mcp2.txt"))];
 const MCP1: [(&str, &str); 1] = [("requirements.txt", include_str!("../fixtures/python-mcp1.txt"))];
 
-/// In every finished folder; its absence means that an installation was broken off.
+/// A file in every complete folder. Without it, the installation was interrupted.
 const STAMP: &str = ".complete";
 
-/// Where the published programs are.
+/// The installed programs.
 #[derive(Clone, Debug)]
 pub struct Fixtures {
-    /// The npm project: servers, the Node SDK, playwright's server, supergateway, mcp-remote, Claude Code (241 MB of the 331 MB).
+    /// The npm project: servers, the Node SDK, the server of playwright, supergateway, mcp-remote, Claude
+    /// Code (241 MB of the 331 MB).
     pub npm: PathBuf,
     /// A virtual environment with the Python SDK 2, mcp-server-time, mcp-server-git and uv.
     pub python2: PathBuf,
@@ -34,7 +35,7 @@ pub struct Fixtures {
 }
 
 impl Fixtures {
-    /// What is installed, or a line that says how to install it.
+    /// The installed programs, or an error that says how to install them.
     pub fn open() -> Result<Self> {
         let this = Self::planned()?;
         for folder in [&this.npm, &this.python2, &this.python1, &this.uv] {
@@ -44,7 +45,7 @@ impl Fixtures {
         Ok(this)
     }
 
-    /// Install what is missing.
+    /// Installs what is missing.
     pub fn install() -> Result<Self> {
         let this = Self::planned()?;
         once(&this.npm, &NPM, |at| {
@@ -58,7 +59,7 @@ impl Fixtures {
                 ]),
                 at,
             )?;
-            // What its own installation script does: the native program takes the place of a stub, as a hard link.
+            // As its installation script does: the native program replaces a stub, as a hard link.
             run(Command::new("node").arg("node_modules/@anthropic-ai/claude-code/install.cjs"), at)
         })?;
         for (at, files) in [(&this.python2, &MCP2), (&this.python1, &MCP1)] {
@@ -102,12 +103,12 @@ impl Fixtures {
         venv.join("bin").join(name).to_string_lossy().into_owned()
     }
 
-    /// What makes `uvx mcp-server-time` run without a registry.
+    /// The environment in which `uvx mcp-server-time` runs without a registry.
     pub fn uv_env(&self) -> [(&'static str, PathBuf); 2] {
         [("UV_CACHE_DIR", self.uv.join("cache")), ("UV_CONSTRAINT", self.uv.join("requirements.txt"))]
     }
 
-    /// Where a situation finds all of it: variables of its environment.
+    /// The environment of a situation, which contains all paths.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         let mut all = vec![
             ("ORPHAND_FIXTURES_CHROMIUM", PathBuf::from(CHROMIUM)),
@@ -128,7 +129,7 @@ impl Fixtures {
     }
 }
 
-/// Fill the folder `at` with `files` and whatever `make` adds, unless that has been done.
+/// Fills the folder `at` with `files` and with what `make` adds, unless that has been done.
 fn once(at: &Path, files: &[(&str, &str)], make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if at.join(STAMP).exists() {
         return Ok(());
@@ -152,7 +153,7 @@ fn python(at: &Path) -> Result<()> {
     run(Command::new(pip).args(["install", "--quiet", "--no-deps", "--requirement", "requirements.txt"]), at)
 }
 
-/// A system-wide chromium: playwright's server drives it, no registry offers it.
+/// Installs chromium for playwright's server. No registry has it.
 fn chromium() -> Result<()> {
     if Path::new(CHROMIUM).exists() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! An alert hook of a test: a shell script that leaves files, and waits where it is told to.
+//! A test's alert hook: a shell script that writes files and waits where it is told to.
 
 use std::{
     fs,
@@ -15,8 +15,8 @@ use crate::{
     scene::Scene,
 };
 
-/// What every script has: `say NAME` puts what it reads where [`HookScript::told`] finds it, whole; `who PID..` prints what
-/// [`HookScript::processes`] reads; `gate NAME` waits for [`HookScript::open`].
+/// The head of every script. `say NAME` stores its input for [`HookScript::told`], `who PID..` prints what
+/// [`HookScript::processes`] reads, `gate NAME` waits for [`HookScript::open`].
 const HEAD: &str = r#"#!/bin/sh
 d='@'
 say() { cat > "$d/.$1.$$" && mv "$d/.$1.$$" "$d/$1"; }
@@ -24,7 +24,7 @@ who() { for p in "$@"; do l=$(cat "/proc/$p/stat"); echo "$p $(echo "${l##*) }" 
 gate() { read -r _ < "$d/gate-$1"; }
 "#;
 
-/// A script with a folder of its own, which everybody may write to.
+/// A script with a folder of its own, to which everybody may write.
 #[derive(Clone, Debug)]
 pub struct HookScript {
     /// The script.
@@ -33,7 +33,7 @@ pub struct HookScript {
 }
 
 impl HookScript {
-    /// Write it.
+    /// Writes the script.
     pub fn new(scene: &Scene, name: &str, body: &str) -> Result<Self> {
         let folder = scene.folder().join(format!("{name}.d"));
         fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -43,13 +43,13 @@ impl HookScript {
         Ok(hook)
     }
 
-    /// Put another one in its place, whole.
+    /// Replaces the script atomically.
     pub fn rewrite(&self, body: &str) -> Result<()> {
         let head = HEAD.replacen('@', &self.folder.to_string_lossy(), 1);
         self.put(format!("{head}{body}").as_bytes())
     }
 
-    /// Put this file in its place.
+    /// Replaces the script by a file with these bytes.
     pub fn put(&self, bytes: &[u8]) -> Result<()> {
         let next = self.path.with_extension("next");
         fs::write(&next, bytes).with_context(|| format!("write {}", next.display()))?;
@@ -57,17 +57,17 @@ impl HookScript {
         fs::rename(&next, &self.path).with_context(|| format!("write {}", self.path.display()))
     }
 
-    /// Its place among what it leaves.
+    /// The path of a file that it writes.
     pub fn at(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// A `[hook]` with this script and these lines.
+    /// A `[hook]` section with this script and these lines.
     pub fn config(&self, lines: &str) -> String {
         format!("[hook]\npath = '{}'\n{lines}\n", self.path.display())
     }
 
-    /// What it said as `name`, when it is there.
+    /// Waits for the content that it stored as `name`.
     pub fn told(&self, name: &str) -> Result<Vec<u8>> {
         within(&format!("what the hook says as {name}"), || fs::read(self.folder.join(name)).ok())
     }
@@ -77,7 +77,7 @@ impl HookScript {
         Ok(String::from_utf8(self.told(name)?)?.trim_end().to_owned())
     }
 
-    /// The processes that it said as `name`.
+    /// The processes that it stored as `name`.
     pub fn processes(&self, name: &str) -> Result<Vec<Identity>> {
         let text = self.text(name)?;
         let one = |line: &str| {
@@ -87,13 +87,13 @@ impl HookScript {
         text.lines().map(|line| one(line).with_context(|| format!("{line:?} is no process"))).collect()
     }
 
-    /// A place where the script waits.
+    /// Creates a gate at which the script waits.
     pub fn gate(&self, name: &str) -> Result<()> {
         let path = self.gate_path(name);
         mkfifoat(CWD, &path, Mode::from_raw_mode(0o666)).with_context(|| format!("make {}", path.display()))
     }
 
-    /// Let it pass there: the one that waits, when it does.
+    /// Waits until the script is at the gate, and opens it.
     pub fn open(&self, name: &str) -> Result<()> {
         let path = self.gate_path(name);
         let mut waiting = within(&format!("somebody at {}", path.display()), || {

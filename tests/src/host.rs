@@ -1,5 +1,4 @@
-//! What the kernel says about processes, and the only way this package ends one: through a pidfd whose
-//! identity was compared.
+//! Processes of the host. This package ends a process only through a pidfd whose identity was compared.
 
 use std::{
     fmt, fs,
@@ -18,28 +17,28 @@ use rustix::{
 };
 use serde_json::Value;
 
-/// How long anything may take before the test fails.
+/// The timeout of everything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Pause between two looks at something that has no descriptor to wait on.
+/// The pause between two checks of something that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A process, by number and birth: clock ticks since boot, field 22 of `/proc/PID/stat`.
+/// A process, by its id and start time: clock ticks since boot, field 22 of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// Its birth in clock ticks since boot.
+    /// Its start time in clock ticks since boot.
     pub start: u64,
 }
 
 impl Identity {
-    /// Who has this number now, zombies included.
+    /// The process that has this id now; it may be a zombie.
     pub fn of(pid: u32) -> Option<Self> {
         stat(pid).map(|s| Self { pid, start: s.start })
     }
 
-    /// Whether it runs (a zombie does not).
+    /// Whether it runs; a zombie does not.
     pub fn alive(self) -> bool {
         stat(self.pid).is_some_and(|s| s.start == self.start && s.alive)
     }
@@ -49,7 +48,7 @@ impl Identity {
         stat(self.pid).filter(|s| s.start == self.start).map(|s| s.parent)
     }
 
-    /// Its present children (of all its threads).
+    /// The present children of all its threads.
     pub fn children(self) -> Vec<Self> {
         let mut all: Vec<Self> = processes().filter(|p| p.parent() == Some(self.pid)).collect();
         all.sort_unstable();
@@ -73,13 +72,13 @@ impl Identity {
         bytes.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect()
     }
 
-    /// Send `signal`, to this process and no other.
+    /// Sends `signal` to this process and no other.
     pub fn signal(self, signal: Signal) -> Result<()> {
         let pidfd = self.pidfd()?;
         pidfd_send_signal(&pidfd, signal).with_context(|| format!("send {signal:?} to {self}"))
     }
 
-    /// Wait until it has ended.
+    /// Waits until it has ended.
     pub fn wait_gone(self) -> Result<()> {
         let Ok(pidfd) = self.pidfd() else { return Ok(()) };
         let mut fds = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
@@ -93,7 +92,8 @@ impl Identity {
     fn pidfd(self) -> Result<OwnedFd> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("a pid out of range")?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).with_context(|| format!("pidfd_open {self}"))?;
-        // Compared after the open: from here on the descriptor means this process whatever becomes of its number.
+        // Compared after the open: from then on the descriptor means this process, whatever becomes of its
+        // id.
         if Self::of(self.pid) != Some(self) {
             bail!("{self} has ended, its number belongs to another process");
         }
@@ -126,21 +126,22 @@ struct Stat {
     start: u64,
 }
 
-/// Whoever has this number now, `proc_pid_stat(5)`.
+/// The process that has this id now, `proc_pid_stat(5)`.
 fn stat(pid: u32) -> Option<Stat> {
     let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    // The name in parentheses may contain anything, parentheses too.
+    // The name in parentheses may contain anything, even parentheses.
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let threads: u32 = fields.nth(15)?.parse().ok()?;
     let start = fields.nth(1)?.parse().ok()?;
-    // The state is the leader's: a process whose leader has exited before its other threads shows as a zombie.
+    // The state is that of the leader: a process whose leader has exited before its other threads looks like
+    // a zombie.
     Some(Stat { alive: threads > 1 || !matches!(state, "Z" | "X"), parent, start })
 }
 
-/// Wait until `look` finds something; for what has no event to wait for.
+/// Repeats `look` until it finds something; for what cannot be waited for.
 pub fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -154,8 +155,7 @@ pub fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     }
 }
 
-/// Run a command that ends by itself, and give what it said. One that does not end is killed, which its
-/// status tells.
+/// Runs a command and returns its output. If it does not end, it is killed, which its status shows.
 pub fn output(command: &mut Command) -> Result<Output> {
     let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = piped.spawn().with_context(|| format!("start {command:?}"))?;
@@ -172,12 +172,12 @@ pub fn output(command: &mut Command) -> Result<Output> {
     output
 }
 
-/// A process that ends with its value.
+/// A process that ends when this is dropped.
 #[derive(Debug)]
-pub struct Innocent(Child);
+pub struct Bystander(Child);
 
-impl Innocent {
-    /// Its number.
+impl Bystander {
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
@@ -188,7 +188,7 @@ impl Innocent {
     }
 }
 
-impl Drop for Innocent {
+impl Drop for Bystander {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -197,10 +197,10 @@ impl Drop for Innocent {
 
 /// An innocent process that gets the number `pid`, as soon as that is free: the kernel hands out the number
 /// after `ns_last_pid` next, `pid_namespaces(7)`.
-pub fn reuse(pid: u32) -> Result<Innocent> {
+pub fn reuse(pid: u32) -> Result<Bystander> {
     within(&format!("a process with the number {pid}"), || {
         fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).ok()?;
-        let one = Innocent(Command::new("sleep").arg("1000").spawn().ok()?);
+        let one = Bystander(Command::new("sleep").arg("1000").spawn().ok()?);
         (one.id() == pid).then_some(one)
     })
 }

@@ -1,5 +1,5 @@
-//! orphand as it is installed: the unit with all of its sandbox, run by a real service manager as its own user, in the host's PID
-//! namespace, with a real journald. See `stage/install.sh`.
+//! orphand as it is installed: the unit with all of its sandbox, run by a real service manager as its own user,
+//! in the host's PID namespace, with a real journald. See `stage/install.sh`.
 
 use std::{
     ffi::OsStr,
@@ -31,18 +31,18 @@ pub struct Install {
     pub manager: Identity,
 }
 
-/// What tests want to be quick.
+/// Settings that make tests quick.
 const QUICK: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\nlisten = \"none\"\n";
 
 impl Install {
-    /// With a configuration that makes it quick, and no metrics.
+    /// An installation with these settings.
     pub fn quick(scene: &Scene) -> Result<Self> {
         let install = Self::new(scene)?;
         install.write("/etc/orphand/config.toml", QUICK)?;
         Ok(install)
     }
 
-    /// Install it and start the service manager; the unit is not started yet.
+    /// Installs it and starts the service manager. The unit is not started yet.
     pub fn new(scene: &Scene) -> Result<Self> {
         let script = scene.folder().join("install.sh");
         fs::write(&script, INSTALL).with_context(|| format!("write {}", script.display()))?;
@@ -61,7 +61,7 @@ impl Install {
         let manager = scene.spawn(&mut command)?;
         let install = Self { manager };
         let said = || fs::read_to_string(scene.folder().join("install.log")).unwrap_or_default();
-        // The system's is open to all, a user's only to him.
+        // The system's bus is open to all users, a user's only to that user.
         let open = || {
             let notify = install.path("/run/systemd/notify");
             fs::set_permissions(&notify, fs::Permissions::from_mode(0o777)).ok()?;
@@ -74,12 +74,12 @@ impl Install {
         Ok(install)
     }
 
-    /// What the file at a path inside is called outside.
+    /// The path outside for a path inside.
     pub fn path(&self, inside: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{inside}", self.manager.pid))
     }
 
-    /// Write a file inside, which only its owner may write.
+    /// Writes a file inside that only its owner can write.
     pub fn write(&self, inside: &str, text: &str) -> Result<()> {
         let path = self.path(inside);
         if let Some(folder) = path.parent() {
@@ -88,13 +88,13 @@ impl Install {
         fs::write(&path, text).with_context(|| format!("write {}", path.display()))
     }
 
-    /// A drop-in of the unit: lines for `[Service]`.
+    /// Adds a drop-in to the unit: lines for `[Service]`.
     pub fn drop_in(&self, name: &str, lines: &str) -> Result<()> {
         self.write(&format!("/etc/systemd/user/{UNIT}.d/{name}.conf"), &format!("[Service]\n{lines}\n"))?;
         self.systemctl(&["daemon-reload"]).map(drop)
     }
 
-    /// A command that will run inside, as root, with the host's processes.
+    /// A command that runs inside as root and sees the host's processes.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("/usr/bin/nsenter");
         command.args(["-t", &self.manager.pid.to_string(), "-m", "--", program]);
@@ -102,7 +102,7 @@ impl Install {
         command
     }
 
-    /// Run something inside that ends by itself; gives what it said.
+    /// Runs a command inside and returns its output.
     pub fn run<A: AsRef<OsStr>>(&self, program: &str, args: &[A]) -> Result<String> {
         let output = output(self.command(program).args(args))?;
         let error = String::from_utf8_lossy(&output.stderr);
@@ -110,7 +110,7 @@ impl Install {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Tell the service manager something; gives its answer.
+    /// Runs systemctl and returns its output.
     pub fn systemctl(&self, args: &[&str]) -> Result<String> {
         self.run("systemctl", &[&["--user"], args].concat())
     }
@@ -126,13 +126,13 @@ impl Install {
         self.main()
     }
 
-    /// The daemon's process.
+    /// The process of the daemon.
     pub fn main(&self) -> Result<Identity> {
         let pid = self.property("MainPID")?.parse()?;
         Identity::of(pid).with_context(|| format!("no process {pid}: {}", self.account()))
     }
 
-    /// Entries of the journal that match, `journalctl(1)`, oldest first.
+    /// The journal entries that match, `journalctl(1)`, oldest first.
     pub fn journal(&self, matches: &[&str]) -> Result<Vec<Value>> {
         let args =
             [&["--directory=/run/log/journal", "--no-pager", "--quiet", "--all", "-o", "json"], matches];
@@ -147,18 +147,18 @@ impl Install {
         lines.map(|line| Event::parse(line.to_owned())).collect()
     }
 
-    /// The first event, past or to come, that `wanted` holds for.
+    /// Waits for an event for which `wanted` holds; earlier events count.
     pub fn wait(&self, what: &str, wanted: impl Fn(&Event) -> bool) -> Result<Event> {
         let look = || self.events().ok()?.into_iter().find(|event| wanted(event));
         within(what, look).with_context(|| self.account())
     }
 
-    /// The event `kind` about the server of `process`.
+    /// Waits for the event `kind` about the server of `process`.
     pub fn wait_for(&self, kind: &str, process: Identity) -> Result<Event> {
         self.wait(&format!("{kind} of {process}"), |event| event.is(kind, process))
     }
 
-    /// What it said, for the report of a failure.
+    /// Status and log, for the report of a failure.
     pub fn account(&self) -> String {
         let args = ["--directory=/run/log/journal", "--no-pager", "-n", "60", "-o", "short-monotonic"];
         self.run("journalctl", &args).unwrap_or_else(|error| format!("{error:#}"))

@@ -1,16 +1,16 @@
-//! End-to-end tests: the real daemon on the real kernel, with actors that tell their own truth.
+//! End-to-end tests: the real daemon on the real kernel, with actors that report what they are.
 //!
-//! A test is a [`scene()`]: it has a folder, a cgroup that holds whatever the test starts, and the host to
-//! itself (a lock across all test binaries: a reaping daemon of one test would end the orphans of another).
-//! Nothing waits by sleeping: what must happen is waited for, with a deadline that means failure; what must
-//! not happen is looked at after a barrier, [`Scene::barrier`]. When a scene ends, every daemon it started
-//! is stopped, its sequence numbers are checked for gaps, and its recorded trace is replayed: the replay must
-//! print the same bytes.
+//! A test is a [`scene()`]. It has a folder, a cgroup for everything that it starts, and the host for itself:
+//! a lock across all test binaries, because the daemon of one test would end the orphans of another.
 //!
-//! Services are played on real systemd ([`Scene::boot`]): a [`Service`] is a unit, its agent and what that starts; each of their
-//! processes tells the [`Truth`]. orphand as the service it is shipped as is an [`Install`].
+//! No test sleeps. What must happen is waited for, with a timeout that means failure. What must not happen is
+//! checked after a barrier, [`Scene::barrier`]. At the end of a scene every daemon is stopped, its sequence
+//! numbers are checked for gaps, and its trace is replayed: the replay must print the same bytes.
 //!
-//! All situations in which orphand must judge right, side by side, are the [`judgement`] table.
+//! Services run under real systemd ([`Scene::boot`]): a [`Service`] is a unit, its agent and the agent's
+//! children; each process reports itself to the [`Truth`]. An [`Install`] is orphand as the packaged service.
+//!
+//! The [`judgement`] table plays all situations in which orphand must judge correctly, side by side.
 #![forbid(unsafe_code)]
 
 mod cast;
@@ -40,12 +40,12 @@ pub use client::{Client, Sdk};
 pub use daemon::{Daemon, Launch, orphand};
 pub use event::Event;
 pub use hook::HookScript;
-pub use host::{Identity, Innocent, output, reuse, within};
+pub use host::{Bystander, Identity, output, reuse, within};
 pub use install::{Install, UNIT};
 pub use number::Number;
 pub use part::Part;
 pub use scene::{Scene, scene};
 pub use service::{Child, SERVER, Service};
 pub use systemd::{Layout, Manager, System, USER};
-pub use truth::{Told, Truth, tell};
+pub use truth::{Told, Truth, report_self};
 pub use twins::{Play, twins};

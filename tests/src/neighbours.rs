@@ -1,5 +1,5 @@
-//! Two users of one host: one does harm, by malice or by accident, the other is honest. Whatever the first one does, the orphan
-//! of the second is judged in time.
+//! Two users of one host. One does harm, on purpose or by accident; the other is honest. Whatever the first
+//! one does, the orphan of the second must be judged in time.
 
 use std::{
     fs,
@@ -21,13 +21,13 @@ use crate::{
 
 const SILENT: &str = include_str!("../actors/silent.py");
 
-/// The number of the user who does harm. Nobody else has it.
+/// The id of the user who does harm. No other process has it.
 pub const HOSTILE: u32 = 64_001;
 
-/// The number of the honest user. Nobody else has it.
+/// The id of the honest user. No other process has it.
 pub const HONEST: u32 = 64_002;
 
-/// How long after its grace an honest orphan may wait for its verdict.
+/// How long after its grace period an honest orphan may wait for its verdict.
 const IN_TIME: Duration = Duration::from_secs(1);
 
 /// An agent of the honest user, with a server.
@@ -37,7 +37,7 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Both at work. `name` makes their aliases unique in the scene.
+    /// Starts both. `name` makes their aliases unique in the scene.
     pub fn at_work(s: &Scene, name: &str) -> Result<Self> {
         let starter = s.start(&Part::new("login", format!("{name}-login")))?;
         let agent = starter.start(&Part::agent(format!("{name}-agent")).uid(HONEST))?;
@@ -45,18 +45,18 @@ impl Honest {
         Ok(Self { agent, server })
     }
 
-    /// Which process the server is.
+    /// The process of the server.
     pub fn server(&self) -> Identity {
         self.server.id
     }
 
-    /// The agent is killed; what becomes of its server is for the test to see.
+    /// Kills the agent. The test checks what happens to its server.
     pub fn leave(&self) -> Result<()> {
         self.agent.kill().context("kill the honest user's agent")
     }
 
-    /// The agent is killed: its server is judged within `grace` and one second, and ended. What the verdict took, the grace
-    /// included, by this test's clock.
+    /// Kills the agent. Its server must be judged within `grace` and one second, and be ended. Returns the
+    /// time to the verdict including the grace period, by this test's clock.
     pub fn judged_in_time(&self, daemon: &Daemon, grace: Duration) -> Result<Duration> {
         let killed = Instant::now();
         self.agent.kill().context("kill the honest user's agent")?;
@@ -77,7 +77,7 @@ pub fn hostile(s: &Scene, program: &str, args: &[&str]) -> Result<Identity> {
     hostile_as(s, ["hostile.py"], program, args)
 }
 
-/// The same program under each of these names; the first of them is started.
+/// Creates the same program under each of these names, and starts the first.
 pub fn hostile_as<const N: usize>(
     s: &Scene,
     names: [&str; N],
@@ -91,7 +91,7 @@ pub fn hostile_as<const N: usize>(
     s.spawn(command.stdin(Stdio::null()))
 }
 
-/// Write it under each of these names. Where the first one is.
+/// Writes the program under each of these names. Returns the path of the first.
 fn put<const N: usize>(s: &Scene, names: [&str; N], program: &str) -> Result<PathBuf> {
     let paths = names.map(|name| s.folder().join(name));
     for path in &paths {
@@ -101,7 +101,8 @@ fn put<const N: usize>(s: &Scene, names: [&str; N], program: &str) -> Result<Pat
     paths.into_iter().next().context("no name")
 }
 
-/// A file system that never answers the close of a file, so that a process that has one open is stuck in execve(2).
+/// A file system that never answers the close of a file. A process that has a file of it open blocks in
+/// execve(2).
 pub struct Silent {
     server: Identity,
     told: PathBuf,
@@ -115,8 +116,8 @@ impl Silent {
         Ok(silent)
     }
 
-    /// That user runs this program (Python), which is there under each of these names, under the first of them. Its argument is the
-    /// path of a file there.
+    /// The user runs this Python program, which exists under each of these names, under the first of them.
+    /// Its argument is the path of a file in the file system.
     pub fn with(s: &Scene, names: [&str; 2], program: &str) -> Result<Self> {
         let file = s.folder().join("mount/file");
         Self::play(s, &["run", &put(s, names, program)?.to_string_lossy(), &file.to_string_lossy()])
@@ -131,18 +132,18 @@ impl Silent {
         Ok(Self { server, told: s.folder().join("stuck") })
     }
 
-    /// Until so many are stuck.
+    /// Waits until so many processes block.
     pub fn wait_for(&self, count: usize) -> Result<()> {
         within(&format!("{count} processes that are stuck"), || (self.pids().len() >= count).then_some(()))
     }
 
-    /// The numbers of those that are stuck. Do not look at them in /proc: that waits for them.
+    /// The ids of the blocked processes. Reading their files in /proc would block.
     pub fn pids(&self) -> Vec<u32> {
         let told = fs::read_to_string(&self.told).unwrap_or_default();
         told.split_terminator('\n').filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// They are stuck no longer.
+    /// Unblocks them.
     pub fn release(&self) -> Result<()> {
         self.server.signal(Signal::KILL)?;
         self.server.wait_gone()
@@ -151,7 +152,7 @@ impl Silent {
 
 impl Drop for Silent {
     fn drop(&mut self) {
-        // Whatever became of the test: whoever looks at who is left would wait for those that are stuck.
+        // In any case: whoever checks the remaining processes would wait for the blocked ones.
         let _ = self.server.signal(Signal::KILL);
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon must say of a run, and whether it does.
+//! Checks what the daemon says about a run.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -19,7 +19,7 @@ impl Number {
         Self { unit: service.unit.clone(), manager: manager.root(), generation }
     }
 
-    /// The daemon told of the agent's start under this number.
+    /// Checks that the daemon reported the agent's start with this number.
     pub fn agent(&self, daemon: &Daemon, agent: &Told) -> Result<Event> {
         let what = format!("agent_started for {} of {}", agent.id, self.unit);
         let started = daemon.wait(&what, |e| e.is_agent("agent_started", agent.id))?;
@@ -28,7 +28,7 @@ impl Number {
         Ok(started)
     }
 
-    /// The daemon told `kind` of each of `servers`, accounted to this run.
+    /// Checks that the daemon reported `kind` for each of `servers`, with this run.
     pub fn servers(&self, daemon: &Daemon, kind: &str, servers: &[Told]) -> Result<()> {
         ensure!(!servers.is_empty(), "no servers");
         for one in servers {

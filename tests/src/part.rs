@@ -1,4 +1,4 @@
-//! A part to be played: which script under which name, wired and started how.
+//! A part of a scene: a script under a name, and how it is started.
 
 use serde_json::{Map, Value, json};
 
@@ -13,17 +13,17 @@ pub struct Part {
 type Wrap = Box<dyn Fn(&str) -> Vec<String>>;
 
 impl Part {
-    /// The script `script`, known in the scene as `alias`, with its starter's standard streams.
+    /// The script `script`, known in the scene as `alias`, with the standard streams of its creator.
     pub fn new(script: &str, alias: impl Into<String>) -> Self {
         Self { script: script.into(), alias: alias.into(), wrap: None, order: Map::new() }
     }
 
-    /// An agent that a built-in rule knows.
+    /// An agent that a built-in rule recognises.
     pub fn agent(alias: impl Into<String>) -> Self {
         Self::new("claude", alias).wire("null")
     }
 
-    /// An MCP server on two pipes that ignores the end of its input, as those that leak do.
+    /// An MCP server on two pipes that ignores the end of its input, like servers that become orphans.
     pub fn server(alias: impl Into<String>) -> Self {
         Self::new("fake-mcp-server", alias).wire("pipe")
     }
@@ -33,8 +33,8 @@ impl Part {
         self.set("wire", json!(kind))
     }
 
-    /// By which call: `fork`, `vfork`, `posix_spawn`, `clone_parent`, `double_fork`, or `thread` (exec by a
-    /// thread that is not the leader).
+    /// How it is created: `fork`, `vfork`, `posix_spawn`, `clone_parent`, `double_fork`, or `thread` (exec by
+    /// a thread that is not the leader).
     pub fn how(self, how: &str) -> Self {
         self.set("how", json!(how))
     }
@@ -60,7 +60,7 @@ impl Part {
         self
     }
 
-    /// Behind a shell that stays: `sh -c 'COMMAND; exit'`.
+    /// Below a shell that stays: `sh -c 'COMMAND; exit'`.
     pub fn below_shell(self) -> Self {
         self.through(|command| vec!["/bin/sh".into(), "-c".into(), format!("{command}; exit")])
     }
@@ -70,7 +70,7 @@ impl Part {
         self
     }
 
-    /// Its command line, when the script lies at `path`.
+    /// Its command line if the script is at `path`.
     pub(crate) fn argv(&self, path: &str) -> Vec<String> {
         let command = format!("{path} --as {}", self.alias);
         match &self.wrap {
@@ -79,7 +79,7 @@ impl Part {
         }
     }
 
-    /// The command that makes an actor start (or, `exec`, become) it.
+    /// The order that makes an actor start (or, `exec`, become) it.
     pub(crate) fn order(&self, verb: &str, path: &str) -> Value {
         let mut order = self.order.clone();
         order.insert("do".into(), json!(verb));

@@ -1,8 +1,8 @@
-//! A system of its own for packages: real dpkg in a root that nothing but the test sees, without a service manager and without a
-//! network.
+//! A system of its own for packages: real dpkg in a root that only the test sees, without a service manager
+//! and without a network.
 //!
-//! It is an overlay of this machine's root, or of the one that `ORPHAND_TEST_ROOT` names. It ends with its value; should the test
-//! be killed, its first process reads the end of its input, and ends.
+//! It is an overlay of this machine's root, or of the root that `ORPHAND_TEST_ROOT` names. It ends when the
+//! value is dropped. If the test is killed, its first process reads the end of its input, and ends.
 
 use std::{
     env, fs,
@@ -27,7 +27,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// One without orphand, whatever the machine has.
+    /// A root without orphand, whatever the machine has installed.
     pub fn make() -> Result<Self> {
         ensure!(rustix::process::geteuid().is_root(), "this test needs root: run `cargo xtask test` as root");
         let folder = tempfile::Builder::new().prefix("orphand-root-").tempdir().context("make a folder")?;
@@ -57,7 +57,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Run something inside, as root, without a terminal.
+    /// Runs a command inside as root, without a terminal.
     pub fn run(&self, words: &[&str]) -> Result<Output> {
         let pid = self.keeper.id().to_string();
         let mut command = Command::new("/usr/bin/nsenter");
@@ -75,7 +75,7 @@ impl Root {
         output(&mut command)
     }
 
-    /// Run something inside that must go well; gives what it says.
+    /// Runs a command inside that must succeed; returns its output.
     pub fn ok(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         let (said, error) =
@@ -84,7 +84,7 @@ impl Root {
         Ok(said.into_owned())
     }
 
-    /// Put a package in and have dpkg install it, or try to; `options` are dpkg's.
+    /// Copies a package into it and runs dpkg --install; `options` are dpkg's.
     pub fn dpkg(&self, package: &Path, options: &[&str]) -> Result<Output> {
         let name = package.file_name().context("no file")?.to_string_lossy().into_owned();
         fs::copy(package, self.path(&format!("/tmp/{name}"))).context("put the package in")?;
@@ -98,7 +98,7 @@ impl Root {
         Ok(())
     }
 
-    /// What the file at a path inside is called outside.
+    /// The path outside for a path inside.
     pub fn path(&self, inside: &str) -> PathBuf {
         let merged = self.merged();
         PathBuf::from(format!("/proc/{}/root{}{inside}", self.keeper.id(), merged.display()))
@@ -109,7 +109,7 @@ impl Root {
         fs::read_to_string(self.path(inside)).with_context(|| format!("read {inside}"))
     }
 
-    /// Write a file inside, its folder included.
+    /// Writes a file inside and creates its directory.
     pub fn write(&self, inside: &str, text: &str) -> Result<()> {
         let path = self.path(inside);
         let folder = path.parent().context("no folder")?;
@@ -118,12 +118,12 @@ impl Root {
             .with_context(|| format!("write {inside}"))
     }
 
-    /// Whether there is something at a path inside, a link to nowhere included.
+    /// Whether a path inside exists, even as a dangling link.
     pub fn has(&self, inside: &str) -> bool {
         self.path(inside).symlink_metadata().is_ok()
     }
 
-    /// The mode of a file inside, its owner and group, as `0755 0:0`.
+    /// The mode, owner and group of a file inside, as `0755 0:0`.
     pub fn rights(&self, inside: &str) -> Result<String> {
         let found = self.path(inside).symlink_metadata().with_context(|| format!("look at {inside}"))?;
         Ok(format!("{:04o} {}:{}", found.permissions().mode() & 0o7777, found.uid(), found.gid()))
@@ -141,7 +141,7 @@ impl Drop for Root {
     }
 }
 
-/// The package that `cargo xtask dist` has made in the folder that `ORPHAND_PACKAGES` names, else the one for tests.
+/// The package that `cargo xtask dist` made in the folder `ORPHAND_PACKAGES`, otherwise the one for tests.
 pub fn package() -> Result<PathBuf> {
     let set = env::var_os("ORPHAND_PACKAGES").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -157,7 +157,7 @@ pub fn package() -> Result<PathBuf> {
     Ok(package)
 }
 
-/// The same package as its next version would be: `text` is added to its default configuration.
+/// The same package with a higher version and with `text` added to its default configuration.
 pub fn next_version(package: &Path, folder: &Path, text: &str) -> Result<PathBuf> {
     let tree = folder.join("next");
     let done = |output: Output| {

@@ -29,10 +29,10 @@ const GATEWAY: &str = include_str!("../actors/gateway.py");
 
 const PREFIX: &str = "orphand-scene-";
 
-/// The folder, the cgroup, the cast and the daemons of a test. Dropping it ends all of them.
+/// The folder, the cgroup, the actors and the daemons of a test. Dropping it ends all of them.
 pub struct Scene {
-    // Fields drop in this order: daemons stop judging before their subjects are ended, the host is given
-    // back last.
+    // Fields are dropped in this order: daemons stop judging before their subjects are ended, and the lock on
+    // the host is released last.
     daemons: RefCell<Vec<Rc<Daemon>>>,
     cgroup: Cgroup,
     children: RefCell<Vec<Child>>,
@@ -44,7 +44,7 @@ pub struct Scene {
     _host: File,
 }
 
-/// Play a test with the host to itself; afterwards check all that holds for every test.
+/// Plays a test with the host for itself; afterwards checks what must hold for every test.
 pub fn scene(play: impl FnOnce(&Scene) -> Result<()>) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "this test needs root: run `cargo xtask test` as root");
     let scene = Scene::open()?;
@@ -89,12 +89,12 @@ impl Scene {
         self.folder.path()
     }
 
-    /// A daemon that is ready.
+    /// Starts a daemon and waits until it is ready.
     pub fn daemon(&self) -> Result<Rc<Daemon>> {
         self.daemon_with(&Launch::default())
     }
 
-    /// A daemon of another kind that is ready.
+    /// Starts a daemon with options and waits until it is ready.
     pub fn daemon_with(&self, launch: &Launch) -> Result<Rc<Daemon>> {
         let folder = self.folder().join(format!("daemon{}", self.daemons.borrow().len()));
         let daemon = Rc::new(Daemon::start(&folder, launch)?);
@@ -102,7 +102,7 @@ impl Scene {
         Ok(daemon)
     }
 
-    /// A part started by nobody in the play: its parent is the test.
+    /// Starts a part as a child of the test.
     pub fn start(&self, part: &Part) -> Result<Actor> {
         let argv = part.argv(&self.cast.script(&part.script)?);
         let mut argv = argv.iter();
@@ -113,18 +113,19 @@ impl Scene {
         self.cast.expect(&part.alias)
     }
 
-    /// This machine's systemd, booted under the name `name`; it ends with the scene.
+    /// Boots this machine's systemd under the name `name`; it ends with the scene.
     pub fn boot(&self, name: &str, layout: Layout) -> Result<System> {
         self.keep()?;
         System::boot(self, name, layout)
     }
 
-    /// What the processes of services tell of themselves.
+    /// What the processes of services report about themselves.
     pub fn truth(&self) -> &Truth {
         &self.truth
     }
 
-    /// A program of services in the scene's `bin`, under the name `name`: an agent, or one of those that it starts.
+    /// Creates a program of services in the scene's `bin` under `name`: an agent, or a program that an agent
+    /// starts.
     pub fn program(&self, name: &str, agent: bool) -> Result<String> {
         if agent {
             return self.cast.put(name, GATEWAY);
@@ -136,15 +137,15 @@ impl Scene {
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// A command that will run inside the scene's cgroup.
+    /// A command that runs inside the scene's cgroup.
     pub fn command(&self, program: &str) -> Result<Command> {
         let mut command = Command::new(built("enter")?);
         command.arg(self.cgroup.procs()).arg(program);
         Ok(command)
     }
 
-    /// A command that will run in a group of its own below the scene's, and that group's path as /proc/PID/cgroup has it.
-    /// `version1`: in the hierarchy of systemd's too.
+    /// A command that runs in a cgroup of its own below the scene's, and the path of that cgroup as in
+    /// /proc/PID/cgroup. `version1`: also in the hierarchy of systemd.
     pub(crate) fn command_in(&self, room: &str, version1: bool, program: &str) -> Result<(String, Command)> {
         let (path, procs) = self.cgroup.room(room, version1)?;
         let mut command = self.command(&built("enter")?.to_string_lossy())?;
@@ -158,15 +159,15 @@ impl Scene {
         Ok((path, command))
     }
 
-    /// The same for a service manager that has no cgroup namespace of its own: in all hierarchies that systemd uses here. It ends
-    /// with the scene, however that ends.
+    /// As `command_in`, for a service manager without a cgroup namespace of its own: in all hierarchies that
+    /// systemd uses here. It ends with the scene in any case.
     pub(crate) fn command_for_manager(&self, room: &str, program: &str) -> Result<Command> {
         self.keep()?;
         self.command_in(room, self.cgroup.has_version1(), program).map(|(_, command)| command)
     }
 
-    /// Should this test be killed, somebody ends what its actors' own line to it does not: the keeper reads from a pipe whose
-    /// other end only the test has.
+    /// Starts a process that ends the scene's cgroup if the test is killed: it reads from a pipe whose other
+    /// end only the test has.
     fn keep(&self) -> Result<()> {
         if self.keeper.get().is_none() {
             let mut keeper = Command::new("/bin/sh");
@@ -177,7 +178,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Run it as a child of the test that ends with the scene.
+    /// Runs it as a child of the test that ends with the scene.
     pub fn spawn(&self, command: &mut Command) -> Result<Identity> {
         let child = command.spawn().with_context(|| format!("start {command:?}"))?;
         let id = Identity::of(child.id()).context("the child has no identity");
@@ -185,7 +186,7 @@ impl Scene {
         id
     }
 
-    /// The same with pipes for its stdin and stdout.
+    /// The same with pipes for standard input and output.
     pub(crate) fn spawn_piped(&self, command: &mut Command) -> Result<(Identity, ChildStdin, ChildStdout)> {
         let id = self.spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
         let mut children = self.children.borrow_mut();
@@ -193,18 +194,18 @@ impl Scene {
         Ok((id, child.stdin.take().context("no stdin")?, child.stdout.take().context("no stdout")?))
     }
 
-    /// The actor called `alias`, whoever started it, when it is there.
+    /// Waits for the actor `alias`, whoever started it.
     pub fn actor(&self, alias: &str) -> Result<Actor> {
         self.cast.expect(alias)
     }
 
-    /// Whoever lives in the scene now.
+    /// The processes in the scene now.
     pub fn members(&self) -> Vec<Identity> {
         self.cgroup.members()
     }
 
-    /// After this the daemon has processed every record of what happened before: a marker agent started now
-    /// has ended, and records are told in their order.
+    /// Waits until the daemon has processed everything that happened before: it starts a marker agent now and
+    /// waits for the event of its end; events are in order.
     pub fn mark(&self, daemon: &Daemon) -> Result<Event> {
         let program = self.folder().join("bin/codex");
         if !program.exists() {
@@ -216,8 +217,8 @@ impl Scene {
         daemon.wait(&format!("end of the marker {id}"), |e| e.is_agent("agent_exited", id))
     }
 
-    /// After this the daemon has also given the verdicts on all that was suspect before: a decoy orphaned now
-    /// was judged, and every grace is as long as every other.
+    /// Waits until the daemon has also judged everything that was suspect before: it orphans a decoy now and
+    /// waits for its verdict; all grace periods are equal.
     pub fn barrier(&self, daemon: &Daemon) -> Result<()> {
         let n = self.barriers.get();
         self.barriers.set(n + 1);
@@ -239,7 +240,8 @@ impl Scene {
     }
 }
 
-/// Remove the folders of scenes whose test was killed; nobody lives in them any more. Those kept of failures stay.
+/// Removes the folders of scenes whose test was killed, which have no processes any more. Folders that were
+/// kept after a failure stay.
 fn sweep(temporary: &Path) {
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.path().extension().is_none() {
@@ -251,7 +253,7 @@ fn sweep(temporary: &Path) {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.daemons.borrow_mut().clear();
-        // Those that are children of the test are collected here, once they have been ended.
+        // Children of the test are waited for here, after they have been ended.
         if let Err(error) = self.cgroup.end() {
             eprintln!("orphand tests: {error:#}");
         }

@@ -1,4 +1,4 @@
-//! What a daemon serves over HTTP, as a scraper reads it.
+//! The daemon's pages over HTTP, as a scraper reads them.
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::daemon::Daemon;
 
-/// A page, without its head.
+/// The body of a page.
 pub fn page(daemon: &Daemon, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(daemon.address()?)?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
@@ -20,7 +20,7 @@ pub fn page(daemon: &Daemon, path: &str) -> Result<String> {
     Ok(body.to_owned())
 }
 
-/// The sum of the series of a family.
+/// The sum over all series of a family.
 pub fn sum(text: &str, family: &str) -> f64 {
     let of_family = |line: &&str| line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' ']));
     text.lines().filter(of_family).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()

@@ -1,19 +1,19 @@
-//! A service with an agent in it: the unit, and what the agent starts.
+//! A service with an agent: the unit, and what the agent starts.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
 use crate::{host::within, scene::Scene, systemd::Manager, truth::Told};
 
-/// The name under which a rule knows an MCP server.
+/// The name by which a rule recognises an MCP server.
 pub const SERVER: &str = "notes-mcp-server";
 
-/// A unit, its agent, and what that starts.
+/// A unit, its agent, and the agent's children.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The unit's name.
     pub unit: String,
-    /// The name of the agent's program: `claude` is known by a rule, `gateway` by none.
+    /// The name of the agent's program: `claude` is recognised by a rule, `gateway` is not.
     pub program: String,
     /// The name of the play that the agent plays.
     pub play: String,
@@ -23,7 +23,7 @@ pub struct Service {
     pub children: Vec<Child>,
 }
 
-/// Something that an agent starts.
+/// A child of an agent.
 #[derive(Clone, Debug)]
 pub struct Child {
     program: String,
@@ -31,7 +31,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// The program `program`, called `alias`, on two pipes.
+    /// The program `program`, known as `alias`, on two pipes.
     pub fn new(program: &str, alias: impl Into<String>) -> Self {
         let order = [("program", json!(program)), ("as", json!(alias.into())), ("args", json!([]))];
         Self { program: program.into(), order: order.map(|(k, v)| (k.to_owned(), v)).into_iter().collect() }
@@ -52,7 +52,7 @@ impl Child {
         self.set("double_fork", json!(true))
     }
 
-    /// With so many KiB of memory of its own.
+    /// With this many KiB of memory of its own.
     pub fn kib(self, kib: u32) -> Self {
         self.set("args", json!(["--kib", kib.to_string()]))
     }
@@ -70,7 +70,7 @@ impl Child {
 }
 
 impl Service {
-    /// A service `NAME.service` that stops as `kill_mode` says, whose agent starts `children`.
+    /// A service `NAME.service` with this `KillMode`, whose agent starts `children`.
     pub fn new(name: &str, kill_mode: &str, children: Vec<Child>) -> Self {
         Self {
             unit: format!("{name}.service"),
@@ -81,8 +81,8 @@ impl Service {
         }
     }
 
-    /// The one of untether: 14 MCP servers, some in sessions of their own, some double-forked, on pipes and socket pairs, each
-    /// of another size; the unit stops the agent only.
+    /// A service like untether's: 14 MCP servers, some in sessions of their own, some double-forked, on pipes
+    /// and socket pairs, of different sizes. The unit stops the agent only.
     pub fn untether(name: &str) -> Self {
         let children = (0..14).map(|i| {
             let child = Child::new(SERVER, format!("server{i}")).kib(16 * (i + 1));
@@ -105,7 +105,7 @@ impl Service {
         self
     }
 
-    /// Give it to a manager; nothing is started yet.
+    /// Adds the unit to a manager; nothing is started yet.
     pub fn install(&self, scene: &Scene, manager: &Manager) -> Result<()> {
         let agent = scene.program(&self.program, true)?;
         let play = self.write_play(scene)?;
@@ -116,7 +116,7 @@ impl Service {
         manager.add(&self.unit, &text)
     }
 
-    /// As a child of another agent: this one's play, performed below it.
+    /// As a child of another agent: this service's play runs below it.
     pub fn nested(&self, scene: &Scene) -> Result<Child> {
         scene.program(&self.program, true)?;
         let play = self.write_play(scene)?;
@@ -125,7 +125,7 @@ impl Service {
 
     fn write_play(&self, scene: &Scene) -> Result<String> {
         for child in &self.children {
-            // A nested agent's is there.
+            // The play of a nested agent already exists.
             scene.program(&child.program, false)?;
         }
         let children: Vec<&Map<String, Value>> = self.children.iter().map(|c| &c.order).collect();
@@ -135,13 +135,14 @@ impl Service {
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// Start it anew, or start it; when this returns everybody is there. Gives the agent.
+    /// Starts or restarts it and waits until all its processes have reported. Returns the agent.
     pub fn restart(&self, scene: &Scene, manager: &Manager) -> Result<Told> {
         manager.systemctl(&["restart", &self.unit])?;
         self.present(scene, manager)
     }
 
-    /// SIGKILL its agent, which its manager starts again (`Restart=always`); when this returns everybody is there.
+    /// Kills its agent, which the manager restarts (`Restart=always`), and waits until all processes have
+    /// reported. Returns the agent.
     pub fn crash(&self, scene: &Scene, manager: &Manager) -> Result<Told> {
         let before = scene.truth().agents(&self.play).len();
         manager.systemctl(&["kill", "--signal=KILL", "--kill-who=main", &self.unit])?;
@@ -152,7 +153,7 @@ impl Service {
         self.present(scene, manager)
     }
 
-    /// The agent of its present start.
+    /// The agent of the present start.
     pub fn present(&self, scene: &Scene, manager: &Manager) -> Result<Told> {
         let invocation = manager.invocation(&self.unit)?;
         let told = scene.truth().agents(&self.play).into_iter().rfind(|t| t.invocation == invocation);

@@ -1,7 +1,8 @@
-//! Real systemd on the stage: this machine's own, booted as pid 1 of namespaces of its own inside the scene's cgroup, with user
-//! managers below it. The daemon under test sees its processes from outside, under the host's numbers.
+//! Real systemd for tests: this machine's own, booted as pid 1 of its own namespaces inside the scene's
+//! cgroup, with user managers below it. The daemon under test sees its processes from outside, by the host's
+//! process ids.
 //!
-//! It ends with its scene. Should the test be killed, the scene's keeper ends it.
+//! It ends with its scene. If the test is killed, a helper process of the scene ends it.
 
 use std::{
     ffi::OsStr,
@@ -19,24 +20,24 @@ use crate::{
 
 const BOOT: &str = include_str!("../stage/boot.sh");
 
-/// An ordinary user's id, known inside as `scene`.
+/// The id of an ordinary user, who is called `scene` inside.
 pub const USER: u32 = 54321;
 
 /// How cgroups are mounted inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Version 2 only, as current distributions have it.
+    /// Version 2 only, as in current distributions.
     V2,
-    /// Version 1 for the service manager and version 2 beside it.
+    /// Version 1 for the service manager, and version 2 next to it.
     Hybrid,
 }
 
-/// A system that runs.
+/// A running system.
 #[derive(Clone, Debug)]
 pub struct System {
     /// Its pid 1.
     pub init: Identity,
-    /// The cgroup path below which its units are, as the host sees it.
+    /// The cgroup path of its units, as the host sees it.
     pub root: String,
 }
 
@@ -49,7 +50,7 @@ pub struct Manager {
 }
 
 impl System {
-    /// Boot one and wait until it is up.
+    /// Boots a system and waits until it is up.
     pub(crate) fn boot(scene: &Scene, name: &str, layout: Layout) -> Result<Self> {
         let script = scene.folder().join("boot.sh");
         fs::write(&script, BOOT).with_context(|| format!("write {}", script.display()))?;
@@ -84,7 +85,7 @@ impl System {
             if !init.alive() {
                 return Some(false);
             }
-            // Before that, whoever answered would not be the new system.
+            // Before this, another systemd could answer.
             system.path("/run/systemd/private").exists().then_some(())?;
             let state = system.run(&["systemctl", "is-system-running"]).ok()?;
             let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
@@ -94,7 +95,7 @@ impl System {
         Ok(system)
     }
 
-    /// Its own service manager.
+    /// The manager of the system.
     pub fn manager(&self) -> Manager {
         Manager { system: self.clone(), user: None }
     }
@@ -105,7 +106,7 @@ impl System {
         Ok(Manager { system: self.clone(), user: Some(uid) })
     }
 
-    /// A command that will run inside, as root.
+    /// A command that runs inside as root.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("/usr/bin/nsenter");
         command
@@ -115,13 +116,13 @@ impl System {
         command
     }
 
-    /// Run something inside that ends by itself.
+    /// Runs a command inside and returns its output.
     pub fn run(&self, words: &[&str]) -> Result<Output> {
         let (program, args) = words.split_first().context("an empty command line")?;
         output(self.command(program).args(args))
     }
 
-    /// What the file at a path inside is called outside.
+    /// The path outside for a path inside.
     pub fn path(&self, inside: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{inside}", self.init.pid))
     }
@@ -134,7 +135,7 @@ impl System {
 }
 
 impl Manager {
-    /// The cgroup path below which it keeps its units, as the host sees it.
+    /// The cgroup path of its units, as the host sees it.
     pub fn root(&self) -> String {
         let root = &self.system.root;
         match self.user {
@@ -143,12 +144,12 @@ impl Manager {
         }
     }
 
-    /// The user whose manager it is.
+    /// The user of a user manager.
     pub fn user(&self) -> Option<u32> {
         self.user
     }
 
-    /// Give it a unit, or a drop-in `UNIT.d/NAME.conf`.
+    /// Adds a unit, or a drop-in `UNIT.d/NAME.conf`.
     pub fn add(&self, unit: &str, text: &str) -> Result<()> {
         let folder = if self.user.is_some() { "user" } else { "system" };
         let path = self.system.path(&format!("/etc/systemd/{folder}/{unit}"));
@@ -159,7 +160,7 @@ impl Manager {
         self.systemctl(&["daemon-reload"]).map(drop)
     }
 
-    /// Tell it something; gives its answer.
+    /// Runs systemctl and returns its output.
     pub fn systemctl(&self, args: &[&str]) -> Result<String> {
         let mut command = match self.user {
             None => self.system.command("systemctl"),
@@ -176,7 +177,7 @@ impl Manager {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// What it says of a unit, and the end of the journal; for the report of a failure.
+    /// The status of a unit and the end of the journal, for the report of a failure.
     pub fn status(&self, unit: &str) -> String {
         let status = self.system.run(&["systemctl", "status", "--no-pager", "--full", unit]);
         let status = status.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
@@ -188,7 +189,7 @@ impl Manager {
         self.systemctl(&["show", "--property", name, "--value", unit])
     }
 
-    /// Which start of `unit` is on; empty while it is stopped.
+    /// The invocation id of `unit`; empty if it is stopped.
     pub fn invocation(&self, unit: &str) -> Result<String> {
         self.property(unit, "InvocationID")
     }

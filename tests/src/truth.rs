@@ -1,5 +1,5 @@
-//! What the processes of services tell of themselves, by a line to the scene's socket before they do anything else. The kernel
-//! adds who is at the other end, under the number it has on this side of all namespaces.
+//! What the processes of services report about themselves, by one line to the scene's socket before they do
+//! anything else. The kernel adds the process id on this side of all namespaces.
 
 use std::{
     env,
@@ -17,22 +17,22 @@ use serde_json::{Value, json};
 
 use crate::host::{Identity, PATIENCE};
 
-/// One process, by its own word and the kernel's.
+/// The report of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Which process it is.
+    /// Its process.
     pub id: Identity,
-    /// Whether it plays an agent.
+    /// Whether it is an agent.
     pub agent: bool,
     /// The name of its program.
     pub name: String,
-    /// What it was called by who started it; an agent: the play it plays.
+    /// Its name in the scene; for an agent, the name of its play.
     pub alias: String,
     /// `INVOCATION_ID` in its environment.
     pub invocation: String,
 }
 
-/// All that was told so far, in the order of telling.
+/// All reports so far, in order.
 #[derive(Debug, Default)]
 pub struct Truth {
     told: Mutex<Vec<Told>>,
@@ -40,17 +40,17 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Listen in `folder`, on `truth.sock`.
+    /// Listens in `folder` on `truth.sock`.
     pub fn listen(folder: &Path) -> Result<Arc<Self>> {
         let path = folder.join("truth.sock");
         let listener = UnixListener::bind(&path).with_context(|| format!("bind {}", path.display()))?;
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
         let truth = Arc::new(Self::default());
         let ear = Arc::clone(&truth);
-        // Ends with the test's process: nobody joins it. One at a time, so that the order is that of telling.
+        // Runs until the process of the test ends. One report at a time, to keep the order.
         thread::spawn(move || {
             for line in listener.incoming().flatten() {
-                if let Err(error) = ear.hear(&line) {
+                if let Err(error) = ear.receive(&line) {
                     eprintln!("orphand tests: a process told nonsense: {error:#}");
                 }
             }
@@ -58,7 +58,7 @@ impl Truth {
         Ok(truth)
     }
 
-    fn hear(&self, line: &UnixStream) -> Result<()> {
+    fn receive(&self, line: &UnixStream) -> Result<()> {
         line.set_read_timeout(Some(PATIENCE))?;
         let mut text = String::new();
         BufReader::new(line).read_line(&mut text)?;
@@ -75,27 +75,27 @@ impl Truth {
         };
         self.lock().push(told);
         self.came.notify_all();
-        // Only now does it go on.
+        // The process continues only now.
         let mut line = line;
         line.write_all(b"\n").context("nod")
     }
 
-    /// Everybody so far.
+    /// All reports so far.
     pub fn all(&self) -> Vec<Told> {
         self.lock().clone()
     }
 
-    /// The agents of a play so far: the first one is that of its first run.
+    /// The agents of a play so far, by the order of its runs.
     pub fn agents(&self, play: &str) -> Vec<Told> {
         self.all().into_iter().filter(|t| t.agent && t.alias == play).collect()
     }
 
-    /// Who is not an agent, of one start of a service.
+    /// The processes of one start of a service, without its agent.
     pub fn servers(&self, invocation: &str) -> Vec<Told> {
         self.all().into_iter().filter(|t| !t.agent && t.invocation == invocation).collect()
     }
 
-    /// The latest process called `alias`, when there have been `count` of them.
+    /// Waits until there have been `count` processes called `alias`; returns the latest.
     pub fn wait(&self, alias: &str, count: usize) -> Result<Told> {
         let few = |told: &mut Vec<Told>| told.iter().filter(|t| t.alias == alias).count() < count;
         let (told, _) =
@@ -112,8 +112,9 @@ impl Truth {
     }
 }
 
-/// Tell who this process is to the truth of its scene, which is the folder above its program's, and wait for the nod.
-pub fn tell(role: &str, alias: &str) -> Result<()> {
+/// Reports this process to its scene, which is the folder above its program's, and waits for the
+/// acknowledgement.
+pub fn report_self(role: &str, alias: &str) -> Result<()> {
     let program = env::args_os().next().map(PathBuf::from).context("no argv[0]")?;
     let id = Identity::of(process::id()).context("no identity")?;
     let truth = program.ancestors().nth(2).context("it lies in no scene")?.join("truth.sock");

@@ -1,4 +1,4 @@
-//! An orphan and its negative twin side by side: the same set-up played twice, the cause applied to one.
+//! Orphans and their negative twins: the same set-up is played twice, and the cause is applied to one.
 
 use anyhow::{Context, Result};
 
@@ -9,13 +9,13 @@ use crate::{
     scene::{Scene, scene},
 };
 
-/// What a set-up has put on the stage.
+/// The processes of a set-up.
 pub struct Play {
-    /// The one whose end makes orphans.
+    /// The agent whose end makes orphans.
     pub agent: Actor,
-    /// The processes of each server that must be reaped, or left alone if the agent lives.
+    /// The processes of each server. They must be ended, or left alone if the agent lives.
     pub servers: Vec<Vec<Identity>>,
-    /// Others: they must be alive and unaccused in the end, whatever happens to the agent.
+    /// Processes that must live and not be accused, whatever happens to the agent.
     pub bystanders: Vec<Identity>,
 }
 
@@ -25,7 +25,7 @@ impl Play {
         Self { agent, servers: vec![server.into_iter().collect()], bystanders: Vec::new() }
     }
 
-    /// With one more process that must not be touched.
+    /// Adds a process that must not be touched.
     pub fn beside(mut self, bystander: Identity) -> Self {
         self.bystanders.push(bystander);
         self
@@ -39,8 +39,8 @@ impl Play {
     }
 }
 
-/// Play `set_up` twice under one daemon (the text makes names unique), then `cause` the end of the first
-/// agent: its servers must be reaped, those of the second must be left in silence.
+/// Plays `set_up` twice under one daemon (its text argument makes names unique), then ends the first agent by
+/// `cause`. The servers of the first must be ended; those of the second must be left alone.
 pub fn twins(
     set_up: impl Fn(&Scene, &str) -> Result<Play>,
     cause: impl Fn(&Actor) -> Result<()>,

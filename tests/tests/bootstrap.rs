@@ -144,7 +144,7 @@ fn a_loss_is_told_and_repaired() -> Result<()> {
 fn overflow(s: &Scene, agent: &tests::Actor) -> Result<()> {
     for i in 0..20 {
         let name = format!("storm{i}");
-        agent.tell(&json!({ "do": "start", "argv": ["/bin/true", "x".repeat(200)] }))?;
+        agent.send_order(&json!({ "do": "start", "argv": ["/bin/true", "x".repeat(200)] }))?;
         agent.fork(&name)?.exit()?;
     }
     ensure!(s.members().len() > 2, "the storm took the cast with it");

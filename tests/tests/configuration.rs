@@ -97,7 +97,7 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
         "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
         "config.toml:2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit",
         "conf.d/b.toml:1:8: unclosed array, expected `]`",
-        "conf.d/c.toml:2:2: agent: a list of tables is meant: write [[agent]] and its keys below",
+        "conf.d/c.toml:2:2: agent: expected a list of tables: write [[agent]] and its keys below it",
         "cannot read the configuration conf.d/d.toml: Is a directory (os error 21)",
         "cannot read the configuration conf.d/e.toml: No such file or directory (os error 2)",
         "cannot read the configuration conf.d/f.toml: it is not UTF-8 text",
@@ -119,7 +119,7 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
     ensure!(first["near"] == "grace" && first["example"] == "grace = \"30s\"", "{first}");
     ensure!(json["errors"][1]["key"] == "agent" && json["errors"][4]["line"].is_null(), "{json}");
     let one_line =
-        format!("orphand: {} (and 7 more: `orphand config check config.toml` tells all)", mistakes[0]);
+        format!("orphand: {} (and 7 more: `orphand config check config.toml` lists all)", mistakes[0]);
     for verb in [["run", "--config", "config.toml"], ["scan", "--config", "config.toml"]] {
         said(&told(&f, &verb)?, 1, &[], &[&one_line])?;
     }
@@ -153,7 +153,7 @@ fn root_believes_no_file_that_others_may_write() -> Result<()> {
             let lines = lines(&refused.stderr);
             ensure!(refused.status.code() == Some(1) && lines.len() == 1, "{name} {mode:o}: {lines:?}");
             ensure!(
-                lines[0].contains("will not act on the configuration ") && lines[0].ends_with(&why),
+                lines[0].contains("cannot trust the configuration ") && lines[0].ends_with(&why),
                 "{lines:?}"
             );
         }
@@ -192,7 +192,7 @@ fn capabilities_count_as_root_does() -> Result<()> {
     fs::set_permissions(&config, fs::Permissions::from_mode(0o666))?;
     said(&as_nobody(&f, "-all", &args)?, 0, &["config.toml: valid"], &[])?;
     let why = format!(
-        "will not act on the configuration config.toml: others may write {} (mode 0666): chmod go-w it",
+        "cannot trust the configuration config.toml: others may write {} (mode 0666): chmod go-w it",
         config.display()
     );
     said(&as_nobody(&f, "+kill", &args)?, 1, &[], &[&why])?;

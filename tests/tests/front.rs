@@ -68,7 +68,7 @@ fn a_leak_is_told_by_status_and_metrics() -> Result<()> {
             "{status}"
         );
         let (code, text, _) = told(&mut daemon.verb(&["status", "--pss"])?)?;
-        ensure!(code == 0 && text.contains("only looks") && text.contains("PROPORTIONAL"), "{text}");
+        ensure!(code == 0 && text.contains("observes only") && text.contains("PROPORTIONAL"), "{text}");
         let (code, text, _) = told(&mut daemon.verb(&["tree"])?)?;
         ensure!(code == 0 && text.contains(&server.id.pid.to_string()), "{text}");
         for text in [before, after] {
@@ -206,10 +206,13 @@ fn strangers_are_refused() -> Result<()> {
         // Even where the file lets everybody in.
         fs::set_permissions(daemon.socket(), fs::Permissions::from_mode(0o666))?;
         let (code, text, _) = ask(&nobody)?;
-        ensure!(code == 0 && text.contains("refused: user 65534 may not"), "ended with {code}: {text}");
+        ensure!(
+            code == 0 && text.contains("refused: user 65534 may not use this socket"),
+            "ended with {code}: {text}"
+        );
         // Nor one of whom no file tells, for whom other sources of users are asked.
         let (code, text, error) = ask(&["--reuid=4000000", "--regid=4000000", "--clear-groups"])?;
-        let refused = text.contains("refused: user 4000000 may not");
+        let refused = text.contains("refused: user 4000000 may not use this socket");
         ensure!(code == 0 && refused, "ended with {code}: {text}{error}");
         Ok(())
     })

@@ -121,7 +121,7 @@ fn a_server_with_clients_is_unproven() -> Result<()> {
         twin.act("listen")?;
         let port = server.act("listen")?["port"].clone();
         let client = s.start(&Part::new("client", "client"))?;
-        client.tell(&json!({ "do": "connect", "port": port }))?;
+        client.send_order(&json!({ "do": "connect", "port": port }))?;
         agent.kill()?;
         daemon.reaped(&[twin.id])?;
         unproven(s, &daemon, server.id, "clients", &[client.id])

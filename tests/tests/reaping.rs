@@ -34,9 +34,9 @@ fn forks_of_the_dying_are_reaped() -> Result<()> {
         let daemon = s.daemon()?;
         let agent = s.start(&Part::agent("agent"))?;
         let stays = agent.start(&Part::server("stays"))?;
-        stays.tell(&json!({ "do": "fork_on_term", "aliases": ["late1", "late2"], "stay": true }))?;
+        stays.send_order(&json!({ "do": "fork_on_term", "aliases": ["late1", "late2"], "stay": true }))?;
         let goes = agent.start(&Part::server("goes"))?;
-        goes.tell(&json!({ "do": "fork_on_term", "aliases": ["late3", "late4", "late5"] }))?;
+        goes.send_order(&json!({ "do": "fork_on_term", "aliases": ["late3", "late4", "late5"] }))?;
         agent.kill()?;
         for (server, late) in [(&stays, vec!["late1", "late2"]), (&goes, vec!["late3", "late4", "late5"])] {
             let late = late.into_iter().map(|l| s.actor(l)).collect::<Result<Vec<_>>>()?;
@@ -88,7 +88,7 @@ fn who_ends_in_its_grace_is_cleared() -> Result<()> {
         let daemon = s.daemon()?;
         let agent = s.start(&Part::agent("agent"))?;
         let quick = agent.start(&Part::server("quick"))?;
-        quick.tell(&json!({ "do": "heed_eof", "after": 0.1 }))?;
+        quick.send_order(&json!({ "do": "heed_eof", "after": 0.1 }))?;
         let slow = agent.start(&Part::server("slow"))?;
         agent.kill()?;
         let cleared = daemon.wait_for("orphan_cleared", quick.id)?;

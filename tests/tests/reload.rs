@@ -154,7 +154,7 @@ fn what_takes_effect_later_is_told() -> Result<()> {
         write(&daemon, "socket_group = \"root\"\ngrace = \"1m\"\n")?;
         let (code, said) = reload(&daemon, &[])?;
         ensure!(
-            code == Some(0) && said.contains("socket_group changed: that takes effect at the next start"),
+            code == Some(0) && said.contains("socket_group changed: this takes effect at the next start"),
             "{said}"
         );
         let (_, said) = reload(&daemon, &["--json"])?;

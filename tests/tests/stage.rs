@@ -79,7 +79,7 @@ fn tempers() -> Result<()> {
         deaf.act("ignore_term")?;
         deaf.signal(Signal::TERM)?;
         let hydra = agent.start(&Part::server("hydra"))?;
-        hydra.tell(&json!({ "do": "fork_on_term", "aliases": ["head1", "head2"] }))?;
+        hydra.send_order(&json!({ "do": "fork_on_term", "aliases": ["head1", "head2"] }))?;
         hydra.signal(Signal::TERM)?;
         let heads = [hydra.child_called("head1")?, hydra.child_called("head2")?];
         hydra.id.wait_gone()?;

@@ -1,4 +1,4 @@
-//! The verbs of `orphand config`, as users meet them.
+//! The command line of `orphand config`.
 
 use std::path::PathBuf;
 
@@ -18,19 +18,19 @@ reported as that alone. Of one file the first 100 mistakes are reported. Ends wi
   orphand config check ./config.toml
   orphand config check --json | jq -r '.errors[] | \"\\(.file):\\(.line) \\(.message)\"'")]
     Check {
-        /// The file [default: /etc/orphand/config.toml, if it is there]
+        /// The file [default: /etc/orphand/config.toml, if it exists]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print the configuration in effect, defaults included
+    /// Print the configuration in effect, including defaults
     #[command(after_help = "Examples:
   orphand config show --origin
   orphand config show --json | jq .grace")]
     Show {
-        /// The configuration [default: /etc/orphand/config.toml, if it is there]
+        /// The configuration [default: /etc/orphand/config.toml, if it exists]
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// Show where each value came from

@@ -1,15 +1,15 @@
-//! What the exit code of `orphand` says. A contract with scripts.
+//! The exit codes of `orphand`. A contract with scripts.
 
 use std::process::{ExitCode as Code, Termination};
 
-/// How a run of `orphand` ended.
+/// The result of running `orphand`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCode {
-    /// 0: done.
+    /// 0: success.
     Done,
-    /// 1: failed; one line on standard error says what, why, and what to do.
+    /// 1: failure; one line on standard error says what, why, and what to do.
     Failed,
-    /// 2: wrong usage. The command line parser ends with it by itself.
+    /// 2: wrong usage. The command-line parser exits with it itself.
     Usage,
     /// 3: `scan --exit-code` found an orphan.
     Found,

@@ -1,4 +1,4 @@
-//! What the help says beyond one line a flag.
+//! Long help texts.
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -11,20 +11,20 @@ Examples:
   orphand scan                   servers and orphans that are there now
 
 Environment:
-  ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; beats `log` in the
-               configuration (default: info)
-  NO_COLOR     no colours, if set to anything
+  ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; overrides
+               `log` in the configuration (default: info)
+  NO_COLOR     if set to any value, no colours
 
 Exit status:
-  0  done
-  1  failed; one line on standard error says what, why, and what to do
+  0  success
+  1  failure; one line on standard error says what, why, and what to do
   2  wrong usage
   3  scan --exit-code found an orphan";
 
 pub(super) const LONG_RUN: &str = "Watch this host: stream events, end orphans
 
 Needs root, or the capabilities CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_KILL and CAP_DAC_READ_SEARCH. \
-Events go to standard output, logs to standard error. SIGTERM and SIGINT stop it; what it watches goes on.";
+Events go to standard output, logs to standard error. SIGTERM and SIGINT stop it and leave all other processes alone.";
 
 pub(super) const LONG_SCAN: &str = "Read /proc once: show servers and orphans, with evidence
 

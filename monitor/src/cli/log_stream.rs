@@ -1,7 +1,7 @@
-//! The log's way to a standard error that is no journal: whoever does not read it delays nobody.
+//! Writes the log to a standard error that is not the journal. A reader that does not read delays nobody.
 //!
-//! Invariant: a line is written only where the system takes it at once. What it does not take is lost, and the next line that gets
-//! through says how many were. For [`crate::cli::logging`] only.
+//! Invariant: a line is written only if that does not block. Otherwise it is dropped, and the next line that
+//! can be written says how many are missing. Used only by [`crate::cli::logging`].
 
 use std::{
     fs::File,
@@ -18,21 +18,21 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use orphand_core::model::text;
 
-/// A pipe that can be written to takes so much at once (`PIPE_BUF`).
+/// A writable pipe accepts this many bytes without blocking (`PIPE_BUF`).
 const AT_ONCE: usize = 4096;
 
-/// The way there.
+/// Writes log lines without blocking.
 #[derive(Clone, Debug)]
-pub struct Lines {
-    /// Absent where it could not be duplicated: then there is no log.
+pub struct NonBlockingLog {
+    /// Absent if the descriptor could not be duplicated; then nothing is logged.
     out: Option<Arc<File>>,
     lost: Arc<AtomicU64>,
-    /// The log sets colours: it is a terminal.
+    /// Whether the log contains colours, because it goes to a terminal.
     colours: bool,
 }
 
-impl Lines {
-    /// To standard error.
+impl NonBlockingLog {
+    /// Writes to standard error.
     pub fn to_stderr() -> Self {
         Self::to(io::stderr().as_fd().try_clone_to_owned().ok())
     }
@@ -45,8 +45,8 @@ impl Lines {
     fn line(&self, line: &[u8]) -> io::Result<()> {
         let lost = self.lost.load(Ordering::Relaxed);
         if lost > 0 {
-            let told = format!("{lost} lines of the log are missing here: nobody read it\n");
-            if self.write(told.as_bytes())? {
+            let notice = format!("{lost} lines of the log are missing here: they were not read in time\n");
+            if self.write(notice.as_bytes())? {
                 self.lost.fetch_sub(lost, Ordering::Relaxed);
             } else {
                 self.lost.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes all of it, or as much as is taken at once. Whether that was all.
+    /// Writes as much as is possible without blocking. Returns whether that was everything.
     fn write(&self, text: &[u8]) -> io::Result<bool> {
         let Some(out) = &self.out else { return Ok(false) };
         for piece in text.chunks(AT_ONCE) {
@@ -74,20 +74,20 @@ impl Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for NonBlockingLog {
+    type Writer = LineWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter(self)
     }
 }
 
-/// One line on its way.
+/// A writer of one line.
 #[derive(Debug)]
-pub struct Line<'a>(&'a Lines);
+pub struct LineWriter<'a>(&'a NonBlockingLog);
 
-impl Write for Line<'_> {
-    /// Called once with a whole line.
+impl Write for LineWriter<'_> {
+    /// `tracing` calls this once for a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let shown = String::from_utf8_lossy(line);
         self.0.line(text::log_line(&shown, self.0.colours).as_bytes()).map(|()| line.len())
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn a_name_begins_no_other_line() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lines = Lines::to(Some(writer.into()));
-        lines.make_writer().write_all(b"WARN a\nERROR forged\x1b[2J\n").unwrap();
-        drop(lines);
+        let log = NonBlockingLog::to(Some(writer.into()));
+        log.make_writer().write_all(b"WARN a\nERROR forged\x1b[2J\n").unwrap();
+        drop(log);
         let mut heard = String::new();
         reader.read_to_string(&mut heard).unwrap();
         assert_eq!(heard, "WARN a\\nERROR forged\\x1b[2J\n");
@@ -118,21 +118,24 @@ mod tests {
     #[test]
     fn a_reader_that_sleeps_delays_nobody_and_hears_how_much_it_missed() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lines = Lines::to(Some(writer.into()));
+        let log = NonBlockingLog::to(Some(writer.into()));
         let line = [&[b'x'; 999][..], b"\n"].concat();
         for _ in 0..1000 {
-            lines.make_writer().write_all(&line).unwrap();
+            log.make_writer().write_all(&line).unwrap();
         }
-        let lost = lines.lost.load(Ordering::Relaxed);
+        let lost = log.lost.load(Ordering::Relaxed);
         assert!((900..1000).contains(&lost), "{lost}");
         let mut heard = vec![0; 1 << 20];
         let got = reader.read(&mut heard).unwrap();
         assert_eq!(got, (1000 - usize::try_from(lost).unwrap()) * 1000);
-        lines.make_writer().write_all(b"again\n").unwrap();
+        log.make_writer().write_all(b"again\n").unwrap();
         let got = reader.read(&mut heard).unwrap();
-        let told = String::from_utf8_lossy(&heard[..got]).into_owned();
-        assert_eq!(told, format!("{lost} lines of the log are missing here: nobody read it\nagain\n"));
+        let notice = String::from_utf8_lossy(&heard[..got]).into_owned();
+        assert_eq!(
+            notice,
+            format!("{lost} lines of the log are missing here: they were not read in time\nagain\n")
+        );
         drop(reader);
-        assert!(lines.make_writer().write_all(b"to nobody\n").is_err());
+        assert!(log.make_writer().write_all(b"to nobody\n").is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! The log on standard error: what is wrong or odd with orphand itself. Events are the stream's business.
+//! The log on standard error, about orphand itself. Events belong to the stream.
 //!
-//! In the journal each line is an entry with its priority, and a journald that stalls delays nobody: what it has no room for is lost. So is what a
-//! pipe or a terminal does not take at once.
+//! In the journal each line is an entry with its priority. A stalled journald, pipe or terminal delays
+//! nobody: lines that do not fit are dropped.
 //!
-//! Set up once by the commands, as soon as they know the configuration: nothing before that logs.
+//! The commands start the log once, as soon as they know the configuration; nothing is logged before.
 
 use std::io::{self, IsTerminal as _};
 
@@ -18,7 +18,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    cli::log_stream::Lines,
+    cli::log_stream::NonBlockingLog,
     config::LogLevel,
     os::journald::{self, Journal, Priority},
 };
@@ -35,7 +35,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Another level of the configuration; the variable still beats it.
+    /// Sets the level of a new configuration. The variable still overrides it.
     pub fn set(&self, level: LogLevel) {
         if let Some(handle) = &self.handle {
             // It fails where the log is gone.
@@ -44,14 +44,14 @@ impl Log {
     }
 }
 
-/// Starts the log. `level` is the configuration's.
+/// Starts the log with the level of the configuration.
 pub fn start(level: LogLevel) -> Log {
     let asked = std::env::var(VARIABLE).ok();
     let (filter, odd) = filter(asked.as_deref(), level);
     let (filter, handle) = reload::Layer::new(filter);
     let lines = fmt::layer()
         .with_target(false)
-        // Nobody reads the log: no reason to end.
+        // A log that cannot be written is no reason to end.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal());
     let journal = journald::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
@@ -59,44 +59,44 @@ pub fn start(level: LogLevel) -> Log {
     // Fails where a log was started before: that one goes on.
     let started = match journal {
         Some(journal) => {
-            log.with(lines.with_level(false).without_time().with_writer(Entries { journal })).try_init()
+            log.with(lines.with_level(false).without_time().with_writer(JournalWriter { journal })).try_init()
         }
-        None => log.with(lines.with_writer(Lines::to_stderr())).try_init(),
+        None => log.with(lines.with_writer(NonBlockingLog::to_stderr())).try_init(),
     };
     let handle = started.is_ok().then_some(handle);
     if handle.is_some()
         && let Some(why) = odd
     {
-        tracing::warn!("{VARIABLE} is not understood ({why}): write error, warn, info, debug or trace");
+        tracing::warn!("{VARIABLE} has a wrong value ({why}): use error, warn, info, debug or trace");
     }
     Log { handle }
 }
 
-/// Makes an entry of each line.
-struct Entries {
+/// Writes each line as a journal entry.
+struct JournalWriter {
     journal: Journal,
 }
 
-impl<'a> MakeWriter<'a> for Entries {
-    type Writer = Entry<'a>;
+impl<'a> MakeWriter<'a> for JournalWriter {
+    type Writer = EntryWriter<'a>;
 
-    fn make_writer(&'a self) -> Entry<'a> {
-        Entry { journal: &self.journal, priority: Priority::Info }
+    fn make_writer(&'a self) -> EntryWriter<'a> {
+        EntryWriter { journal: &self.journal, priority: Priority::Info }
     }
 
-    fn make_writer_for(&'a self, about: &Metadata<'_>) -> Entry<'a> {
-        Entry { journal: &self.journal, priority: priority(*about.level()) }
+    fn make_writer_for(&'a self, about: &Metadata<'_>) -> EntryWriter<'a> {
+        EntryWriter { journal: &self.journal, priority: priority(*about.level()) }
     }
 }
 
-/// One line on its way.
-struct Entry<'a> {
+/// A writer of one line.
+struct EntryWriter<'a> {
     journal: &'a Journal,
     priority: Priority,
 }
 
-impl io::Write for Entry<'_> {
-    /// Called once with a whole line.
+impl io::Write for EntryWriter<'_> {
+    /// `tracing` calls this once for a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut entry = String::new();
         let line_of_text = String::from_utf8_lossy(line);

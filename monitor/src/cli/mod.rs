@@ -1,4 +1,4 @@
-//! The command line: verbs, flags, help. Nothing is carried out here.
+//! The command line: verbs, flags, help texts. The verbs are carried out elsewhere.
 //!
 //! Every verb that is listed works. Flags are optional where the configuration file can say the same: flags
 //! beat the file, the file beats the defaults.
@@ -22,11 +22,11 @@ use orphand_core::model::{
     duration::{parse_duration, parse_period},
 };
 
-/// Where the lock against a second daemon is.
+/// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
 
-/// Finds MCP stdio servers that outlived the agent that started them, proves it from the kernel's own
-/// process events, and ends them safely.
+/// Finds MCP stdio servers that outlived the AI agent that started them, proves it by kernel events, and ends
+/// them safely.
 #[derive(Debug, Parser)]
 #[command(name = "orphand", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = help::EXAMPLES, after_long_help = help::LONG_HELP)]
@@ -45,7 +45,7 @@ pub enum Verb {
     /// Read /proc once: show servers and orphans, with evidence
     #[command(long_about = help::LONG_SCAN)]
     Scan(Scan),
-    /// Ask the running daemon: agents, generations, servers, orphans, memory, losses
+    /// Show what the running daemon sees: agents, generations, servers, orphans, memory, losses
     Status(Status),
     /// Show agents, their servers and processes as a tree
     #[command(long_about = help::LONG_TREE)]
@@ -56,16 +56,16 @@ pub enum Verb {
     /// Make the running daemon read its configuration again
     #[command(long_about = help::LONG_RELOAD)]
     Reload(Reload),
-    /// Show past runs, orphans and what was freed, from the daemon's store
+    /// Show past runs, orphans and freed memory from the daemon's store
     #[command(long_about = help::LONG_HISTORY)]
     History(History),
     /// Check the kernel, the rights, and the units that host agents
     #[command(long_about = help::LONG_DOCTOR)]
     Doctor(Doctor),
-    /// Run a recorded trace through the same engine
+    /// Replay a recorded trace
     #[command(long_about = help::LONG_REPLAY)]
     Replay(Replay),
-    /// Check or show the configuration, or print one to begin with
+    /// Check or show the configuration, or print a template
     #[command(subcommand)]
     Config(Config),
     /// Print completions for a shell
@@ -79,7 +79,7 @@ pub enum Verb {
     #[command(after_help = "Examples:
   orphand man | man -l -
   orphand man config | man -l -     every key of the configuration
-  orphand man --dir ./man           one page a verb, and orphand.toml.5")]
+  orphand man --dir ./man           one page per verb, and orphand.toml.5")]
     Man {
         /// The page
         #[arg(value_name = "PAGE", default_value = "orphand")]
@@ -94,16 +94,16 @@ pub enum Verb {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   sudo orphand run                                   text on a terminal, JSON into a pipe
-  sudo orphand run --observe | jq .event             judge, never signal
+  sudo orphand run --observe | jq .event             judge, send no signals
   sudo orphand run --grace 30s --record bug.orphtrace")]
 pub struct Run {
-    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Judge, but never signal a process
+    /// Judge, but never send a signal
     #[arg(long)]
     pub observe: bool,
-    /// How events are written [default: text on a terminal, else json]
+    /// Output format of events [default: text on a terminal, otherwise json]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Time from the exit of an owner to the verdict on its servers [default: 10s]
@@ -112,7 +112,7 @@ pub struct Run {
     /// Time from SIGTERM to SIGKILL [default: 5s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub term_timeout: Option<Duration>,
-    /// Where metrics are served, `none` for nowhere [default: 127.0.0.1:9477]
+    /// Address for metrics over HTTP, or `none` [default: 127.0.0.1:9477]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Listen>,
     /// The control socket [default: /run/orphand/control.sock]
@@ -121,7 +121,7 @@ pub struct Run {
     /// The directory of the store, which outlives a restart [default: /var/lib/orphand]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The program that is run for events, an absolute path
+    /// Program that runs for events, an absolute path
     #[arg(long, value_name = "PATH")]
     pub hook: Option<PathBuf>,
     /// Record all inputs to FILE, for `orphand replay`
@@ -130,10 +130,10 @@ pub struct Run {
     /// How calls of setsid(2) are observed [default: auto]
     #[arg(long, value_name = "HOOK")]
     pub setsid: Option<Setsid>,
-    /// Size of the ring between kernel and daemon, a power of two such as 256K [default: 2M]
+    /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub ring_size: Option<RingSize>,
-    /// The lock against a second daemon
+    /// The lock file, which prevents a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,
     /// Log the messages of the eBPF programs
@@ -148,13 +148,13 @@ pub struct Run {
   orphand scan --json | jq '.unowned[].server.name'
   orphand scan --exit-code > /dev/null || echo 'orphans, or a failure'")]
 pub struct Scan {
-    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// End with status 3 where an orphan is found (an unproven server is none)
+    /// Exit with status 3 if there is an orphan (an unproven server is not one)
     #[arg(long)]
     pub exit_code: bool,
 }
@@ -165,7 +165,7 @@ pub struct Scan {
   sudo orphand tree
   orphand tree --json")]
 pub struct Tree {
-    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
@@ -183,16 +183,16 @@ pub struct Tree {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand status
-  orphand status --pss                                  proportional memory, too: what the host would regain
+  orphand status --pss                                  also proportional memory: what the host would regain
   orphand status --json | jq .report.agents[].agent.name")]
 pub struct Status {
-    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Measure proportional memory, too (slow: 10 us for each resident megabyte)
+    /// Also measure proportional memory (slow: 10 us per resident megabyte)
     #[arg(long)]
     pub pss: bool,
     /// Print JSON
@@ -204,9 +204,9 @@ pub struct Status {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand config check && sudo orphand reload
-  sudo orphand reload --json | jq .later               what takes effect at the next start only")]
+  sudo orphand reload --json | jq .later               keys that take effect only at the next start")]
 pub struct Reload {
-    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
@@ -227,10 +227,10 @@ pub struct History {
     /// How far to look back: 90m, 24h, 7d, 4w
     #[arg(long, value_name = "DUR", value_parser = parse_period, default_value = "7d")]
     pub since: Duration,
-    /// Only agents with this name, or of this systemd unit
+    /// Only agents of this name, or of this systemd unit
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
@@ -248,14 +248,14 @@ pub struct History {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand reap --dry-run                           what would be ended
-  sudo orphand reap --agent claude --yes                the orphans of claude, without a question
+  sudo orphand reap --agent claude --yes                the orphans of claude, without asking
   sudo orphand reap --agent bot.service --generation 3  those of one run
-  sudo orphand reap --pid 4711                          this server, an unproven one too
-  sudo orphand reap --include-unproven --dry-run        what lost its owner, and who may use it
-  sudo orphand reap --pid 4711 --include-active         this server, although its owner lives")]
+  sudo orphand reap --pid 4711                          this server, even an unproven one
+  sudo orphand reap --include-unproven --dry-run        all servers without an owner, and who may use them
+  sudo orphand reap --pid 4711 --include-active         this server, although its owner is alive")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
-    /// Only servers of agents with this name, or of this unit
+    /// Only servers of agents of this name, or of this unit
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Only servers of this run
@@ -264,7 +264,7 @@ pub struct Reap {
     /// Only the server with this process
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Also servers whose owner lives
+    /// Also servers whose owner is alive
     #[arg(long)]
     pub include_active: bool,
     /// Also unproven servers: the owner is gone, and somebody may still use them
@@ -273,13 +273,13 @@ pub struct Reap {
     /// Show what would be ended, and end nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
     /// Print JSON (needs --yes or --dry-run)
     #[arg(long)]
     pub json: bool,
-    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
@@ -294,16 +294,16 @@ pub struct Reap {
   sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'
   sudo orphand doctor --json | jq '.units[] | select(.blind) | .blind'")]
 pub struct Doctor {
-    /// The configuration [default: /etc/orphand/config.toml, if it is there]
+    /// The configuration [default: /etc/orphand/config.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Where the daemon keeps its store [default: /var/lib/orphand]
+    /// Directory of the daemon's store [default: /var/lib/orphand]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The lock against a second daemon
+    /// The lock file, which prevents a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,
     /// Print JSON
@@ -317,40 +317,40 @@ pub struct Doctor {
   orphand replay bug.orphtrace
   orphand replay --format json bug.orphtrace | jq 'select(.event == \"orphan_detected\")'")]
 pub struct Replay {
-    /// The trace, of `orphand run --record`
+    /// The trace that `orphand run --record` wrote
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// How events are written [default: text on a terminal, else json]
+    /// Output format of events [default: text on a terminal, otherwise json]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
 }
 
-/// How events are written.
+/// The output format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
-    /// One readable line each
+    /// One readable line per event
     Text,
 }
 
 impl Format {
-    /// What was asked for; else text on a terminal, JSON to a program.
+    /// The given format; without one, text on a terminal and JSON otherwise.
     pub fn or_default(asked: Option<Self>, terminal: bool) -> Self {
         asked.unwrap_or(if terminal { Self::Text } else { Self::Json })
     }
 }
 
-/// How setsid(2) is seen, as it is written on the command line.
+/// How setsid(2) is observed, as a value of `--setsid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Setsid {
-    /// By fentry where it loads, else by the tracepoint
+    /// By fentry if it loads, otherwise by the tracepoint
     Auto,
-    /// By fentry: it costs nothing
+    /// By fentry, which costs nothing
     Fentry,
     /// By a tracepoint, which makes every system call of the host some 30 ns slower
     Tracepoint,
-    /// Not at all: sessions are known from forks, execs and /proc
+    /// Not at all; sessions are known from forks, execs and /proc
     None,
 }
 

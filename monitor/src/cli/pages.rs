@@ -1,4 +1,4 @@
-//! Completions and manual pages, made from the command line's own description.
+//! Completions and manual pages, generated from the definition of the command line.
 
 use std::{
     fs, io,
@@ -17,7 +17,7 @@ use super::Cli;
 
 mod config;
 
-/// A page that can be printed.
+/// A manual page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Page {
     /// orphand(1)
@@ -26,10 +26,10 @@ pub enum Page {
     Config,
 }
 
-/// What the exit codes mean.
+/// The exit codes and their meaning.
 const EXIT_STATUS: [(&str, &str); 4] = [
-    ("0", "Done."),
-    ("1", "Failed; one line on standard error says what, why, and what to do."),
+    ("0", "Success."),
+    ("1", "Failure; one line on standard error says what, why, and what to do."),
     ("2", "Wrong usage."),
     ("3", "scan --exit-code found an orphan."),
 ];
@@ -37,40 +37,37 @@ const EXIT_STATUS: [(&str, &str); 4] = [
 const ENVIRONMENT: [(&str, &str); 2] = [
     (
         "ORPHAND_LOG",
-        "What is logged to standard error: error, warn, info, debug or trace; beats log in the configuration, info by default.",
+        "What is logged to standard error: error, warn, info, debug or trace; overrides log in the configuration; the default is info.",
     ),
-    ("NO_COLOR", "No colours, if set to anything."),
+    ("NO_COLOR", "If set to any value, there are no colours."),
 ];
 
 const FILES: [(&str, &str); 4] = [
-    (
-        crate::config::DEFAULT_PATH,
-        "The configuration, see orphand.toml(5); the built-in defaults hold where it is absent.",
-    ),
+    (crate::config::DEFAULT_PATH, "The configuration, see orphand.toml(5). It may be absent."),
     (
         "/etc/orphand/conf.d/*.toml",
-        "Further files of it, in the order of their names; later ones beat earlier ones.",
+        "Further files of the configuration, in the order of their names; later ones override earlier ones.",
     ),
     (
         "/var/lib/orphand/orphand.db",
-        "What outlives the daemon: runs and their numbers, orphans, what was freed.",
+        "The store, which keeps runs, their numbers, and orphans across restarts.",
     ),
-    (super::LOCK, "Held by the running daemon, with its process number in it."),
+    (super::LOCK, "The lock file of the running daemon, which contains its process id."),
 ];
 
-/// A page that could not be written.
+/// A manual page could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct PageError {
-    /// The page.
+    /// The path of the page.
     pub path: PathBuf,
-    /// Why.
+    /// The error.
     pub source: io::Error,
 }
 
 /// Writes the completions for `shell`.
 pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
-    // The generators panic when they cannot write: let them write to memory.
+    // The generators panic if writing fails, so they write to memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "orphand", &mut script);
     out.write_all(&script)
@@ -86,7 +83,8 @@ pub fn man(which: Page, out: &mut dyn Write) -> io::Result<()> {
     page("orphand", command, out)
 }
 
-/// Writes a page for `orphand`, one for each verb and that of the configuration into `dir`; returns how many.
+/// Writes the page of `orphand`, one for each verb, and that of the configuration into `dir`. Returns how
+/// many.
 pub fn man_pages(dir: &Path) -> Result<usize, PageError> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();

@@ -1,4 +1,4 @@
-//! The command line as users meet it.
+//! Tests of the command line.
 
 use clap::{CommandFactory, error::ErrorKind};
 
@@ -87,7 +87,7 @@ fn wrong_values_say_what_is_accepted() {
     assert!(error.contains("give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)"), "{error}");
 }
 
-/// The file knows the same words as the flag.
+/// The configuration and the flag use the same words.
 #[test]
 fn setsid_hooks_have_one_name_each() {
     for hook in Setsid::value_variants() {
@@ -96,7 +96,7 @@ fn setsid_hooks_have_one_name_each() {
     }
 }
 
-/// Each verb explains itself and shows how it is used.
+/// Every verb has help with an example.
 #[test]
 fn every_verb_has_help_with_an_example() {
     fn check(command: &mut clap::Command, path: &str) {
@@ -116,7 +116,7 @@ fn every_verb_has_help_with_an_example() {
 #[test]
 fn help() {
     let help = |line: &str| {
-        // Whatever the width of the terminal the tests run on.
+        // The width is fixed, so that the terminal does not matter.
         let error = Cli::command().term_width(100).try_get_matches_from(line.split_whitespace()).unwrap_err();
         assert_eq!((error.kind(), error.exit_code()), (ErrorKind::DisplayHelp, 0));
         error.to_string()
@@ -158,7 +158,7 @@ fn the_manual_page_of_the_configuration() {
     let keys = crate::config::options::SECTIONS.iter().flat_map(|section| section.keys);
     for key in keys {
         let entry = format!(".TP\n\\fB{}\\fR\n", key.name.replace('-', "\\-"));
-        // The keys of rules are told once for all kinds of them.
+        // The keys of rules are documented once for all kinds.
         let sections = crate::config::options::SECTIONS.iter();
         let lists: std::collections::BTreeSet<_> = sections
             .filter(|section| section.key(key.name).is_some())

@@ -7,7 +7,7 @@ use crate::{
     sink::{paint::Paint, report, status as table},
 };
 
-/// The state of the running daemon.
+/// Prints the status of the running daemon.
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     let config = Config::load(flags.config.as_deref())?;
     logging::start(config.log);
@@ -18,8 +18,8 @@ pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Has the running daemon read its configuration again. The file that names the socket may be the one with the mistake: then the
-/// default socket is used, or that of the flag.
+/// Makes the running daemon read its configuration again. If the file that names the socket has the mistake,
+/// the default socket or that of the flag is used.
 pub fn reload(flags: &cli::Reload) -> anyhow::Result<ExitCode> {
     let config = Config::load(flags.config.as_deref()).unwrap_or_default();
     logging::start(config.log);
@@ -30,7 +30,7 @@ pub fn reload(flags: &cli::Reload) -> anyhow::Result<ExitCode> {
     } else if reloaded.later.is_empty() {
         "Reloaded.\n".to_owned()
     } else {
-        format!("Reloaded. {} changed: that takes effect at the next start.\n", reloaded.later.join(", "))
+        format!("Reloaded. {} changed: this takes effect at the next start.\n", reloaded.later.join(", "))
     })?;
     Ok(ExitCode::Done)
 }

@@ -39,7 +39,7 @@ fn text(loaded: &Loaded) -> String {
         loaded.files.iter().filter(|path| !wrong(path)).map(|path| format!("{}: valid\n", shown(path)));
     let notes = loaded.notes.iter().map(|note| {
         let key = note.key.as_deref().map(|key| format!("{key}: ")).unwrap_or_default();
-        format!("{}: note: {key}{}\n", note.place, note.message)
+        format!("{}: note: {key}{}\n", note.location, note.message)
     });
     let mut text: String = valid.chain(notes).collect();
     if text.is_empty() && errors.is_none() {
@@ -74,9 +74,9 @@ fn mistake(error: &ConfigError) -> Value {
 }
 
 fn place(content: &Content) -> Value {
-    let Content { place, key, message, near, example } = content;
+    let Content { location, key, message, near, example } = content;
     json!({
-        "file": place.file.to_string_lossy(), "line": place.line, "column": place.column,
+        "file": location.file.to_string_lossy(), "line": location.line, "column": location.column,
         "key": key, "message": message, "near": near, "example": example,
     })
 }

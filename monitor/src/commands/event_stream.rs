@@ -9,32 +9,32 @@ use crate::{
     os::journald::{self, Journal},
     sink::{
         self,
+        event_writer::{self, EventWriter},
+        event_writers::EventWriters,
         human::Text,
-        journal::Entries,
-        outlet::{self, Outlet},
-        outlets::Outlets,
+        journal::JournalEntries,
         paint::Paint,
         stream::Json,
-        wall::Wall,
+        wall_clock::WallClock,
     },
 };
 
 /// Starts the writers: to standard output, and to the journal if standard error leads there. Where an event would be in the journal
 /// twice it is there once: as an entry, unless lines were asked for.
-pub(super) fn open(asked: Option<Format>, wall: Wall) -> anyhow::Result<Outlets> {
+pub(super) fn open(asked: Option<Format>, wall: WallClock) -> anyhow::Result<EventWriters> {
     let ways = ways(journald::is_at(io::stdout()), journald::is_at(io::stderr()), asked.is_some());
-    let mut outlets = Outlets::default();
+    let mut writers = EventWriters::default();
     if ways.lines {
         let format = format_of(asked, wall);
-        let outlet = Outlet::start("stream", io::stdout(), format, outlet::QUEUE);
-        outlets.add(outlet.context("cannot start the writer of the stream")?);
+        let writer = EventWriter::start("stream", io::stdout(), format, event_writer::QUEUE);
+        writers.add(writer.context("cannot start the writer of the stream")?);
     }
     if ways.entries {
         let journal = Journal::open(true).context("cannot open a way to the journal")?;
-        let outlet = Outlet::start("journal", journal, Entries::new(wall), outlet::QUEUE);
-        outlets.add(outlet.context("cannot start the writer of the journal")?);
+        let writer = EventWriter::start("journal", journal, JournalEntries::new(wall), event_writer::QUEUE);
+        writers.add(writer.context("cannot start the writer of the journal")?);
     }
-    Ok(outlets)
+    Ok(writers)
 }
 
 /// Where events are written to: lines to standard output, entries to the journal.
@@ -51,7 +51,7 @@ const fn ways(out: bool, error: bool, asked: bool) -> Ways {
 }
 
 /// The format that was asked for; otherwise text on a terminal, JSON to a program.
-pub(super) fn format_of(format: Option<Format>, wall: Wall) -> Box<dyn sink::Format> {
+pub(super) fn format_of(format: Option<Format>, wall: WallClock) -> Box<dyn sink::Format> {
     match Format::or_default(format, super::on_terminal()) {
         Format::Json => Box::new(Json::new(wall)),
         Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),

@@ -1,5 +1,5 @@
-//! `orphand history`: what is in the store. The daemon is asked, since not every user who may ask it may read its files; where no
-//! daemon runs, or a directory is named, the file is read.
+//! `orphand history`: reads the store. The daemon is asked first, because a user who may ask it need not have
+//! access to its files. Without a daemon, or with a given directory, the file is read.
 
 use crate::{
     cli::{self, ExitCode, logging},
@@ -11,14 +11,14 @@ use crate::{
 };
 use orphand_core::model::{History, HistoryQuery};
 
-/// Past runs and orphans as tables.
+/// Prints past runs and orphans as tables.
 pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     let now = jiff::Timestamp::now();
     let query = HistoryQuery {
-        // No store has anything from before 1970.
+        // Nothing in a store began before 1970.
         since: Some(now.checked_sub(flags.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH)),
         agent: flags.agent.clone(),
-        // Without it the last boot that a daemon saw counts as this one.
+        // Without the boot id, the last boot that a daemon saw counts as the present one.
         boot_id: boot_id().ok(),
     };
     let past = past(flags, &query)?;
@@ -41,7 +41,7 @@ fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<History> {
     match client.history(query.clone()) {
         Err(asked @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => {
             store::history::history(&config.state_dir, query)
-                .map_err(|read| anyhow::anyhow!("{asked}; nor can its store be read: {read}"))
+                .map_err(|read| anyhow::anyhow!("{asked}; its store cannot be read either: {read}"))
         }
         answer => Ok(answer?),
     }

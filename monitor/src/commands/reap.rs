@@ -16,7 +16,7 @@ use crate::{
     control::client::{Client, ClientError},
     sink::{
         paint::Paint,
-        plan::{self, Meant},
+        plan::{self, PlanItem},
         report,
     },
 };
@@ -71,7 +71,7 @@ fn clean_up(
 ) -> anyhow::Result<ExitCode> {
     let paint = Paint::of(&io::stdout());
     let planned = with_doubts(planned, backend)?;
-    let (to_end, guarded): (Vec<&Meant>, Vec<&Meant>) = planned.iter().partition(|one| one.is_to_end());
+    let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     if !flags.json {
         super::print(&plan::render(&planned, paint))?;
     }
@@ -88,11 +88,11 @@ fn clean_up(
         return Ok(ExitCode::Done);
     }
     let left = backend.reap(&exactly(&to_end, request))?;
-    let is_left = |one: &&&Meant| find(&left, &one.planned.server.id).is_some();
-    let (stayed, ended): (Vec<&Meant>, Vec<&Meant>) = to_end.iter().partition(|one| is_left(one));
+    let is_left = |one: &&&PlanItem| find(&left, &one.planned.server.id).is_some();
+    let (stayed, ended): (Vec<&PlanItem>, Vec<&PlanItem>) = to_end.iter().partition(|one| is_left(one));
     // A guard may have been found at the last moment: then it is shown.
-    let stayed: Vec<Meant> = stayed.into_iter().map(|one| as_it_is_now(one, &left)).collect();
-    let stayed: Vec<&Meant> = stayed.iter().chain(guarded).collect();
+    let stayed: Vec<PlanItem> = stayed.into_iter().map(|one| as_it_is_now(one, &left)).collect();
+    let stayed: Vec<&PlanItem> = stayed.iter().chain(guarded).collect();
     super::print(&if flags.json {
         let ended: Vec<&str> = ended.iter().map(|one| one.planned.server.id.as_str()).collect();
         report::json(&serde_json::json!({ "planned": planned, "ended": ended, "stayed": stayed }))?
@@ -106,7 +106,7 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
     report.servers().map(|(_, server)| server).find(|server| server.server.id == id)
 }
 
-fn as_it_is_now(one: &Meant, left: &Report) -> Meant {
+fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
     let Planned { server, state, .. } = one.planned.clone();
     let now = find(left, &server.id);
     let planned = Planned {
@@ -114,24 +114,24 @@ fn as_it_is_now(one: &Meant, left: &Report) -> Meant {
         state: now.map_or(state, |now| now.state.clone()),
         guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
     };
-    Meant { planned, doubts: now.map(|now| now.doubts.clone()).unwrap_or_default() }
+    PlanItem { planned, doubts: now.map(|now| now.doubts.clone()).unwrap_or_default() }
 }
 
 /// What was planned, with the doubts of what is unproven.
-fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<Meant>> {
-    let meant: Vec<Meant> =
-        planned.into_iter().map(|planned| Meant { planned, doubts: Vec::new() }).collect();
-    if !meant.iter().any(Meant::is_unproven) {
+fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<PlanItem>> {
+    let meant: Vec<PlanItem> =
+        planned.into_iter().map(|planned| PlanItem { planned, doubts: Vec::new() }).collect();
+    if !meant.iter().any(PlanItem::is_unproven) {
         return Ok(meant);
     }
     let report = backend.report()?;
-    let doubts = |one: &Meant| find(&report, &one.planned.server.id).map(|now| now.doubts.clone());
-    Ok(meant.into_iter().map(|one| Meant { doubts: doubts(&one).unwrap_or_default(), ..one }).collect())
+    let doubts = |one: &PlanItem| find(&report, &one.planned.server.id).map(|now| now.doubts.clone());
+    Ok(meant.into_iter().map(|one| PlanItem { doubts: doubts(&one).unwrap_or_default(), ..one }).collect())
 }
 
 /// A request for what was shown and nothing else: an orphan that was found since is not in it. One that was shown as an orphan and
 /// has become unproven since stays, unless unproven ones were asked for.
-fn exactly(to_end: &[&Meant], request: &ReapRequest) -> ReapRequest {
+fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
     ReapRequest {
         servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),
         include_active: request.include_active,
@@ -141,7 +141,7 @@ fn exactly(to_end: &[&Meant], request: &ReapRequest) -> ReapRequest {
 }
 
 /// Asks on the terminal whether to go on.
-fn confirmed(to_end: &[&Meant], json: bool) -> anyhow::Result<bool> {
+fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
     let (servers, unproven) = (to_end.len(), to_end.iter().filter(|one| one.is_unproven()).count());
     let mut what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
     if unproven > 0 {

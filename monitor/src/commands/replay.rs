@@ -9,7 +9,7 @@ use crate::{
     cli::{self, ExitCode, logging},
     config::LogLevel,
     driver::replay,
-    sink::{Format, wall::Wall},
+    sink::{Format, wall_clock::WallClock},
     source::trace::TraceReader,
 };
 use orphand_core::engine::{Engine, Settings};
@@ -21,7 +21,7 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     let header = trace.header().clone();
     let settings = Settings::new(header.policy, header.ourselves)
         .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
-    let wall = Wall { offset_ns: header.realtime_offset_ns };
+    let wall = WallClock { offset_ns: header.realtime_offset_ns };
     let mut format = format_of(flags.format, wall);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut line = String::new();

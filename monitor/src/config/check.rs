@@ -1,7 +1,7 @@
-//! Reads the merged texts against the table of options and tells every mistake. Pure.
+//! Reads the merged texts according to the table of options, and reports every mistake. Pure.
 //!
-//! Each value is read by itself first, as the type it is for, in the file where it stands: also one that a later file beats.
-//! What the values of several files say together is read last.
+//! Each value is first read alone, as the type of its key, in its file, even if a later file overrides it.
+//! The merged values are read last.
 
 use std::{
     borrow::Cow,
@@ -22,21 +22,22 @@ use super::{
     text::{Texts, shifted},
 };
 
-/// After so many mistakes in a file the rest of it is not looked at.
+/// The most mistakes reported for one file; the rest of the file is skipped.
 pub const ENOUGH: usize = 100;
 
 type Key<'t> = Spanned<DeString<'t>>;
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// Where each value stands, as [`super::Origins`] has it.
-type Where = BTreeMap<String, Vec<usize>>;
+/// The position of each value, as in [`super::Origins`].
+type Locations = BTreeMap<String, Vec<usize>>;
 
-/// The mistakes, in the order of the texts; without any, what they say and where.
+/// Returns the mistakes in the order of the texts; if there are none, the configuration and the positions of
+/// its values.
 pub(super) fn read<T: DeserializeOwned>(
     texts: &Texts,
     sections: &'static [Section],
-) -> Result<(T, Where), Vec<Content>> {
-    let mut check = Check { sections, found: Vec::new(), doubtful: BTreeSet::new() };
+) -> Result<(T, Locations), Vec<Content>> {
+    let mut check = Checker { sections, found: Vec::new(), doubtful: BTreeSet::new() };
     let mut all = Vec::new();
     let mut merged = DeTable::new();
     let (mut end, mut broken) = (0, false);
@@ -63,18 +64,18 @@ pub(super) fn read<T: DeserializeOwned>(
         match T::deserialize(Deserializer::from(Spanned::new(0..end, merged.clone()))) {
             Ok(read) => whole = Some(read),
             Err(error) => {
-                all.push(Found::new(error.span().map_or(0, |span| span.start), one_line(error.message())));
+                all.push(Mistake::new(error.span().map_or(0, |span| span.start), one_line(error.message())));
             }
         }
     }
     all.sort_by_key(|found| found.at);
     match whole {
-        Some(read) => Ok((read, stands(&merged))),
+        Some(read) => Ok((read, locations(&merged))),
         None => Err(all.into_iter().map(|found| found.placed(texts)).collect()),
     }
 }
 
-/// Adds what a later text says: its values beat, its tables are merged, its lists of tables are appended.
+/// Merges a later text: its values override, its tables are merged, its lists of tables are appended.
 fn merge<'t>(into: &mut DeTable<'t>, later: DeTable<'t>, sections: &'static [Section]) {
     for (key, value) in later {
         let kind = options::table(sections, key.get_ref()).map(|section| section.kind);
@@ -91,7 +92,7 @@ fn merge<'t>(into: &mut DeTable<'t>, later: DeTable<'t>, sections: &'static [Sec
                 }
             }
             _ => {
-                // The key, too: it tells the place.
+                // The key is removed, too, because its position is reported.
                 into.remove(key.get_ref().as_ref());
                 into.insert(key, value);
             }
@@ -99,8 +100,8 @@ fn merge<'t>(into: &mut DeTable<'t>, later: DeTable<'t>, sections: &'static [Sec
     }
 }
 
-fn stands(merged: &DeTable<'_>) -> Where {
-    let mut stands = Where::new();
+fn locations(merged: &DeTable<'_>) -> Locations {
+    let mut stands = Locations::new();
     for (key, value) in merged {
         let name = key.get_ref();
         match value.get_ref() {
@@ -121,8 +122,8 @@ fn stands(merged: &DeTable<'_>) -> Where {
     stands
 }
 
-/// A mistake, and the number of the byte where it stands.
-struct Found {
+/// A mistake and its byte position.
+struct Mistake {
     at: usize,
     key: Option<String>,
     message: String,
@@ -130,26 +131,27 @@ struct Found {
     example: Option<String>,
 }
 
-impl Found {
+impl Mistake {
     const fn new(at: usize, message: String) -> Self {
         Self { at, key: None, message, near: None, example: None }
     }
 
     fn placed(self, texts: &Texts) -> Content {
         let Self { at, key, message, near, example } = self;
-        Content { place: texts.place(at), key, message, near, example }
+        Content { location: texts.location(at), key, message, near, example }
     }
 }
 
-struct Check {
+struct Checker {
     sections: &'static [Section],
-    found: Vec<Found>,
-    /// Tables in which something is wrong: what they lack may be due to it.
+    found: Vec<Mistake>,
+    /// Tables with a mistake; what they lack may be due to it.
     doubtful: BTreeSet<&'static str>,
 }
 
-impl Check {
-    /// The reader goes on behind a mistake, but what follows on the same line is no news.
+impl Checker {
+    /// Reports syntax errors. The parser continues after an error, but further errors on the same line are
+    /// skipped.
     fn syntax(&mut self, text: &str, base: usize, errors: &[Error]) {
         let mut errors: Vec<_> = errors.iter().map(|e| (e.span().map_or(0, |span| span.start), e)).collect();
         errors.sort_by_key(|(at, _)| *at);
@@ -157,7 +159,7 @@ impl Check {
         for (at, error) in errors {
             let same_line = last.is_some_and(|last| !text.get(last..at).unwrap_or_default().contains('\n'));
             if !same_line {
-                self.found.push(Found::new(base + at, one_line(error.message())));
+                self.found.push(Mistake::new(base + at, one_line(error.message())));
             }
             last = Some(at);
         }
@@ -173,9 +175,9 @@ impl Check {
             if let Some(option) = top.and_then(|section| section.key(name)) {
                 if let Err(error) = attempt::<T>(key, value.clone()) {
                     let at = error.span().map_or(value.span().start, |span| span.start);
-                    let found = Found::new(at, one_line(error.message()));
+                    let found = Mistake::new(at, one_line(error.message()));
                     let example = Some(option.example());
-                    self.found.push(Found { key: Some(name.to_owned()), example, ..found });
+                    self.found.push(Mistake { key: Some(name.to_owned()), example, ..found });
                 }
             } else if let Some(section) = options::table(self.sections, name) {
                 let before = self.found.len();
@@ -189,7 +191,7 @@ impl Check {
         }
     }
 
-    /// Tables that several files may say a part of are whole only now.
+    /// Reads tables whose parts may be in several files; they are complete only after the merge.
     fn together<T: DeserializeOwned>(&mut self, merged: &DeTable<'_>) {
         for (key, value) in merged {
             let section = options::table(self.sections, key.get_ref());
@@ -199,8 +201,8 @@ impl Check {
             };
             if let Err(error) = attempt::<T>(key, value.clone()) {
                 let at = error.span().map_or(key.span().start, |span| span.start);
-                let found = Found::new(at, one_line(error.message()));
-                self.found.push(Found { key: Some(section.name.to_owned()), ..found });
+                let found = Mistake::new(at, one_line(error.message()));
+                self.found.push(Mistake { key: Some(section.name.to_owned()), ..found });
             }
         }
     }
@@ -222,13 +224,15 @@ impl Check {
 
     fn shape(&mut self, section: &Section, at: usize) {
         let message = match section.kind {
-            Kind::List => format!("a list of tables is meant: write {} and its keys below", section.header()),
-            _ => format!("a table is meant: write {} and its keys below", section.header()),
+            Kind::List => {
+                format!("expected a list of tables: write {} and its keys below it", section.header())
+            }
+            _ => format!("expected a table: write {} and its keys below it", section.header()),
         };
-        self.found.push(Found { key: Some(section.name.to_owned()), ..Found::new(at, message) });
+        self.found.push(Mistake { key: Some(section.name.to_owned()), ..Mistake::new(at, message) });
     }
 
-    /// All mistakes of one table: a value that is wrong is taken out, and the rest read again.
+    /// Reports all mistakes of one table: a wrong value is removed, and the rest is read again.
     fn table<T: DeserializeOwned>(
         &mut self,
         section: &'static Section,
@@ -243,7 +247,7 @@ impl Check {
             }
             rest.remove(key.get_ref().as_ref());
         }
-        // What is missing may have been taken out, or stand in another file.
+        // What is missing may have been removed, or may be in another file.
         let mut whole = section.kind == Kind::List && rest.len() == table.len();
         while self.found.len() < ENOUGH {
             let this = Spanned::new(span.clone(), DeValue::Table(rest.clone()));
@@ -262,13 +266,13 @@ impl Check {
             let Some(name) = wrong.map(|(key, _)| key.get_ref().to_string()) else {
                 if whole {
                     let key = Some(section.name.to_owned());
-                    self.found.push(Found { key, ..Found::new(span.start, message) });
+                    self.found.push(Mistake { key, ..Mistake::new(span.start, message) });
                 }
                 break;
             };
             let example = section.key(&name).map(options::Key::example);
             let key = Some(format!("{}.{name}", section.name));
-            self.found.push(Found { key, example, ..Found::new(at.start, message) });
+            self.found.push(Mistake { key, example, ..Mistake::new(at.start, message) });
             rest.remove(name.as_str());
             whole = false;
         }
@@ -281,11 +285,11 @@ impl Check {
         let keys = within.or_else(|| options::top(self.sections));
         let example = near.and_then(|near| keys?.key(near)).map(options::Key::example);
         let message = format!("unknown key \"{name}\"{place}: {advice}");
-        self.found.push(Found { near, example, ..Found::new(key.span().start, message) });
+        self.found.push(Mistake { near, example, ..Mistake::new(key.span().start, message) });
     }
 }
 
-/// Reads this key alone; all others have their defaults.
+/// Reads this key alone, with defaults for all others.
 fn attempt<T: DeserializeOwned>(key: &Key<'_>, value: Value<'_>) -> Result<(), Error> {
     let span = key.span().start..value.span().end.max(key.span().end);
     let mut table = DeTable::new();
@@ -297,7 +301,7 @@ fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// As they stand in the text, so that the first mistakes are told if there are too many.
+/// The entries in the order of the text, so that the first mistakes are reported if there are too many.
 fn in_order<'t, 'a>(table: &'a DeTable<'t>) -> impl Iterator<Item = (&'a Key<'t>, &'a Value<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -309,7 +313,7 @@ fn one_line(message: &str) -> String {
     clipped(&line, 400).into_owned()
 }
 
-/// What a file says may be of any length, a line is to be read.
+/// Shortens a text, because a value may have any length and a message should fit on a line.
 fn clipped(text: &str, longest: usize) -> Cow<'_, str> {
     match text.char_indices().nth(longest) {
         Some((end, _)) => Cow::Owned(format!("{}..", text.get(..end).unwrap_or_default())),

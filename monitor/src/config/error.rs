@@ -1,6 +1,6 @@
-//! What is wrong with a configuration, each mistake in one line that says where, what, and what to do.
+//! Mistakes in a configuration. Each is one line that says where, what, and what to do.
 //!
-//! Invariant: what is shown has no line feed nor anything else that a terminal obeys, whatever is in the file.
+//! Invariant: a message contains no line feed and no terminal control character, whatever is in the file.
 
 use std::{
     fmt, io,
@@ -18,25 +18,25 @@ pub enum ConfigError {
     /// A file or directory cannot be read.
     #[error("cannot read the configuration {}: {error}", shown(path))]
     Read {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         #[source]
         error: io::Error,
     },
-    /// The file is no text.
+    /// The file is not UTF-8 text.
     #[error("cannot read the configuration {}: it is not UTF-8 text", shown(path))]
     Encoding {
         /// The file.
         path: PathBuf,
     },
-    /// It is a device, a pipe or the like.
-    #[error("cannot read the configuration {}: it is no regular file", shown(path))]
+    /// The path is not a regular file, for instance a device or a pipe.
+    #[error("cannot read the configuration {}: it is not a regular file", shown(path))]
     NoFile {
-        /// What is there.
+        /// The path.
         path: PathBuf,
     },
-    /// Nobody writes as much.
+    /// The file is too large.
     #[error(
         "cannot read the configuration {}: it is larger than {limit} bytes, more than any configuration needs",
         shown(path)
@@ -44,49 +44,49 @@ pub enum ConfigError {
     Size {
         /// The file.
         path: PathBuf,
-        /// What would be read, in bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Somebody else could change it, and we have rights that he has not.
-    #[error("will not act on the configuration {}: {}", shown(path), sanitise(&source.to_string()))]
+    /// Other users could change the file, and orphand has rights that they do not have.
+    #[error("cannot trust the configuration {}: {}", shown(path), sanitise(&source.to_string()))]
     Distrust {
         /// The file, or the directory of further files.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: Distrust,
     },
-    /// The file says something that cannot be.
+    /// The content is wrong.
     #[error("{0}")]
     Content(Box<Content>),
 }
 
-/// What a place in a file says.
+/// A mistake in the content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The place.
-    pub place: Place,
-    /// The key it is about, `grace` or `agent.program`; none if it is the text itself, or a key that does not exist.
+    /// Where it is.
+    pub location: Location,
+    /// The key, for example `grace` or `agent.program`; absent for a syntax error and an unknown key.
     pub key: Option<String>,
     /// What is wrong.
     pub message: String,
     /// The known key that was probably meant.
     pub near: Option<&'static str>,
-    /// A line that would be right.
+    /// A correct line as an example.
     pub example: Option<String>,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct Location {
     /// The file.
     pub file: PathBuf,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", shown(&self.file), self.line, self.column)
     }
@@ -94,7 +94,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
+        write!(f, "{}: ", self.location)?;
         if let Some(key) = &self.key {
             write!(f, "{}: ", sanitise(key))?;
         }
@@ -108,7 +108,7 @@ impl fmt::Display for Content {
 }
 
 impl ConfigError {
-    /// The file or directory that it is about.
+    /// The file or directory with the mistake.
     pub fn path(&self) -> &Path {
         match self {
             Self::Read { path, .. }
@@ -116,11 +116,11 @@ impl ConfigError {
             | Self::NoFile { path }
             | Self::Size { path, .. }
             | Self::Distrust { path, .. } => path,
-            Self::Content(content) => &content.place.file,
+            Self::Content(content) => &content.location.file,
         }
     }
 
-    /// The place and what it says, if it is about the content.
+    /// The mistake, if it is in the content of a file.
     pub fn content(&self) -> Option<&Content> {
         match self {
             Self::Content(content) => Some(content),
@@ -135,26 +135,26 @@ impl From<Content> for ConfigError {
     }
 }
 
-/// All mistakes of a configuration, at least one: in the order of the files, then of their lines.
+/// All mistakes of a configuration, at least one, in the order of the files and lines.
 ///
-/// It shows as one line, whose rest `orphand config check` tells.
+/// Its `Display` is one line with the first mistake; `orphand config check` lists all.
 #[derive(Debug)]
 pub struct ConfigErrors {
     first: ConfigError,
     more: Vec<ConfigError>,
-    /// What was asked for, if it was not the default.
+    /// The path that was given, if it is not the default.
     asked: Option<PathBuf>,
 }
 
 impl ConfigErrors {
-    /// None without a mistake. `asked` is the file that was named.
+    /// `None` if there are no mistakes. `asked` is the path that was given.
     pub(super) fn new(all: Vec<ConfigError>, asked: Option<&Path>) -> Option<Self> {
         let mut all = all.into_iter();
         let first = all.next()?;
         Some(Self { first, more: all.collect(), asked: asked.map(Path::to_owned) })
     }
 
-    /// Each of them.
+    /// All mistakes.
     pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
         std::iter::once(&self.first).chain(&self.more)
     }
@@ -169,11 +169,11 @@ impl fmt::Display for ConfigErrors {
             return Ok(());
         }
         let asked = self.asked.as_deref().map(|path| format!(" {}", shown(path))).unwrap_or_default();
-        write!(f, " (and {} more: `orphand config check{asked}` tells all)", self.more.len())
+        write!(f, " (and {} more: `orphand config check{asked}` lists all)", self.more.len())
     }
 }
 
-/// A path on one line.
+/// A path as text on one line.
 pub fn shown(path: &Path) -> String {
     sanitise(&path.to_string_lossy()).into_owned()
 }

@@ -1,7 +1,7 @@
-//! Which files the configuration is made of, and whether they may be believed. The only part of it that reads files.
+//! Finds and reads the files of the configuration, and checks whether they can be trusted.
 //!
-//! Invariant: with rights that others have not, no file is taken that others could change; nothing blocks and nothing large is
-//! read, whatever lies where a file is looked for.
+//! Invariant: if orphand has rights that others do not have, it uses no file that others could change. No
+//! path can make it block or read large amounts.
 
 use std::{
     collections::BTreeSet,
@@ -16,36 +16,36 @@ use rustix::{fs::OFlags, io::Errno, process::geteuid, thread::capabilities};
 use super::{ConfigError, DEFAULT_PATH};
 use crate::os::trust::{self, Distrust};
 
-/// More than anybody writes by hand, and quickly read, in bytes.
+/// The largest file in bytes; far more than any configuration needs.
 const LIMIT: u64 = 1 << 20;
 
-/// The directory of further files, beside the file itself.
+/// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
 
-/// A file, and what reading it gave.
+/// A file and the result of reading it.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// The file, or the directory of further files if that is what is wrong.
+    /// The file, or the directory of further files if that has the mistake.
     pub path: PathBuf,
-    /// What it says, unless it cannot be read.
+    /// Its content; absent if it cannot be read.
     pub text: Option<String>,
-    /// What is wrong with it as a file.
+    /// What is wrong with the file itself.
     pub errors: Vec<ConfigError>,
 }
 
-/// The user beside root who may own the files: ours, if we have rights that others have not. Who has none may read what he
-/// likes.
+/// The user who, besides root, may own the files: the own user, if the process has rights that others do not
+/// have. `None` if it has no such rights; then any readable file is accepted.
 pub(super) fn guard() -> Option<u32> {
     let user = geteuid();
-    // In doubt we have some.
+    // If this cannot be found out, assume that there are rights.
     let capable = !capabilities(None).is_ok_and(|sets| sets.effective.is_empty());
     (user.is_root() || capable).then(|| user.as_raw())
 }
 
-/// The files in their order. `asked` must be there, the default need not; `guard` is as [`guard`] gives it.
+/// The files in order. `asked` must exist, the default file need not. `guard` is the result of [`guard`].
 pub(super) fn inputs(asked: Option<&Path>, guard: Option<u32>) -> Vec<Input> {
     let main = asked.unwrap_or(Path::new(DEFAULT_PATH));
-    let mut reader = Reader { guard, told: BTreeSet::new(), inputs: Vec::new() };
+    let mut reader = Reader { guard, reported: BTreeSet::new(), inputs: Vec::new() };
     if asked.is_some() || is_there(main) {
         reader.file(main);
     }
@@ -56,10 +56,10 @@ pub(super) fn inputs(asked: Option<&Path>, guard: Option<u32>) -> Vec<Input> {
     reader.inputs
 }
 
-/// Whether there is something, be it a link to nothing. In doubt there is: reading it will say why not.
+/// Whether the path exists, even as a dangling link. If this is not known, reading reports the reason.
 fn is_there(path: &Path) -> bool {
     let missing = |error: io::Error| {
-        // The way to it ends at a file that is no directory: `--config` may name anything.
+        // A parent of the path is not a directory: `--config` may have any value.
         [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind())
     };
     !fs::symlink_metadata(path).is_err_and(missing)
@@ -67,21 +67,21 @@ fn is_there(path: &Path) -> bool {
 
 struct Reader {
     guard: Option<u32>,
-    /// What was distrusted already: a directory above all files is told once.
-    told: BTreeSet<String>,
+    /// Problems already reported: a directory above several files is reported once.
+    reported: BTreeSet<String>,
     inputs: Vec<Input>,
 }
 
 impl Reader {
     fn file(&mut self, path: &Path) {
-        // Whoever asks for it wants no configuration at all.
+        // `/dev/null` means no configuration.
         if path == Path::new("/dev/null") {
             self.inputs.push(Input { path: path.into(), text: Some(String::new()), errors: Vec::new() });
             return;
         }
         let mut errors = self.distrust(path, trust::check);
         let text = read(path).map_err(|error| errors.push(error)).ok();
-        // What cannot be looked at cannot be read either: once is enough.
+        // A file that cannot be examined cannot be read either; one message is enough.
         if text.is_none() && errors.len() > 1 {
             errors.retain(|error| {
                 !matches!(
@@ -113,12 +113,12 @@ impl Reader {
 
     fn distrust(&mut self, path: &Path, check: fn(&Path, u32) -> Result<(), Distrust>) -> Vec<ConfigError> {
         let found = self.guard.and_then(|own| check(path, own).err());
-        let new = found.filter(|source| self.told.insert(source.to_string()));
+        let new = found.filter(|source| self.reported.insert(source.to_string()));
         new.map(|source| ConfigError::Distrust { path: path.into(), source }).into_iter().collect()
     }
 }
 
-/// The names of the files that count, in byte order: what editors and packagers leave beside them does not.
+/// The names of the configuration files in byte order. Backups of editors and packagers are skipped.
 fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -133,7 +133,7 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn read(path: &Path) -> Result<String, ConfigError> {
     let failed = |error| ConfigError::Read { path: path.into(), error };
-    // A pipe that nobody writes to would keep us waiting.
+    // A pipe without a writer would block.
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(flags()).open(path).map_err(failed)?;
     let kind = file.metadata().map_err(failed)?.file_type();
@@ -149,7 +149,7 @@ fn read(path: &Path) -> Result<String, ConfigError> {
         return Err(ConfigError::Size { path: path.into(), limit: LIMIT });
     }
     let text = String::from_utf8(bytes).map_err(|_| ConfigError::Encoding { path: path.into() })?;
-    // Some editors begin with a byte order mark. It is no part of the text: columns are counted without it.
+    // Some editors write a byte order mark. It is skipped, and columns are counted without it.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 

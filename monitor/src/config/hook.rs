@@ -6,10 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use orphand_core::model::{EventKind, duration};
 
-/// The longest a run may take.
+/// The largest timeout.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// The word for every event.
+/// The word that means every event.
 pub const ALL: &str = "all";
 
 /// The names of events, and the word for all.
@@ -17,7 +17,7 @@ fn known() -> Vec<&'static str> {
     [ALL].into_iter().chain(EventKind::ALL.iter().map(|kind| kind.name())).collect()
 }
 
-/// What a hook hears of, if nothing else is said.
+/// The default of `events`.
 #[rustfmt::skip]
 const DEFAULT: &[&str] = &[
     "orphan_detected", "orphan_spared", "orphan_reaped", "orphan_exited", "reap_failed", "alert", "alert_resolved", "lost",
@@ -27,16 +27,16 @@ const DEFAULT: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hook {
-    /// The program, an absolute path; absent for no hook.
+    /// The program, an absolute path; absent if there is no hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// The user it runs as; absent for the daemon's own.
+    /// The user it runs as; absent for the daemon's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The events it is run for; `all` means every one.
+    /// The events it runs for; `all` means every event.
     #[serde(deserialize_with = "events")]
     pub events: BTreeSet<String>,
-    /// The longest a run may take, at most an hour.
+    /// The timeout of a run, at most an hour.
     #[serde(serialize_with = "duration::serialize", deserialize_with = "timeout")]
     pub timeout: Duration,
 }
@@ -68,7 +68,7 @@ fn timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
     let timeout = duration::deserialize(d)?;
     if timeout.is_zero() || timeout > LONGEST {
         return Err(D::Error::custom(
-            "a hook's time is more than nothing and at most an hour, such as \"10s\"",
+            "the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
         ));
     }
     Ok(timeout)
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_event_has_its_name_here() {
-        // serde names those that there are.
+        // serde's error lists the known names.
         let error = serde_json::from_str::<Notice>(r#"{"event":"?"}"#).unwrap_err().to_string();
         let names: Vec<_> = error.split('`').skip(1).step_by(2).filter(|name| *name != "?").collect();
         assert!(names.len() > 10, "{error}");

@@ -1,4 +1,4 @@
-//! Where metrics and pages are served.
+//! The address for metrics and health.
 
 use std::{fmt, net::SocketAddr, str::FromStr};
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 pub enum Listen {
     /// Nothing is served over HTTP.
     Off,
-    /// Here.
+    /// The address to listen at.
     At(SocketAddr),
 }
 
-/// What is neither.
+/// The text is neither an address nor `none`.
 #[derive(Debug, thiserror::Error)]
-#[error("\"{0}\" is no address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off")]
+#[error("\"{0}\" is not an address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off")]
 pub struct ListenError(String);
 
 impl Default for Listen {
@@ -26,7 +26,7 @@ impl Default for Listen {
 }
 
 impl Listen {
-    /// The address, unless it is off.
+    /// The address; `None` if HTTP is off.
     pub const fn address(self) -> Option<SocketAddr> {
         match self {
             Self::Off => None,

@@ -1,4 +1,4 @@
-//! What came of reading the configuration: what it says, from which files, and what is wrong or odd.
+//! The result of reading the configuration: its values, its files, mistakes and notes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,26 +10,26 @@ use super::{
     text::{Origins, Texts},
 };
 
-/// The configuration, and what is to be told about it.
+/// The result of reading the configuration.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The files that were read, in their order, those with mistakes included. Later ones beat earlier ones.
+    /// The files that were read, in order, including those with mistakes. Later ones override earlier ones.
     pub files: Vec<PathBuf>,
-    /// What they say together, or all that is wrong.
+    /// The merged configuration, or all mistakes.
     pub config: Result<Config, ConfigErrors>,
-    /// What is allowed and hardly meant. Empty if something is wrong.
+    /// Values that are allowed but probably not intended. Empty if there are mistakes.
     pub notes: Vec<Content>,
-    /// Where each value came from. Empty if something is wrong.
+    /// Where each value comes from. Empty if there are mistakes.
     pub origins: Origins,
 }
 
 impl Loaded {
-    /// As [`Config::load`] reads.
+    /// Reads the same files as [`Config::load`].
     pub fn read(path: Option<&Path>) -> Self {
         Self::of_inputs(files::inputs(path, files::guard()), path)
     }
 
-    /// Reads `text`, which came from `path`.
+    /// Reads `text` as the content of `path`.
     pub(super) fn of_text(text: &str, path: &Path) -> Self {
         let input = Input { path: path.into(), text: Some(text.to_owned()), errors: Vec::new() };
         Self::of_inputs(vec![input], Some(path))
@@ -50,19 +50,19 @@ impl Loaded {
         let read = check::read::<Config>(&texts, SECTIONS).map_err(|wrong| {
             errors.extend(wrong.into_iter().map(ConfigError::from));
         });
-        // A stable sort: within a file what is wrong with it as a file comes first, then line by line.
+        // The sort is stable: mistakes of a file itself stay before those of its lines.
         errors.sort_by_key(|error| order.iter().position(|path| path == error.path()));
         match (ConfigErrors::new(errors, asked), read) {
             (Some(errors), _) => {
                 Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::default() }
             }
             (None, read) => {
-                // Without a mistake it was read.
+                // Without mistakes there is a configuration.
                 let (config, at) = read.unwrap_or_default();
                 let origins = Origins { texts, at };
                 let mut notes = notes::notes(&config, &origins);
                 notes.sort_by_key(|note| {
-                    (order.iter().position(|path| *path == note.place.file), note.place.line)
+                    (order.iter().position(|path| *path == note.location.file), note.location.line)
                 });
                 Self { files, notes, config: Ok(config), origins }
             }

@@ -1,8 +1,9 @@
-//! The configuration: TOML in one file and in `conf.d/*.toml` beside it, every key optional, an unknown or impossible one an
-//! error that names file, line, column and key. Later files beat earlier ones, flags beat the files, the files beat the
-//! defaults; the commands apply the flags.
+//! The configuration: TOML in one file and in `conf.d/*.toml` next to it. Every key is optional.
 //!
-//! Only `files` reads; the rest is pure. What a key means is said once, in [`options`].
+//! An unknown key or an impossible value is an error that names file, line, column and key. Later files override
+//! earlier ones, and the flags, which the commands apply, override all files.
+//!
+//! Only `files` does I/O; everything else is pure. The meaning of the keys is in [`options`].
 //!
 //! ```
 //! # let text = r#"
@@ -18,7 +19,7 @@
 //! program = "mybot"
 //! args = ["run"]
 //!
-//! [[exempt]]                        # never touched, nor what it starts
+//! [[exempt]]                        # never ended, nor what it starts
 //! name = "shared broker"
 //! package = "@me/broker-mcp"
 //! # "#;
@@ -46,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     check::ENOUGH,
-    error::{ConfigError, ConfigErrors, Content, Place, shown},
+    error::{ConfigError, ConfigErrors, Content, Location, shown},
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
     loaded::Loaded,
@@ -57,50 +58,51 @@ use orphand_core::{
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
 
-/// Where the configuration is read from if nothing else is said. It need not exist.
+/// The default path of the configuration. The file need not exist.
 pub const DEFAULT_PATH: &str = "/etc/orphand/config.toml";
 
-/// The control socket, if nothing else is said.
+/// The default path of the control socket.
 pub const SOCKET: &str = "/run/orphand/control.sock";
 
-/// The state directory, if nothing else is said.
+/// The default state directory.
 pub const STATE_DIR: &str = "/var/lib/orphand";
 
 /// The effective configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Judge, never signal.
+    /// Judge only, never send a signal.
     pub observe: bool,
-    /// From the owner's exit to the verdict: at most a day.
+    /// The grace period from the owner's exit to the verdict, at most a day.
     #[serde(with = "duration")]
     pub grace: Duration,
-    /// From SIGTERM to SIGKILL: at most a day.
+    /// The time from SIGTERM to SIGKILL, at most a day.
     #[serde(with = "duration")]
     pub term_timeout: Duration,
     /// Whether servers that run as another user than their owner may be ended.
     pub other_uids: bool,
-    /// How setsid(2) is seen.
+    /// How setsid(2) is observed.
     pub setsid: SetsidHook,
-    /// Size of the ring between kernel and daemon.
+    /// The size of the ring buffer between kernel and daemon.
     pub ring_size: RingSize,
-    /// How many processes can be followed at once; as many as can live, if nothing is said.
+    /// How many processes can be followed at once; absent for the default, which depends on the kernel's
+    /// limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<MemberCount>,
-    /// What is logged on standard error, unless the variable `ORPHAND_LOG` says otherwise.
+    /// The log level. The variable `ORPHAND_LOG` overrides it.
     pub log: LogLevel,
-    /// Where metrics are served.
+    /// The address for metrics and health.
     pub listen: Listen,
-    /// The control socket.
+    /// The path of the control socket.
     pub socket: PathBuf,
-    /// The group whose members may use the control socket, beside root and the daemon's own user.
+    /// The group whose members may use the control socket, besides root and the daemon's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_group: Option<String>,
-    /// What is to be remembered over restarts.
+    /// The directory of the store.
     pub state_dir: PathBuf,
     /// The alert hook.
     pub hook: Hook,
-    /// Left alone, with all below.
+    /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
@@ -112,38 +114,38 @@ pub struct Config {
     /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agent: Vec<Rule>,
-    /// Never an agent.
+    /// Programs that host others and are never agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub steward: Vec<Rule>,
-    /// Run other programs on their own standard streams.
+    /// Programs that run others on their own standard streams.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub launcher: Vec<Rule>,
-    /// Thresholds to be told of.
+    /// Alert rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alert: Vec<AlertRule>,
 }
 
-/// What is logged.
+/// The log level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Nothing.
     Off,
-    /// What failed.
+    /// Errors.
     Error,
-    /// What is odd.
+    /// Warnings.
     Warn,
-    /// What happens.
+    /// Normal operation.
     #[default]
     Info,
-    /// What was decided and why.
+    /// Decisions and their reasons.
     Debug,
     /// Everything.
     Trace,
 }
 
 impl LogLevel {
-    /// The word for it, as `tracing` reads it.
+    /// Its name for `tracing`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -184,24 +186,24 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads `path`, or the default path, and `conf.d` beside it. A missing file is an error only if it was asked for. As root,
-    /// or with capabilities, a file that others may write is refused.
+    /// Reads `path`, or the default path, and `conf.d` next to it. A missing file is an error only if `path`
+    /// was given. If the process is root or has capabilities, a file that others can write is refused.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigErrors> {
         Loaded::read(path).config
     }
 
-    /// Reads `text`, which came from `path`.
+    /// Reads `text` as the content of `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigErrors> {
         Loaded::of_text(text, path).config
     }
 
-    /// The effective configuration as TOML; reading it gives the same configuration.
+    /// The configuration as TOML; reading it gives the same configuration.
     pub fn render(&self) -> String {
-        // it cannot fail: every key is a string and every value one that TOML has
+        // Cannot fail: every key is a string, and every value has a TOML type.
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// The rules, those built in included.
+    /// The rules of the configuration and the built-in ones.
     pub fn rules(&self) -> Rules {
         Rules::new(self.rule_book())
     }
@@ -212,7 +214,7 @@ impl Config {
         RuleBook { exempt, multiplexer, server, agent, steward, launcher }
     }
 
-    /// What the engine judges by.
+    /// The policy of the engine.
     pub fn policy(&self) -> Policy {
         Policy {
             mode: self.mode(),
@@ -224,7 +226,7 @@ impl Config {
         }
     }
 
-    /// Whether to act.
+    /// Whether to end orphans.
     pub const fn mode(&self) -> Mode {
         if self.observe { Mode::Observe } else { Mode::Reap }
     }

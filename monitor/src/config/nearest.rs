@@ -1,8 +1,8 @@
-//! Which key was meant by one that does not exist. Pure.
+//! Suggestions for unknown keys. Pure.
 
 use super::options::{self, Section};
 
-/// The nearest known key, if one is near, and what to tell. `within` is the table the unknown one stands in.
+/// The most similar known key, if there is one, and the advice. `within` is the table with the unknown key.
 pub(super) fn advice(
     sections: &'static [Section],
     name: &str,
@@ -13,9 +13,9 @@ pub(super) fn advice(
         Some(section) => section.keys.iter().map(|key| key.name).collect(),
         None => options::names(sections),
     };
-    // The header of a table ends what stands at the top: a frequent mistake.
+    // A frequent mistake: a top-level key below the header of a table.
     if within.is_some() && (top.is_some_and(|top| top.key(name).is_some())) {
-        return (None, "it is a key of the top: write it above the first [table]".to_owned());
+        return (None, "it is a top-level key: write it above the first [table]".to_owned());
     }
     if let Some(near) = nearest(name, &known) {
         return (Some(near), format!("did you mean \"{near}\"?"));
@@ -23,21 +23,23 @@ pub(super) fn advice(
     let mut elsewhere = sections.iter().filter(|section| section.key(name).is_some());
     if let Some(section) = elsewhere.next() {
         let others = if elsewhere.next().is_some() { " and other tables" } else { "" };
-        return (None, format!("it is a key of {}{others}: write it below such a line", section.header()));
+        return (None, format!("it is a key of {}{others}: write it below that header", section.header()));
     }
-    (None, format!("known are {}", known.join(", ")))
+    (None, format!("known keys are {}", known.join(", ")))
 }
 
-/// What to tell of a name that is none of those known.
+/// The advice for a name that is not one of `known`.
 pub(super) fn among(name: &str, known: &[&str]) -> String {
-    nearest(name, known)
-        .map_or_else(|| format!("known are {}", known.join(", ")), |near| format!("did you mean \"{near}\"?"))
+    nearest(name, known).map_or_else(
+        || format!("known names are {}", known.join(", ")),
+        |near| format!("did you mean \"{near}\"?"),
+    )
 }
 
-/// The known key that was probably meant.
+/// The most similar known key.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: String = name.to_lowercase().replace('-', "_");
-    // Nobody meant a key by a long text, and to measure it takes time.
+    // A long text is no misspelt key, and comparing it takes time.
     if name.chars().nth(64).is_some() {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Every key of the configuration: what it means, its form, its default, an example. The one source of the check for unknown
 //! keys, the examples in errors, the default file, the manual page and the reference in docs/configuration.md.
 //!
-//! Invariant: it has the keys of [`super::Config`] and [`orphand_core::recognise::Rule`], all of them and no others, and the
-//! same defaults; the tests hold it to that. A new key is a row here.
+//! Invariant: the table has exactly the keys and defaults of [`super::Config`] and
+//! [`orphand_core::recognise::Rule`]; tests check that. A new key is a new row here.
 
 mod rows;
 
@@ -11,43 +11,43 @@ pub use self::rows::SECTIONS;
 /// How the keys of a section are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Above every table.
+    /// Above all tables.
     Top,
-    /// In a table that is there once, `[hook]`; several files may each say a part of it.
+    /// In one table, for example `[hook]`. Several files may each have a part of it.
     Table,
-    /// In tables that are there as often as wanted, `[[agent]]`; each file adds its own.
+    /// In any number of tables, for example `[[agent]]`. Each file adds its own.
     List,
 }
 
-/// Keys that are written together.
+/// Keys that belong together.
 #[derive(Debug)]
 pub struct Section {
-    /// The name of the table, empty for [`Kind::Top`].
+    /// The name of the table; empty for [`Kind::Top`].
     pub name: &'static str,
     /// How it is written.
     pub kind: Kind,
-    /// What it is for: one to four sentences.
+    /// Its purpose, in one to four sentences.
     pub about: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
-    /// The lines below the header of an example, empty for [`Kind::Top`].
+    /// The lines of an example below its header; empty for [`Kind::Top`].
     pub example: &'static str,
 }
 
 /// A key.
 #[derive(Debug)]
 pub struct Key {
-    /// As it is written.
+    /// Its name.
     pub name: &'static str,
-    /// What stands behind `=`, in words.
+    /// The form of its value, in words.
     pub form: &'static str,
-    /// The value in TOML that holds where nothing is said; none where that is not the same as any value.
+    /// The default as a TOML value; absent if no value has the same meaning.
     pub default: Option<&'static str>,
-    /// Unit and limits in words, empty if there are none.
+    /// Unit and limits in words; empty if there are none.
     pub limits: &'static str,
-    /// What it does: one to four sentences.
+    /// Its meaning, in one to four sentences.
     pub about: &'static str,
-    /// A value in TOML as an example.
+    /// An example of a TOML value.
     pub example: &'static str,
 }
 
@@ -61,12 +61,12 @@ impl Section {
         }
     }
 
-    /// The header and the lines of its example.
+    /// An example with its header.
     pub fn example(&self) -> String {
         format!("{}\n{}", self.header(), self.example)
     }
 
-    /// Whether it is one of those with the keys of a rule, which are told once for all.
+    /// Whether its keys are those of a rule, which are documented once for all.
     pub fn is_rules(&self) -> bool {
         let names = |section: &Self| section.keys.iter().map(|key| key.name).collect::<Vec<_>>();
         self.kind == Kind::List && SECTIONS.iter().filter(|other| names(other) == names(self)).count() > 1
@@ -79,7 +79,7 @@ impl Section {
 }
 
 impl Key {
-    /// A line that sets it, `grace = "30s"`.
+    /// A line with its example, such as `grace = "30s"`.
     pub fn example(&self) -> String {
         format!("{} = {}", self.name, self.example)
     }
@@ -98,12 +98,12 @@ pub fn top(sections: &'static [Section]) -> Option<&'static Section> {
     sections.iter().find(|section| section.kind == Kind::Top)
 }
 
-/// The table of this name.
+/// The section of this table name.
 pub fn table(sections: &'static [Section], name: &str) -> Option<&'static Section> {
     sections.iter().find(|section| section.kind != Kind::Top && section.name == name)
 }
 
-/// The names that may stand at the top: keys, then tables.
+/// The names that are allowed at the top: keys, then tables.
 pub fn names(sections: &'static [Section]) -> Vec<&'static str> {
     let keys = top(sections).into_iter().flat_map(|section| section.keys).map(|key| key.name);
     let tables = sections.iter().filter(|section| section.kind != Kind::Top).map(|section| section.name);

@@ -112,7 +112,7 @@ fn everything_is_read() {
         role(&["python3", "/srv/tools/server.py"]),
         Role::Server { name: "tools".into(), rule: "tools".into() }
     );
-    // the rules come back from what a trace stores
+    // the rules can be read back from a trace
     let again = Rules::from_source(&config.rules().source()).unwrap();
     assert_eq!(again.source(), config.rules().source());
     assert_eq!(Rules::builtin().source(), "");
@@ -127,7 +127,7 @@ fn errors_say_where_and_what_to_do() {
         ("[[agents]]\nname = \"x\"", "1:3: unknown key \"agents\": did you mean \"agent\"?"),
         (
             "zzz = 1",
-            "1:1: unknown key \"zzz\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, members, log, \
+            "1:1: unknown key \"zzz\": known keys are observe, grace, term_timeout, other_uids, setsid, ring_size, members, log, \
              listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
@@ -150,7 +150,7 @@ fn errors_say_where_and_what_to_do() {
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
         (
             "a = 1\nlog = \"loud\"\n",
-            "1:1: unknown key \"a\": known are observe, grace, term_timeout, other_uids, setsid, ring_size, members, log, \
+            "1:1: unknown key \"a\": known keys are observe, grace, term_timeout, other_uids, setsid, ring_size, members, log, \
              listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
@@ -167,7 +167,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "listen = \"9477\"",
-            "1:10: listen: \"9477\" is no address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off",
+            "1:10: listen: \"9477\" is not an address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off",
         ),
         ("socket_grop = \"adm\"", "1:1: unknown key \"socket_grop\": did you mean \"socket_group\"?"),
         ("[[agent]]\nprogram = \"x\"\n", "1:1: agent: missing field `name`"),
@@ -188,7 +188,7 @@ fn errors_say_where_and_what_to_do() {
             "[[server]]\nname = \"x\"\nexe = 1",
             "3:7: server.exe: invalid type: integer `1`, expected a string",
         ),
-        ("agent = 1", "1:1: agent: a list of tables is meant: write [[agent]] and its keys below"),
+        ("agent = 1", "1:1: agent: expected a list of tables: write [[agent]] and its keys below it"),
         ("[hook]\npaht = \"/x\"", "2:1: unknown key \"paht\" in [hook]: did you mean \"path\"?"),
         (
             "[hook]\nevents = [\"orphan_detectd\"]",
@@ -196,13 +196,13 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "[hook]\ntimeout = \"2h\"",
-            "2:11: hook.timeout: a hook's time is more than nothing and at most an hour, such as \"10s\"",
+            "2:11: hook.timeout: the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
         ),
         (
             "[hook]\ntimeout = \"0s\"",
-            "2:11: hook.timeout: a hook's time is more than nothing and at most an hour, such as \"10s\"",
+            "2:11: hook.timeout: the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
         ),
-        ("hook = \"/x\"", "1:1: hook: a table is meant: write [hook] and its keys below"),
+        ("hook = \"/x\"", "1:1: hook: expected a table: write [hook] and its keys below it"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),
         ("log = \"info\" # ä\n= 2", "2:1: "),

@@ -1,5 +1,5 @@
-//! The texts of all files as one: every byte of every file has a number of its own, so that a value of the merged
-//! configuration still tells the file and the line it came from. Pure.
+//! The texts of all files with one numbering of their bytes, so that a value of the merged configuration has
+//! a file and a line. Pure.
 
 use std::{
     collections::BTreeMap,
@@ -12,20 +12,20 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::error::Place;
+use super::error::Location;
 
-/// A file's text.
+/// The text of a file.
 #[derive(Debug)]
 struct Source {
     path: PathBuf,
     text: String,
     /// The number of its first byte.
     base: usize,
-    /// Where each line begins in it.
+    /// The offset of each line in it.
     lines: Vec<usize>,
 }
 
-/// All texts that were read, in their order.
+/// All texts in the order of reading.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     sources: Vec<Source>,
@@ -34,13 +34,13 @@ pub(super) struct Texts {
 impl Texts {
     /// Adds a file.
     pub fn push(&mut self, path: PathBuf, text: String) {
-        // One more than there are bytes: what ends at the end of a file is not at the beginning of the next.
+        // One number is left unused, so that the end of a file is not the start of the next one.
         let base = self.sources.last().map_or(0, |last| last.base + last.text.len() + 1);
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         self.sources.push(Source { path, text, base, lines });
     }
 
-    /// The files.
+    /// The paths of the files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.sources.iter().map(|source| source.path.as_path())
     }
@@ -50,32 +50,32 @@ impl Texts {
         self.sources.iter().map(|source| (source.text.as_str(), source.base))
     }
 
-    /// The file of this number, and line and column in it.
-    pub fn place(&self, at: usize) -> Place {
+    /// The file, line and column of a byte.
+    pub fn location(&self, at: usize) -> Location {
         let after = self.sources.partition_point(|source| source.base <= at);
         let Some(source) = self.sources.get(after.saturating_sub(1)) else {
-            return Place { file: PathBuf::new(), line: 1, column: 1 };
+            return Location { file: PathBuf::new(), line: 1, column: 1 };
         };
         let at = at.saturating_sub(source.base);
         let line = source.lines.partition_point(|begin| *begin <= at);
         let begin = source.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
         let before = source.text.get(begin..at).unwrap_or_default();
-        Place { file: source.path.clone(), line, column: before.chars().count() + 1 }
+        Location { file: source.path.clone(), line, column: before.chars().count() + 1 }
     }
 }
 
-/// Where each value came from. What is not here has its default.
+/// Where each value comes from. A key that is not here has its default.
 #[derive(Debug, Default)]
 pub struct Origins {
     pub(super) texts: Texts,
-    /// The number of the byte: `grace` or `hook.path` has one, `agent` one for each rule.
+    /// Byte numbers by key: one for `grace` or `hook.path`, one per rule for `agent`.
     pub(super) at: BTreeMap<String, Vec<usize>>,
 }
 
 impl Origins {
-    /// The place of a key, `grace` or `hook.path`; of a list of tables, that of the table of this index.
-    pub fn place(&self, key: &str, index: usize) -> Option<Place> {
-        self.at.get(key).and_then(|all| all.get(index)).map(|at| self.texts.place(*at))
+    /// The position of a key such as `grace` or `hook.path`, or of the table with this index in a list.
+    pub fn location(&self, key: &str, index: usize) -> Option<Location> {
+        self.at.get(key).and_then(|all| all.get(index)).map(|at| self.texts.location(*at))
     }
 }
 

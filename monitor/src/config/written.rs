@@ -1,4 +1,4 @@
-//! The configuration written down: the commented default file, and the effective one with the origin of each value. Pure.
+//! Writes the configuration: the commented default file, and the effective configuration with origins. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::{
     options::{Key, Kind, SECTIONS, Section},
 };
 
-/// In characters, as wide as a terminal.
+/// The width of the text in characters.
 const WIDTH: usize = 100;
 
 const HEAD: [&str; 2] = [
@@ -20,7 +20,7 @@ const HEAD: [&str; 2] = [
 const RULES: &str = "The tables below are lists of rules: each may be there as often as wanted. A rule holds if each of its keys \
                      holds; in a pattern * stands for any text, ? for any character. The keys of a rule:";
 
-/// The commented default file: with each default taken in it is the default configuration.
+/// The default file. With all commented defaults uncommented it is the default configuration.
 pub fn default_file() -> String {
     default_file_of(SECTIONS)
 }
@@ -82,7 +82,7 @@ fn example(lines: &str, out: &mut String) {
     }
 }
 
-/// Prose in lines of comment.
+/// Writes text as comment lines.
 fn comment(text: &str, out: &mut String) {
     let mut line = String::from("#");
     for word in text.split_whitespace() {
@@ -96,16 +96,16 @@ fn comment(text: &str, out: &mut String) {
     let _ = writeln!(out, "{line}");
 }
 
-/// The effective configuration as TOML, each value with a comment that tells where it came from.
+/// The effective configuration as TOML; a comment after each value says where it comes from.
 pub fn with_origins(config: &Config, origins: &Origins) -> String {
     let mut out = String::new();
-    // It cannot fail, as in `Config::render`.
+    // Cannot fail, as in `Config::render`.
     let table = toml::Table::try_from(config).unwrap_or_default();
-    let from = |key: &str, index: usize| match origins.place(key, index) {
-        Some(place) => format!("# {}:{}", super::shown(&place.file), place.line),
+    let from = |key: &str, index: usize| match origins.location(key, index) {
+        Some(location) => format!("# {}:{}", super::shown(&location.file), location.line),
         None => "# default".to_owned(),
     };
-    // Values first: what stands below a header belongs to it.
+    // Values come first, because everything below a header belongs to its table.
     for section in SECTIONS {
         match (section.kind, table.get(section.name)) {
             (Kind::Top, _) => {

@@ -1,4 +1,4 @@
-//! The other side of the control socket: asks the running daemon.
+//! The client of the control socket.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -7,119 +7,120 @@ use std::{
     time::Duration,
 };
 
-use super::protocol::{self, Answer, Ask};
+use super::protocol::{self, Request, Response};
 use orphand_core::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
-/// How long the daemon may be silent.
-const PATIENCE: Duration = Duration::from_secs(65);
+/// How long the daemon may take for an answer.
+const TIMEOUT: Duration = Duration::from_secs(65);
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens.
-    #[error("no orphand answers at {}: {source}; start it with `orphand run`, or name its socket with --socket", path.display())]
+    /// No daemon listens at the socket.
+    #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
     NoDaemon {
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// We may not ask.
-    #[error("cannot ask orphand at {}: {source}; run this as root, or be a member of its socket_group", path.display())]
+    /// The socket may not be used by this user.
+    #[error("cannot connect to orphand at {}: {source}; run this as root, or as a member of its socket_group", path.display())]
     Forbidden {
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
     /// The connection broke.
-    #[error("cannot {operation} orphand at {}: {source}; see what the daemon logged", path.display())]
+    #[error("cannot {operation} orphand at {}: {source}; see the log of the daemon", path.display())]
     Broken {
-        /// What was tried.
+        /// What was tried, as a verb.
         operation: &'static str,
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// The answer makes no sense.
+    /// The daemon refused the request, or the answer cannot be read.
     #[error("orphand at {}: {what}", path.display())]
-    Answer {
+    Response {
         /// The socket.
         path: PathBuf,
-        /// What is wrong, or what the daemon refused.
+        /// The daemon's error, or what is wrong with the answer.
         what: String,
     },
 }
 
-/// The way to a daemon. Every question is a connection of its own.
+/// A client of one daemon. Every request uses a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Client {
     path: PathBuf,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Client {
-    /// The daemon at this socket.
+    /// A client of the daemon at this socket.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), patience: PATIENCE }
+        Self { path: path.to_owned(), timeout: TIMEOUT }
     }
 
-    /// With less patience.
-    pub fn within(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    /// Sets the timeout of an answer.
+    pub fn within(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
-    /// How it stands.
+    /// The daemon's status.
     pub fn status(&self, pss: bool) -> Result<Status, ClientError> {
-        match self.ask(&Ask::Status { pss })? {
-            Answer::Status { status } => Ok(*status),
-            other => Err(self.nonsense(&other)),
+        match self.request(&Request::Status { pss })? {
+            Response::Status { status } => Ok(*status),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Which servers a request means.
+    /// The servers that a request selects.
     pub fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
-        self.planned(&Ask::Plan { request })
+        self.planned(&Request::Plan { request })
     }
 
-    /// Has them ended.
+    /// Ends the servers that a request selects.
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
-        self.planned(&Ask::Reap { request })
+        self.planned(&Request::Reap { request })
     }
 
-    /// What its store tells.
+    /// Reads the daemon's store.
     pub fn history(&self, query: HistoryQuery) -> Result<History, ClientError> {
-        match self.ask(&Ask::History { query })? {
-            Answer::History { history } => Ok(*history),
-            other => Err(self.nonsense(&other)),
+        match self.request(&Request::History { query })? {
+            Response::History { history } => Ok(*history),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Has it read its configuration again.
+    /// Makes the daemon read its configuration again.
     pub fn reload(&self) -> Result<Reloaded, ClientError> {
-        match self.ask(&Ask::Reload)? {
-            Answer::Reloaded { reloaded } => Ok(reloaded),
-            other => Err(self.nonsense(&other)),
+        match self.request(&Request::Reload)? {
+            Response::Reloaded { reloaded } => Ok(reloaded),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    fn planned(&self, ask: &Ask) -> Result<Vec<Planned>, ClientError> {
-        match self.ask(ask)? {
-            Answer::Plan { planned } => Ok(planned),
-            other => Err(self.nonsense(&other)),
+    fn planned(&self, ask: &Request) -> Result<Vec<Planned>, ClientError> {
+        match self.request(ask)? {
+            Response::Plan { planned } => Ok(planned),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    fn nonsense(&self, answer: &Answer) -> ClientError {
+    fn unexpected(&self, answer: &Response) -> ClientError {
         let what = match answer {
-            Answer::Error { error } => error.clone(),
-            _ => "the answer is to another question; use the same orphand on both sides".to_owned(),
+            Response::Error { error } => error.clone(),
+            _ => "the answer does not fit the request; use the same version of orphand for daemon and client"
+                .to_owned(),
         };
-        ClientError::Answer { path: self.path.clone(), what }
+        ClientError::Response { path: self.path.clone(), what }
     }
 
-    fn ask(&self, ask: &Ask) -> Result<Answer, ClientError> {
+    fn request(&self, ask: &Request) -> Result<Response, ClientError> {
         let broken = |operation| {
             let path = self.path.clone();
             move |source| ClientError::Broken { operation, path, source }
@@ -132,17 +133,17 @@ impl Client {
             io::ErrorKind::PermissionDenied => ClientError::Forbidden { path: self.path.clone(), source },
             _ => broken("reach")(source),
         })?;
-        stream.set_read_timeout(Some(self.patience)).map_err(broken("ask"))?;
-        stream.set_write_timeout(Some(self.patience)).map_err(broken("ask"))?;
-        let line = protocol::write(ask).map_err(|e| broken("ask")(e.into()))?;
-        // A daemon that is busy answers without having read: then writing fails, and the answer is there.
+        stream.set_read_timeout(Some(self.timeout)).map_err(broken("send a request to"))?;
+        stream.set_write_timeout(Some(self.timeout)).map_err(broken("send a request to"))?;
+        let line = protocol::write(ask).map_err(|e| broken("send a request to")(e.into()))?;
+        // A busy daemon answers without reading; then writing fails, but there is an answer to read.
         let written = stream.write_all(&line);
         let mut answer = Vec::new();
         let read = BufReader::new(stream).read_until(b'\n', &mut answer);
         if answer.is_empty() {
-            written.map_err(broken("ask"))?;
+            written.map_err(broken("send a request to"))?;
         }
-        read.map_err(broken("hear"))?;
-        protocol::read(&answer).map_err(|what| ClientError::Answer { path: self.path.clone(), what })
+        read.map_err(broken("read the answer of"))?;
+        protocol::read(&answer).map_err(|what| ClientError::Response { path: self.path.clone(), what })
     }
 }

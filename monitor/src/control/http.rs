@@ -1,7 +1,7 @@
-//! Serves HTTP: `/metrics` and `/healthz`.
+//! Serves `/metrics` and `/healthz` over HTTP.
 //!
-//! Limits: so many connections at a time, one request each, with a short head, within so much time. A scraper that stalls holds
-//! one place until its time is up, or until somebody else needs it.
+//! Limits: the number of connections, one request each, the size of its head, and its time. A stalled scraper
+//! keeps its connection until its time is up, or until another one needs it.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -27,119 +27,118 @@ use tokio::{
 };
 
 use super::{
-    asker::{AskError, Asker},
-    host,
-    places::{Asked, Places},
+    connections::{Connections, RequestRead},
+    host_name,
+    loop_handle::{LoopHandle, QueryError},
 };
 use crate::sink::metrics::{Exposition, Metrics};
 use orphand_core::model::{Status, text::sanitise};
 
-/// Connections at a time. Who comes then takes the place of the one that has been there for longest, of those without a whole
-/// head if there are such.
+/// The most connections at a time. A new one replaces the oldest, preferably one without a complete head.
 const CONNECTIONS: usize = 256;
-/// Bytes of a head.
+/// The size limit of a request's head in bytes.
 const HEAD_MAX: usize = 16 * 1024;
-/// For the head of a request to be there.
-const HEAD: Duration = Duration::from_secs(5);
-/// For a request and its answer.
-const LIFE: Duration = Duration::from_secs(10);
-/// After a connection could not be taken (no descriptors).
-const PAUSE: Duration = Duration::from_millis(100);
+/// The timeout for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout for a request and its answer.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause after a connection could not be accepted, for instance because no descriptor was free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// An answer this young serves the next one, too: whoever asks without end (anybody on this host may) costs the loop twenty
-/// answers a second and no more.
-const FRESH: Duration = Duration::from_millis(50);
+/// A status of this age is used again. So requests of any user cost the loop at most twenty answers a second.
+const CACHE_TIME: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 struct Shared {
-    asker: Asker,
+    daemon_loop: LoopHandle,
     metrics: Metrics,
-    /// The last answer and when it came. Held while it is fetched: one question at a time.
+    /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
     last: Mutex<Option<(Instant, Answered)>>,
 }
 
-type Answered = Result<Arc<Status>, AskError>;
+type Answered = Result<Arc<Status>, QueryError>;
 
 impl Shared {
     async fn status(&self) -> Answered {
         let mut last = self.last.lock().await;
         if let Some((at, answer)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_TIME
         {
             return answer.clone();
         }
-        let answer = self.asker.status(false).await.map(Arc::new);
+        let answer = self.daemon_loop.status(false).await.map(Arc::new);
         *last = Some((Instant::now(), answer.clone()));
         answer
     }
 }
 
-/// What is served where.
-pub(super) fn router(asker: Asker, metrics: Metrics) -> Router {
+/// The routes.
+pub(super) fn router(daemon_loop: LoopHandle, metrics: Metrics) -> Router {
     Router::new().route("/metrics", get(scrape)).route("/healthz", get(health)).with_state(Arc::new(Shared {
-        asker,
+        daemon_loop,
         metrics,
         last: Mutex::default(),
     }))
 }
 
-/// Answers until the end of the runtime.
+/// Serves connections until the runtime ends.
 pub(super) async fn serve(listener: TcpListener, router: Router) {
-    // Elsewhere scrapers know us by any name, and whoever reaches us there needs no web page for it.
-    let by_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
-    let mut places: Places<IpAddr> = Places::new(CONNECTIONS, CONNECTIONS, true);
+    // On other addresses scrapers may use any name, and a client that can reach them does not need a web page
+    // for it.
+    let any_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
+    let mut connections: Connections<IpAddr> = Connections::new(CONNECTIONS, CONNECTIONS, true);
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                places.make_room(peer.ip());
-                let (router, asked) = (router.clone(), Asked::default());
-                let task = tokio::spawn(attend(stream, router, asked.clone(), by_name));
-                places.take(peer.ip(), asked, &task);
-                // Whoever asks at once is heard before somebody else can take its place.
+                connections.make_room(peer.ip());
+                let (router, asked) = (router.clone(), RequestRead::default());
+                let task = tokio::spawn(serve_connection(stream, router, asked.clone(), any_name));
+                connections.insert(peer.ip(), asked, &task);
+                // A client that sends its request at once is read before another one can replace it.
                 yield_now().await;
             }
             Err(error) => {
-                tracing::warn!("cannot take a connection for metrics: {error}");
-                sleep(PAUSE).await;
+                tracing::warn!("cannot accept a connection for metrics: {error}");
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// One connection, one request. That it breaks is the peer's affair.
-async fn attend(stream: TcpStream, router: Router, asked: Asked, by_name: bool) {
+/// Serves one request. Errors of the connection are ignored, because only the client is affected.
+async fn serve_connection(stream: TcpStream, router: Router, asked: RequestRead, any_name: bool) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<Incoming>| {
         asked.set();
-        let welcome = by_name || is_welcome(&request);
+        let allowed = any_name || names_this_host(&request);
         let router = router.clone();
-        async move { if welcome { router.call(request).await } else { Ok(misdirected()) } }
+        async move { if allowed { router.call(request).await } else { Ok(misdirected()) } }
     });
     let connection = http1::Builder::new()
         .keep_alive(false)
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let _ = timeout(LIFE, connection).await;
+    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
 }
 
-/// Whether all names that it gives us are ours. No browser leaves them out.
-fn is_welcome(request: &Request<Incoming>) -> bool {
+/// Whether all host names in the request mean this host. Every browser sends them.
+fn names_this_host(request: &Request<Incoming>) -> bool {
     let named = request.headers().get_all(header::HOST).iter();
     let named = named.map(|host| host.to_str().unwrap_or_default());
-    named.chain(request.uri().authority().map(Authority::as_str)).all(host::is_ours)
+    named.chain(request.uri().authority().map(Authority::as_str)).all(host_name::is_local)
 }
 
 fn misdirected() -> Response {
-    let why = "this orphand is asked by address or as localhost, not by another name\n";
+    let why = "use an IP address or localhost for this orphand, not another name\n";
     (StatusCode::MISDIRECTED_REQUEST, Body::from(why)).into_response()
 }
 
 async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let exposition = Exposition::of_accept(accept);
-    // Without an answer nothing is claimed but that nobody watches.
+    // Without a status, the metrics only say that the daemon does not watch.
     let status = shared.status().await.ok();
     match shared.metrics.render(status.as_deref(), exposition) {
         Ok(text) => ([(header::CONTENT_TYPE, exposition.content_type())], text).into_response(),
@@ -152,11 +151,11 @@ async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respon
 async fn health(State(shared): State<Arc<Shared>>) -> Response {
     match shared.status().await {
         Ok(status) if status.is_watching() => "ok\n".into_response(),
-        Ok(status) => unwell(&status.blind.join("; ")),
-        Err(error) => unwell(&error.to_string()),
+        Ok(status) => unhealthy(&status.blind.join("; ")),
+        Err(error) => unhealthy(&error.to_string()),
     }
 }
 
-fn unwell(why: &str) -> Response {
+fn unhealthy(why: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", sanitise(why))).into_response()
 }

@@ -1,7 +1,7 @@
 //! Serves the control socket.
 //!
-//! Limits: so many connections at a time, of each user a few, one question each, so long, within so much time. Whoever exceeds
-//! them gets an error line, or is cut off; no user keeps out another one.
+//! Limits: the number of connections in total and per user, one request each, its size, and its time. A
+//! client that exceeds them gets an error line or is disconnected. No user can keep out another one.
 
 use std::time::Duration;
 
@@ -12,70 +12,78 @@ use tokio::{
 };
 
 use super::{
-    asker::{AskError, Asker},
+    connections::{Connections, RequestRead},
+    loop_handle::{LoopHandle, QueryError},
     peer::Peers,
-    places::{Asked, Places},
-    protocol::{self, Answer, Ask, REQUEST_MAX},
+    protocol::{self, REQUEST_MAX, Request, Response},
 };
 use orphand_core::model::HistoryQuery;
 
-/// Connections at a time.
+/// The most connections at a time.
 const CONNECTIONS: usize = 64;
-/// Connections of one user at a time. Those that have not asked yet make room for the next.
-const OF_USER: usize = 8;
-/// For the question to be there.
-const ASKING: Duration = Duration::from_secs(5);
-/// For the answer to be found. Proportional memory of 600 large processes takes seconds.
-const ANSWERING: Duration = Duration::from_secs(60);
-/// For the answer to be read.
-const READING: Duration = Duration::from_secs(10);
-/// After a connection could not be taken (no descriptors): what is open may be closed by then.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The most connections of one user at a time. Those that have not sent a request are replaced by newer ones.
+const CONNECTIONS_OF_USER: usize = 8;
+/// The timeout for the request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout for finding the answer. The proportional memory of 600 large processes takes seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The timeout for sending the answer.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause after a connection could not be accepted, for instance because no descriptor was free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers until the end of the runtime.
-pub(super) async fn serve(listener: UnixListener, asker: Asker, peers: Peers) {
-    let mut places: Places<u32> = Places::new(OF_USER, CONNECTIONS, false);
+/// Serves connections until the runtime ends.
+pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers) {
+    let mut connections: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!("cannot take a connection to the control socket: {error}");
-                sleep(PAUSE).await;
+                tracing::warn!("cannot accept a connection to the control socket: {error}");
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        // Who cannot be told is one user.
+        // Clients without credentials count as one user.
         let uid = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
-        if !places.make_room(uid) {
-            // Nothing can be in its buffer yet: a short line always fits.
-            if let Ok(line) = protocol::write(error(&AskError::Busy)) {
+        if !connections.make_room(uid) {
+            // The buffer of a new connection is empty, so a short line always fits.
+            if let Ok(line) = protocol::write(error(&QueryError::Busy)) {
                 let _ = stream.try_write(&line);
             }
             continue;
         }
-        let (asker, question) = (asker.clone(), Asked::default());
-        let heard = question.clone();
-        let task = tokio::spawn(async move { attend(stream, &asker, peers, &heard).await });
-        places.take(uid, question, &task);
+        let (daemon_loop, question) = (daemon_loop.clone(), RequestRead::default());
+        let request_read = question.clone();
+        let task =
+            tokio::spawn(async move { serve_connection(stream, &daemon_loop, peers, &request_read).await });
+        connections.insert(uid, question, &task);
     }
 }
 
-fn error(error: &impl ToString) -> Answer {
-    Answer::Error { error: error.to_string() }
+fn error(error: &impl ToString) -> Response {
+    Response::Error { error: error.to_string() }
 }
 
-/// One connection. That it breaks is the peer's affair.
-async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers, heard: &Asked) {
-    let answer = match timeout(ASKING, question(&mut stream, peers)).await {
+/// Serves one request. Errors of the connection are ignored, because only the client is affected.
+async fn serve_connection(
+    mut stream: UnixStream,
+    daemon_loop: &LoopHandle,
+    peers: Peers,
+    request_read: &RequestRead,
+) {
+    let answer = match timeout(REQUEST_TIMEOUT, read_request(&mut stream, peers)).await {
         Ok(Ok(ask)) => {
-            heard.set();
-            timeout(ANSWERING, answer(ask, asker)).await.unwrap_or_else(|_| error(&AskError::Late))
+            request_read.set();
+            timeout(ANSWER_TIMEOUT, answer(ask, daemon_loop))
+                .await
+                .unwrap_or_else(|_| error(&QueryError::Late))
         }
         Ok(Err(why)) => error(&why),
-        Err(_) => error(&"no question within 5 s"),
+        Err(_) => error(&"no request within 5 s"),
     };
     if let Ok(line) = protocol::write(answer) {
-        let _ = timeout(READING, async {
+        let _ = timeout(SEND_TIMEOUT, async {
             stream.write_all(&line).await?;
             stream.shutdown().await
         })
@@ -83,55 +91,56 @@ async fn attend(mut stream: UnixStream, asker: &Asker, peers: Peers, heard: &Ask
     }
 }
 
-/// Reads the question of a peer that may ask.
-async fn question(stream: &mut UnixStream, peers: Peers) -> Result<Ask, String> {
+/// Reads the request of a client that is allowed to send one.
+async fn read_request(stream: &mut UnixStream, peers: Peers) -> Result<Request, String> {
     let peer =
-        stream.peer_cred().map_err(|error| format!("refused: your credentials are not known: {error}"))?;
+        stream.peer_cred().map_err(|error| format!("refused: cannot read your credentials: {error}"))?;
     let (uid, gid) = (peer.uid(), peer.gid());
-    // The database of groups may be slow.
+    // The group database may be slow.
     let allowed = tokio::task::spawn_blocking(move || peers.allows(uid, gid)).await;
     if !matches!(allowed, Ok(true)) {
         return Err(format!(
-            "refused: user {uid} may not; ask as root, or be a member of the socket_group of the configuration"
+            "refused: user {uid} may not use this socket; use root, or a member of the configuration's socket_group"
         ));
     }
     let mut line = Vec::new();
     let most = u64::try_from(REQUEST_MAX).unwrap_or(u64::MAX);
     let mut reader = BufReader::new(stream).take(most);
-    reader
-        .read_until(b'\n', &mut line)
-        .await
-        .map_err(|error| format!("the question cannot be read: {error}"))?;
+    reader.read_until(b'\n', &mut line).await.map_err(|error| format!("cannot read the request: {error}"))?;
     if line.len() >= REQUEST_MAX {
-        return Err(format!("the question is too long: at most {REQUEST_MAX} bytes"));
+        return Err(format!("the request is too long: at most {REQUEST_MAX} bytes"));
     }
     protocol::read(&line)
 }
 
-/// Read from the store's file, not by the loop. Who comes while others still read is told so.
-async fn past(query: HistoryQuery, asker: &Asker) -> Answer {
-    match asker.history(query).await {
-        Ok(Ok(history)) => Answer::History { history: Box::new(history) },
+/// Reads the store without the loop. While too many others read, the answer is an error.
+async fn history(query: HistoryQuery, daemon_loop: &LoopHandle) -> Response {
+    match daemon_loop.history(query).await {
+        Ok(Ok(history)) => Response::History { history: Box::new(history) },
         Ok(Err(why)) => error(&why),
         Err(why) => error(&why),
     }
 }
 
-async fn answer(ask: Ask, asker: &Asker) -> Answer {
+async fn answer(ask: Request, daemon_loop: &LoopHandle) -> Response {
     let answer = match ask {
-        Ask::History { query } => return past(query, asker).await,
-        Ask::Reload => {
-            return match asker.reload().await {
-                Ok(Ok(reloaded)) => Answer::Reloaded { reloaded },
+        Request::History { query } => return history(query, daemon_loop).await,
+        Request::Reload => {
+            return match daemon_loop.reload().await {
+                Ok(Ok(reloaded)) => Response::Reloaded { reloaded },
                 Ok(Err(why)) => error(&why),
                 Err(why) => error(&why),
             };
         }
-        Ask::Status { pss } => {
-            asker.status(pss).await.map(|status| Answer::Status { status: Box::new(status) })
+        Request::Status { pss } => {
+            daemon_loop.status(pss).await.map(|status| Response::Status { status: Box::new(status) })
         }
-        Ask::Plan { request } => asker.plan(request).await.map(|planned| Answer::Plan { planned }),
-        Ask::Reap { request } => asker.reap(request).await.map(|planned| Answer::Plan { planned }),
+        Request::Plan { request } => {
+            daemon_loop.plan(request).await.map(|planned| Response::Plan { planned })
+        }
+        Request::Reap { request } => {
+            daemon_loop.reap(request).await.map(|planned| Response::Plan { planned })
+        }
     };
     answer.unwrap_or_else(|why| error(&why))
 }

@@ -1,16 +1,16 @@
-//! The daemon's counter: metrics over HTTP and the control socket, on a thread of their own.
+//! The control server: metrics over HTTP, and the control socket, on a thread of their own.
 //!
-//! Invariant: nothing here can delay the daemon's loop. It is reached only through a bounded queue of [`Query`]s which it
-//! answers between two looks into the ring, one a turn; a full queue is answered with "busy" by this side, and what is slow
-//! (memory, encoding, clients that stall) happens here. For the daemon's shell and the verbs that ask it.
+//! Invariant: nothing here can delay the daemon's loop. It is reached only through a bounded queue of
+//! [`Query`]s, of which it answers one each time after it has drained the ring. If the queue is full, this
+//! thread answers "busy". Slow work (memory, encoding, stalled clients) happens on this thread.
 
-mod asker;
 pub mod client;
-mod host;
+mod connections;
+mod host_name;
 mod http;
 mod listener;
+mod loop_handle;
 mod peer;
-mod places;
 pub mod protocol;
 mod socket;
 
@@ -23,7 +23,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::asker::{AskError, Asker, measure};
+pub use self::loop_handle::{LoopHandle, QueryError, measure};
 use self::{peer::Peers, socket::ControlSocket};
 use crate::{
     host::{HostError, Proc},
@@ -31,58 +31,59 @@ use crate::{
 };
 use orphand_core::model::{Planned, ReapRequest, Reloaded, Status};
 
-/// Questions that may wait for the loop: one of each connection to the control socket.
+/// How many queries may wait for the loop: one for each connection to the control socket.
 const QUEUE: usize = 64;
 
-/// A question to the daemon's loop.
+/// A query to the daemon's loop.
 #[derive(Debug)]
 pub enum Query {
-    /// How it stands; memory as last measured.
+    /// The status, with memory as last measured.
     Status(oneshot::Sender<Status>),
-    /// Which servers this means.
+    /// The servers that a request selects.
     Plan(ReapRequest, oneshot::Sender<Vec<Planned>>),
-    /// End them. The answer says which that were when it began. Not done if nobody waits for the answer any more.
+    /// End the servers that a request selects. The answer lists those selected at the start. Not done if the
+    /// client no longer waits.
     Reap(ReapRequest, oneshot::Sender<Vec<Planned>>),
-    /// Read the configuration again; the error is one line, and the old one stays.
+    /// Read the configuration again. The error is one line, and then the old configuration stays.
     Reload(oneshot::Sender<Result<Reloaded, String>>),
 }
 
-/// Why nothing can be served.
+/// Why the control server cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum FrontError {
-    /// The address cannot be had.
+pub enum ServerError {
+    /// The address cannot be used.
     #[error(
         "cannot serve metrics on {address}: {source}; free the port, or give another one with --listen ADDR, or none"
     )]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// Somebody answers at the control socket.
+    /// Another daemon answers at the control socket.
     #[error("another daemon answers at {}; stop it, or give another path with --socket", path.display())]
     Live {
         /// The socket.
         path: PathBuf,
     },
-    /// There is something else.
-    #[error("{} is there and no socket; remove it, or give another path with --socket", path.display())]
+    /// The path of the control socket is another kind of file.
+    #[error("{} exists and is not a socket; remove it, or give another path with --socket", path.display())]
     NoSocket {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused.
+    /// An operation on the socket failed.
     #[error("cannot {operation} {}: {source}; run orphand as root, or give another path with --socket", path.display())]
     Socket {
-        /// What was tried.
+        /// What was tried, as a verb.
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// The group is not known.
+    /// The group does not exist or cannot be looked up.
     #[error(
         "cannot give the control socket to group \"{group}\": {why}; correct socket_group in the configuration"
     )]
@@ -95,57 +96,60 @@ pub enum FrontError {
     /// /proc cannot be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// There is no thread or no runtime.
+    /// The thread or its runtime cannot be created.
     #[error("cannot start the thread that serves metrics and the control socket: {0}")]
     Thread(io::Error),
 }
 
-/// Both doors, held but not served yet: whoever cannot have them should not start to watch.
+/// A control server that is bound but not serving yet. The daemon binds it before it starts to watch, so that
+/// a conflict is found early.
 #[derive(Debug)]
-pub struct Front {
+pub struct ControlServer {
     http: Option<TcpListener>,
     control: ControlSocket,
     peers: Peers,
 }
 
-/// A served front. Dropping it closes the doors.
+/// A running control server. It stops when this is dropped.
 #[derive(Debug)]
-pub struct Serving {
+pub struct RunningServer {
     _socket: socket::SocketFile,
     _stop: oneshot::Sender<()>,
 }
 
-impl Front {
-    /// Takes the address and the socket. `group` is whose members may use the socket, beside root and our user.
-    pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self, FrontError> {
+impl ControlServer {
+    /// Binds the address and the socket. Besides root and the daemon's user, members of `group` may use the
+    /// socket.
+    pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self, ServerError> {
         let peers = Peers::new(group)?;
         let control = ControlSocket::bind(socket, peers.group())?;
         let http = listen.map(|address| {
             let bound = TcpListener::bind(address);
             bound
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-                .map_err(|source| FrontError::Listen { address, source })
+                .map_err(|source| ServerError::Listen { address, source })
         });
         Ok(Self { http: http.transpose()?, control, peers })
     }
 
-    /// Serves from a thread of its own, the past out of the store in `state_dir`; the questions come out of the receiver.
+    /// Serves from a thread of its own. The history is read from the store in `state_dir`; queries come from
+    /// the returned receiver.
     pub fn start(
         self,
         metrics: Metrics,
         state_dir: &Path,
-    ) -> Result<(Serving, mpsc::Receiver<Query>), FrontError> {
+    ) -> Result<(RunningServer, mpsc::Receiver<Query>), ServerError> {
         let Self { http, control, peers } = self;
         let (queries, asked) = mpsc::channel(QUEUE);
-        let way = Asker::new(queries, Proc::system()?, state_dir);
+        let daemon_loop = LoopHandle::new(queries, Proc::system()?, state_dir);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(FrontError::Thread)?;
-        // Registered before the thread runs, so that a failure is told to whoever starts the daemon.
+        let runtime = runtime.map_err(ServerError::Thread)?;
+        // Registered before the thread runs, so that a failure is returned to the caller.
         let guard = runtime.enter();
-        let http = http.map(tokio::net::TcpListener::from_std).transpose().map_err(FrontError::Thread)?;
+        let http = http.map(tokio::net::TcpListener::from_std).transpose().map_err(ServerError::Thread)?;
         let ControlSocket { listener, file } = control;
-        let listener = tokio::net::UnixListener::from_std(listener).map_err(FrontError::Thread)?;
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(ServerError::Thread)?;
         drop(guard);
         if let Some(address) = http.as_ref().and_then(|http| http.local_addr().ok()) {
             tracing::info!("metrics are served on http://{address}/metrics");
@@ -153,25 +157,25 @@ impl Front {
         let serve = async move {
             let http = async {
                 match http {
-                    Some(listener) => http::serve(listener, http::router(way.clone(), metrics)).await,
+                    Some(listener) => http::serve(listener, http::router(daemon_loop.clone(), metrics)).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = http => {}
-                () = listener::serve(listener, way.clone(), peers) => {}
+                () = listener::serve(listener, daemon_loop.clone(), peers) => {}
                 _ = stopped => {}
             }
         };
-        let thread = thread::Builder::new().name("orphand-front".to_owned());
+        let thread = thread::Builder::new().name("orphand-control".to_owned());
         thread
             .spawn(move || {
                 runtime.block_on(serve);
-                // A look at memory that still runs is left to the end of the process.
+                // A measurement of memory that still runs is abandoned.
                 runtime.shutdown_background();
             })
-            .map_err(FrontError::Thread)?;
-        Ok((Serving { _socket: file, _stop: stop }, asked))
+            .map_err(ServerError::Thread)?;
+        Ok((RunningServer { _socket: file, _stop: stop }, asked))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use rustix::process::geteuid;
 
-use super::FrontError;
+use super::ServerError;
 use crate::os::users;
 
-/// Those who may.
+/// The allowed users.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peers {
     ourselves: u32,
@@ -13,9 +13,9 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Root, the user we run as, and the members of `group`.
-    pub(super) fn new(group: Option<&str>) -> Result<Self, FrontError> {
-        let failed = |group: &str, why: String| FrontError::Group { group: group.to_owned(), why };
+    /// Root, the daemon's user, and the members of `group`.
+    pub(super) fn new(group: Option<&str>) -> Result<Self, ServerError> {
+        let failed = |group: &str, why: String| ServerError::Group { group: group.to_owned(), why };
         let group = group.map(|name| match users::group(name) {
             Ok(Some(gid)) => Ok(gid),
             Ok(None) => Err(failed(name, "there is no such group".to_owned())),
@@ -28,7 +28,7 @@ impl Peers {
         self.group
     }
 
-    /// Whether a process with these credentials may ask. Blocks where the host is slow to look up a group.
+    /// Whether a process with these credentials is allowed. May block while a group is looked up.
     pub(super) fn allows(self, uid: u32, gid: u32) -> bool {
         uid == 0
             || uid == self.ourselves
@@ -36,13 +36,14 @@ impl Peers {
     }
 }
 
-/// Whether the databases of users and groups say so. (The credentials of a socket have the primary group only.)
+/// Whether the user and group databases list the user in the group. A socket's credentials have the primary
+/// group only.
 fn is_member(uid: u32, group: u32) -> bool {
     let found = users::user_by_id(uid).and_then(|user| user.map(|user| users::groups(&user)).transpose());
     match found {
         Ok(groups) => groups.is_some_and(|groups| groups.contains(&group)),
         Err(error) => {
-            tracing::warn!("cannot find out the groups of user {uid}, who is refused: {error}");
+            tracing::warn!("cannot look up the groups of user {uid}, so the request is refused: {error}");
             false
         }
     }
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn members_of_the_group() {
-        // Members by their primary group: `nobody` of `nogroup` is on every Debian, `daemon` is no member of it.
+        // Members by their primary group: on every Debian, `nobody` belongs to `nogroup` and `daemon` does
+        // not.
         let (Ok(Some(nobody)), Ok(Some(nogroup))) = (users::user("nobody"), users::group("nogroup")) else {
             return;
         };

@@ -1,4 +1,5 @@
-//! What goes over the control socket: one line of JSON asks, one line of JSON answers, then the connection is closed.
+//! The protocol of the control socket: a request is one line of JSON, a response is one line of JSON, then the
+//! connection is closed.
 //!
 //! ```json
 //! {"version":1,"ask":"status","pss":false}
@@ -14,73 +15,73 @@ use serde::{Deserialize, Serialize};
 use orphand_core::model::text;
 use orphand_core::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
-/// The version of this protocol.
+/// The version of the protocol.
 pub const VERSION: u32 = 1;
 
-/// Bytes of a question. A request that names 10,000 servers has some 250 kB.
+/// The size limit of a request in bytes. A request that names 10,000 servers has some 250 kB.
 pub const REQUEST_MAX: usize = 256 * 1024;
 
-/// A question.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
-    /// How the daemon stands.
+pub enum Request {
+    /// The status.
     Status {
-        /// Whether to measure proportional memory, too.
+        /// Whether to measure proportional memory (PSS), too.
         #[serde(default)]
         pss: bool,
     },
-    /// Which servers this means.
+    /// Which servers a request selects.
     Plan {
-        /// Which.
+        /// The request.
         request: ReapRequest,
     },
-    /// End them.
+    /// End the servers that a request selects.
     Reap {
-        /// Which.
+        /// The request.
         request: ReapRequest,
     },
     /// Read the configuration again.
     Reload,
-    /// What the store tells.
+    /// Read the history from the store.
     History {
-        /// Of what.
+        /// The query.
         query: HistoryQuery,
     },
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Answer {
-    /// To [`Ask::Status`].
+pub enum Response {
+    /// To [`Request::Status`].
     Status {
-        /// How the daemon stands.
+        /// The status.
         status: Box<Status>,
     },
-    /// To [`Ask::Plan`] and [`Ask::Reap`].
+    /// To [`Request::Plan`] and [`Request::Reap`].
     Plan {
-        /// The servers meant.
+        /// The selected servers.
         planned: Vec<Planned>,
     },
-    /// To [`Ask::Reload`].
+    /// To [`Request::Reload`].
     Reloaded {
-        /// What became of it.
+        /// What takes effect now, and what only later.
         reloaded: Reloaded,
     },
-    /// To [`Ask::History`].
+    /// To [`Request::History`].
     History {
-        /// The past.
+        /// The history.
         history: Box<History>,
     },
-    /// The question was not understood, not allowed, or not answered.
+    /// The request was not understood, not allowed, or not answered.
     Error {
-        /// One line.
+        /// The error as one line.
         error: String,
     },
 }
 
-/// A question or an answer on the wire.
+/// A request or a response with its version.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     version: u32,
@@ -93,7 +94,7 @@ struct Version {
     version: u32,
 }
 
-/// One line, its line feed included. A terminal obeys nothing in it: who asks may be `socat`.
+/// Encodes one line with a line feed. It is safe for a terminal, because the client may be `socat`.
 pub fn write<T: Serialize>(content: T) -> Result<Vec<u8>, serde_json::Error> {
     let json = serde_json::to_string(&Line { version: VERSION, content })?;
     let mut line = String::with_capacity(json.len() + 1);
@@ -102,13 +103,13 @@ pub fn write<T: Serialize>(content: T) -> Result<Vec<u8>, serde_json::Error> {
     Ok(line.into_bytes())
 }
 
-/// What a line says; the error is one line for the other side.
+/// Decodes a line. The error is one line for the other side.
 pub fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     let bad = |error: serde_json::Error| format!("not understood: {error}");
     let Version { version } = serde_json::from_slice(line).map_err(bad)?;
     if version != VERSION {
         return Err(format!(
-            "version {version} is not spoken here, only {VERSION}: use the same orphand on both sides"
+            "version {version} of the protocol is not supported, only {VERSION}: use the same version of orphand for daemon and client"
         ));
     }
     serde_json::from_slice(line).map(|Line { content, .. }| content).map_err(bad)
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> String {
-        let error = read::<Ask>(line.as_bytes()).unwrap_err();
+        let error = read::<Request>(line.as_bytes()).unwrap_err();
         assert!(!error.contains('\n'), "{error:?}");
         error
     }
@@ -129,29 +130,33 @@ mod tests {
         let request = ReapRequest { servers: Some(vec!["1@2".to_owned()]), ..ReapRequest::default() };
         let query = HistoryQuery { agent: Some("claude".to_owned()), ..HistoryQuery::default() };
         for ask in [
-            Ask::Status { pss: true },
-            Ask::Plan { request: request.clone() },
-            Ask::Reap { request },
-            Ask::Reload,
-            Ask::History { query },
+            Request::Status { pss: true },
+            Request::Plan { request: request.clone() },
+            Request::Reap { request },
+            Request::Reload,
+            Request::History { query },
         ] {
             let line = write(&ask).unwrap();
             assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
-            assert_eq!(read::<Ask>(&line).unwrap(), ask);
+            assert_eq!(read::<Request>(&line).unwrap(), ask);
         }
-        for answer in [Answer::Status { status: Box::default() }, Answer::History { history: Box::default() }]
+        for answer in
+            [Response::Status { status: Box::default() }, Response::History { history: Box::default() }]
         {
-            assert_eq!(read::<Answer>(&write(&answer).unwrap()).unwrap(), answer);
+            assert_eq!(read::<Response>(&write(&answer).unwrap()).unwrap(), answer);
         }
-        assert_eq!(read::<Ask>(br#"{"version":1,"ask":"status"}"#).unwrap(), Ask::Status { pss: false });
+        assert_eq!(
+            read::<Request>(br#"{"version":1,"ask":"status"}"#).unwrap(),
+            Request::Status { pss: false }
+        );
     }
 
     #[test]
     fn a_terminal_obeys_nothing() {
         let error = "a\u{1b}[2J\u{9b}2J\u{7f}\u{202e}\n".to_owned();
-        let line = String::from_utf8(write(Answer::Error { error: error.clone() }).unwrap()).unwrap();
+        let line = String::from_utf8(write(Response::Error { error: error.clone() }).unwrap()).unwrap();
         assert!(!line.trim_end().contains(text::is_hostile), "{line:?}");
-        assert_eq!(read::<Answer>(line.as_bytes()).unwrap(), Answer::Error { error });
+        assert_eq!(read::<Response>(line.as_bytes()).unwrap(), Response::Error { error });
     }
 
     #[test]
@@ -160,10 +165,11 @@ mod tests {
         assert!(refused("reap\n").starts_with("not understood: "));
         assert!(refused(r#"{"ask":"status"}"#).contains("missing field `version`"));
         assert!(
-            refused(r#"{"version":2,"ask":"status"}"#).starts_with("version 2 is not spoken here, only 1")
+            refused(r#"{"version":2,"ask":"status"}"#)
+                .starts_with("version 2 of the protocol is not supported, only 1")
         );
         assert!(refused(r#"{"version":1,"ask":"kill"}"#).contains("unknown variant `kill`"));
-        // A misspelt filter must not mean "all".
+        // A misspelt filter must not select everything.
         let error = refused(r#"{"version":1,"ask":"reap","request":{"agnet":"claude"}}"#);
         assert!(error.contains("unknown field `agnet`"), "{error}");
         let error = refused(r#"{"version":1,"ask":"history","query":{"agnet":"claude"}}"#);

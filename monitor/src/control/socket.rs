@@ -1,4 +1,4 @@
-//! The control socket as a file.
+//! The file of the control socket.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::FrontError;
+use super::ServerError;
 
 /// Read and write for owner and group.
 const MODE: u32 = 0o660;
@@ -22,7 +22,7 @@ pub(super) struct ControlSocket {
     pub(super) file: SocketFile,
 }
 
-/// The file of a bound socket: goes with its owner, unless it has been replaced.
+/// The file of a bound socket. It is removed on drop, unless it has been replaced.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -30,11 +30,12 @@ pub(super) struct SocketFile {
 }
 
 impl ControlSocket {
-    /// Binds `path` and gives it to `group`. What a daemon that was killed left there is replaced. Makes the directory.
-    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<Self, FrontError> {
+    /// Binds `path` and gives it to `group`. Creates the directory, and replaces a socket that a killed
+    /// daemon left behind.
+    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<Self, ServerError> {
         let failed = |operation: &'static str, path: &Path| {
             let path = path.to_owned();
-            move |source: io::Error| FrontError::Socket { operation, path, source }
+            move |source: io::Error| ServerError::Socket { operation, path, source }
         };
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
@@ -49,7 +50,8 @@ impl ControlSocket {
         let listener = listener.map_err(failed("bind", path))?;
         listener.set_nonblocking(true).map_err(failed("bind", path))?;
         let meta = fs::symlink_metadata(path).map_err(failed("read", path))?;
-        // Until here others may have connected, as the umask says: the credentials of each peer are checked anyway.
+        // Other users may have connected before this, depending on the umask; the credentials of every client
+        // are checked.
         chown(path, None, group).map_err(failed("give to its group", path))?;
         fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed("set the mode of", path))?;
         let file = SocketFile { path: path.to_owned(), inode: (meta.dev(), meta.ino()) };
@@ -57,20 +59,20 @@ impl ControlSocket {
     }
 }
 
-fn remove_stale<F: FnOnce(io::Error) -> FrontError>(
+fn remove_stale<F: FnOnce(io::Error) -> ServerError>(
     path: &Path,
     failed: impl Fn(&'static str, &Path) -> F,
-) -> Result<(), FrontError> {
+) -> Result<(), ServerError> {
     let meta = fs::symlink_metadata(path).map_err(failed("read", path))?;
     if !meta.file_type().is_socket() {
-        return Err(FrontError::NoSocket { path: path.to_owned() });
+        return Err(ServerError::NoSocket { path: path.to_owned() });
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(failed("remove the stale", path))
         }
-        // A full backlog (EAGAIN) is somebody, too.
-        _ => Err(FrontError::Live { path: path.to_owned() }),
+        // A full backlog (EAGAIN) also means that somebody listens.
+        _ => Err(ServerError::Live { path: path.to_owned() }),
     }
 }
 
@@ -78,7 +80,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let ours = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.inode);
         if ours {
-            // What is left is replaced by the next daemon.
+            // The next daemon replaces a file that is left.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -95,8 +97,8 @@ mod tests {
         let first = ControlSocket::bind(&path, None).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         let error = ControlSocket::bind(&path, None).unwrap_err();
-        assert!(matches!(error, FrontError::Live { .. }), "{error}");
-        // As if killed: the listener goes, the file stays.
+        assert!(matches!(error, ServerError::Live { .. }), "{error}");
+        // As after SIGKILL: the listener is closed, the file stays.
         let ControlSocket { listener, file } = first;
         drop(listener);
         std::mem::forget(file);
@@ -112,7 +114,7 @@ mod tests {
         let path = dir.path().join("precious");
         fs::write(&path, "precious").unwrap();
         let error = ControlSocket::bind(&path, None).unwrap_err();
-        assert!(matches!(error, FrontError::NoSocket { .. }), "{error}");
+        assert!(matches!(error, ServerError::NoSocket { .. }), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 

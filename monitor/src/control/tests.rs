@@ -1,4 +1,4 @@
-//! The doors, with a loop that answers as the test wants.
+//! The control server with a loop that answers as a test wants.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -9,31 +9,31 @@ use std::{
 };
 
 use super::{client::Client, *};
-use crate::sink::wall::Wall;
+use crate::sink::wall_clock::WallClock;
 
-/// A served front.
-struct Doors {
+/// A running control server.
+struct TestServer {
     dir: tempfile::TempDir,
     address: SocketAddr,
-    _serving: Serving,
+    _serving: RunningServer,
     queries: Option<mpsc::Receiver<Query>>,
 }
 
-fn doors() -> Doors {
+fn server() -> TestServer {
     let dir = tempfile::tempdir().unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let front = Front::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
-    let address = front.http.as_ref().unwrap().local_addr().unwrap();
-    let (serving, queries) = front.start(Metrics::new(Wall::default()), dir.path()).unwrap();
-    Doors { dir, address, _serving: serving, queries: Some(queries) }
+    let control = ControlServer::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
+    let address = control.http.as_ref().unwrap().local_addr().unwrap();
+    let (serving, queries) = control.start(Metrics::new(WallClock::default()), dir.path()).unwrap();
+    TestServer { dir, address, _serving: serving, queries: Some(queries) }
 }
 
-impl Doors {
+impl TestServer {
     fn socket(&self) -> PathBuf {
         self.dir.path().join("control.sock")
     }
 
-    /// Answers every question in a thread, until the doors are closed.
+    /// Answers every query on a thread until the server stops.
     fn answer(&mut self, blind: &'static [&'static str]) {
         let mut queries = self.queries.take().unwrap();
         thread::spawn(move || {
@@ -56,9 +56,9 @@ impl Doors {
         answer
     }
 
-    fn say(&self, line: &[u8]) -> String {
+    fn send(&self, line: &[u8]) -> String {
         let mut stream = UnixStream::connect(self.socket()).unwrap();
-        // The other side may have heard enough before all is said.
+        // The server may have closed the connection already.
         let _ = stream.write_all(line);
         let mut answer = String::new();
         let _ = BufReader::new(stream).read_line(&mut answer);
@@ -68,25 +68,25 @@ impl Doors {
 
 #[test]
 fn a_scrape_in_both_formats() {
-    let mut doors = doors();
-    doors.answer(&[]);
-    let text = doors.get("/metrics", "*/*");
+    let mut server = server();
+    server.answer(&[]);
+    let text = server.get("/metrics", "*/*");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     assert!(text.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{text}");
     assert!(text.contains("\norphand_watching 1") && !text.contains("# EOF"), "{text}");
-    let text = doors.get("/metrics", "application/openmetrics-text; version=1.0.0");
+    let text = server.get("/metrics", "application/openmetrics-text; version=1.0.0");
     assert!(text.contains("content-type: application/openmetrics-text; version=1.0.0"), "{text}");
     assert!(text.ends_with("# EOF\n"), "{text}");
-    assert!(doors.get("/nothing", "*/*").starts_with("HTTP/1.1 404"));
+    assert!(server.get("/nothing", "*/*").starts_with("HTTP/1.1 404"));
 }
 
 #[test]
 fn health() {
-    let mut well = doors();
+    let mut well = server();
     well.answer(&[]);
     let text = well.get("/healthz", "*/*");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\nok\n"), "{text}");
-    let mut unwell = doors();
+    let mut unwell = server();
     unwell.answer(&["records were lost"]);
     let text = unwell.get("/healthz", "*/*");
     assert!(text.starts_with("HTTP/1.1 503") && text.ends_with("\r\n\r\nrecords were lost\n"), "{text}");
@@ -94,16 +94,16 @@ fn health() {
 
 #[test]
 fn a_loop_that_does_not_answer_is_told() {
-    let doors = doors();
-    let text = doors.get("/healthz", "*/*");
+    let server = server();
+    let text = server.get("/healthz", "*/*");
     assert!(text.starts_with("HTTP/1.1 503") && text.contains("did not answer in time"), "{text}");
-    assert!(doors.get("/metrics", "*/*").contains("\norphand_watching 0"));
+    assert!(server.get("/metrics", "*/*").contains("\norphand_watching 0"));
 }
 
 #[test]
 fn scrapes_at_the_same_time_are_one_question() {
-    let mut doors = doors();
-    let mut queries = doors.queries.take().unwrap();
+    let mut server = server();
+    let mut queries = server.queries.take().unwrap();
     let asked = thread::spawn(move || {
         let mut asked = 0;
         while let Some(Query::Status(reply)) = queries.blocking_recv() {
@@ -114,21 +114,21 @@ fn scrapes_at_the_same_time_are_one_question() {
     });
     let began = Instant::now();
     for _ in 0..40 {
-        assert!(doors.get("/metrics", "*/*").contains("\norphand_watching 1"));
+        assert!(server.get("/metrics", "*/*").contains("\norphand_watching 1"));
     }
     let most = 1 + began.elapsed().as_millis() / 50;
-    drop(doors);
+    drop(server);
     let asked = asked.join().unwrap();
     assert!(asked >= 1 && asked <= most, "{asked} questions, at most {most} expected");
 }
 
 #[test]
 fn a_user_with_too_many_questions_is_told() {
-    let doors = doors();
-    // Nobody takes the questions out: those beyond a user's share are refused at once, the others in time.
+    let server = server();
+    // Nobody reads the queries: those beyond a user's limit are refused at once, the others time out.
     let asked: Vec<_> = (0..=8)
         .map(|_| {
-            let client = Client::new(&doors.socket());
+            let client = Client::new(&server.socket());
             thread::spawn(move || client.status(false).unwrap_err().to_string())
         })
         .collect();
@@ -140,10 +140,10 @@ fn a_user_with_too_many_questions_is_told() {
 
 #[test]
 fn a_page_of_another_name_is_told_nothing() {
-    let mut doors = doors();
-    doors.answer(&[]);
+    let mut server = server();
+    server.answer(&[]);
     let get = |host: &str| {
-        let mut stream = TcpStream::connect(doors.address).unwrap();
+        let mut stream = TcpStream::connect(server.address).unwrap();
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -151,29 +151,30 @@ fn a_page_of_another_name_is_told_nothing() {
     };
     let refused = get("rebind.example:9477");
     assert!(refused.starts_with("HTTP/1.1 421") && !refused.contains("orphand_"), "{refused}");
-    assert!(refused.ends_with("not by another name\n"), "{refused}");
+    assert!(refused.ends_with("not another name\n"), "{refused}");
     assert!(get("localhost\r\nHost: rebind.example").starts_with("HTTP/1.1 4"));
-    assert!(get(&doors.address.to_string()).starts_with("HTTP/1.1 200"));
+    assert!(get(&server.address.to_string()).starts_with("HTTP/1.1 200"));
 }
 
-/// Half of a head each, more than there are places: whoever asks is answered at once. A head that is too long is none.
+/// More connections with half a head than there is room for: a complete request is answered at once, and too
+/// long a head is refused.
 #[test]
 fn half_open_requests_keep_nobody_out() {
-    let mut doors = doors();
-    doors.answer(&[]);
+    let mut server = server();
+    server.answer(&[]);
     let halves: Vec<_> = (0..300)
         .map(|_| {
-            let mut stream = TcpStream::connect(doors.address).unwrap();
-            // It may be shed already.
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            // It may be closed already.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc");
             stream
         })
         .collect();
     let began = Instant::now();
-    assert!(doors.get("/healthz", "*/*").starts_with("HTTP/1.1 200"));
+    assert!(server.get("/healthz", "*/*").starts_with("HTTP/1.1 200"));
     assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
     drop(halves);
-    let mut stream = TcpStream::connect(doors.address).unwrap();
+    let mut stream = TcpStream::connect(server.address).unwrap();
     let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ");
     let _ = stream.write_all(&vec![b'x'; 64 * 1024]);
     let mut answer = Vec::new();
@@ -183,28 +184,28 @@ fn half_open_requests_keep_nobody_out() {
 
 #[test]
 fn the_control_socket_answers() {
-    let mut doors = doors();
-    doors.answer(&[]);
-    let client = Client::new(&doors.socket());
+    let mut server = server();
+    server.answer(&[]);
+    let client = Client::new(&server.socket());
     assert_eq!(client.status(true).unwrap().pid, 7);
     assert_eq!(client.plan(ReapRequest::default()).unwrap(), []);
-    let answer = doors.say(b"{\"version\":1,\"ask\":\"nonsense\"}\n");
+    let answer = server.send(b"{\"version\":1,\"ask\":\"unexpected\"}\n");
     assert!(
         answer.starts_with("{\"version\":1,\"answer\":\"error\",\"error\":\"not understood: "),
         "{answer}"
     );
-    let answer = doors.say(&vec![b'x'; protocol::REQUEST_MAX + 1]);
+    let answer = server.send(&vec![b'x'; protocol::REQUEST_MAX + 1]);
     assert!(answer.contains("too long"), "{answer}");
 }
 
 #[test]
 fn clients_that_stall_keep_nobody_out() {
-    let mut doors = doors();
-    doors.answer(&[]);
-    // More than a user has places, by clients that say nothing.
-    let silent: Vec<_> = (0..64).map(|_| UnixStream::connect(doors.socket()).unwrap()).collect();
+    let mut server = server();
+    server.answer(&[]);
+    // More silent clients than one user may have.
+    let silent: Vec<_> = (0..64).map(|_| UnixStream::connect(server.socket()).unwrap()).collect();
     let began = Instant::now();
-    assert_eq!(Client::new(&doors.socket()).status(false).unwrap().pid, 7);
+    assert_eq!(Client::new(&server.socket()).status(false).unwrap().pid, 7);
     assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
     let told = |stream: &UnixStream| {
         let mut answer = String::new();
@@ -214,7 +215,7 @@ fn clients_that_stall_keep_nobody_out() {
     // The first was let go, the last is told when its time is up.
     assert_eq!(told(&silent[0]), "");
     let last = told(&silent[63]);
-    assert!(last.contains("no question within 5 s"), "{last}");
+    assert!(last.contains("no request within 5 s"), "{last}");
 }
 
 #[test]
@@ -230,7 +231,7 @@ fn a_port_that_is_taken() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = Front::bind(Some(address), &dir.path().join("s"), None).unwrap_err().to_string();
+    let error = ControlServer::bind(Some(address), &dir.path().join("s"), None).unwrap_err().to_string();
     assert!(
         error.starts_with(&format!("cannot serve metrics on {address}: Address already in use")),
         "{error}"
@@ -282,15 +283,15 @@ fn memory_is_measured_of_the_process_meant() {
     assert_eq!((other.server.rss_bytes, other.pss_bytes), (Some(0), Some(0)));
 }
 
-/// The loop is never asked for the past: here nobody answers for it.
+/// The loop is not asked for the history: nothing answers for it here.
 #[test]
 fn the_past_is_read_from_the_store() {
-    let doors = doors();
-    let client = Client::new(&doors.socket());
+    let server = server();
+    let client = Client::new(&server.socket());
     let query = orphand_core::model::HistoryQuery::default();
     let error = client.history(query.clone()).unwrap_err().to_string();
     assert!(!error.contains('\n') && error.contains("there is no store at"), "{error}");
-    // A file that no daemon has written to yet has no past.
-    std::fs::write(doors.dir.path().join("orphand.db"), "").unwrap();
+    // A file that no daemon has written to has no history.
+    std::fs::write(server.dir.path().join("orphand.db"), "").unwrap();
     assert_eq!(client.history(query).unwrap(), orphand_core::model::History::default());
 }

@@ -14,7 +14,7 @@ use crate::{
     driver::{Driver, EffectHandler, SignalRequest},
     host::Procfs,
     probe::Probe,
-    sink::{metrics::Metrics, outlets::Outlets},
+    sink::{event_writers::EventWriters, metrics::Metrics},
     source::kernel::KernelSource,
 };
 use orphand_core::{
@@ -35,7 +35,7 @@ pub struct Environment {
     /// Sends signals.
     pub reaper: Reaper,
     /// Writes events to standard output and to the journal.
-    pub stream: Outlets,
+    pub stream: EventWriters,
     /// Runs a program for events.
     pub hook: Hook,
     /// Counts events.

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use crate::{
     host::boot_id,
     os::clock,
-    store::{Store, StoreError, Writer},
+    store::{Store, StoreError, StoreWriter},
 };
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// and the store itself tries again.
 #[derive(Debug)]
 pub struct Persistence {
-    store: Option<Writer>,
+    store: Option<StoreWriter>,
     failing: bool,
     /// When to try again if nothing happens before.
     due: Option<BootTime>,
@@ -28,9 +28,9 @@ impl Persistence {
     pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(Self, Knowledge)> {
         // Without it processes of an earlier boot would pass for those of this one.
         let boot = boot_id()?;
-        match Writer::open(dir, &boot, offset_ns) {
+        match StoreWriter::open(dir, &boot, offset_ns) {
             Ok((store, opening, knowledge)) => {
-                if let Some(aside) = opening.set_aside {
+                if let Some(aside) = opening.damaged {
                     tracing::warn!("{aside}");
                 }
                 Ok((Self { store: Some(store), failing: false, due: None }, knowledge))
@@ -86,7 +86,7 @@ impl Persistence {
 
     /// Why what the daemon announces may be lost, if it may: numbers are not safe.
     pub fn blind(&self) -> Option<String> {
-        let silent = self.store.as_ref().is_some_and(Writer::is_silent);
+        let silent = self.store.as_ref().is_some_and(StoreWriter::is_silent);
         silent.then(|| {
             "the store does not answer: numbers and judgements are lost if orphand ends now".to_owned()
         })
@@ -95,7 +95,7 @@ impl Persistence {
     /// The daemon stops.
     pub fn close(&mut self) {
         if let Some(store) = &mut self.store
-            && let Err(error) = store.stopped(clock::now())
+            && let Err(error) = store.record_stop(clock::now())
         {
             tracing::warn!("{error}");
         }

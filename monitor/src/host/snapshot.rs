@@ -12,7 +12,7 @@ use super::{HostError, Proc, Seen, UNANSWERED, as_parent, look, moved_wire::mend
 use crate::os::descriptors::ran_out;
 use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
 
-/// Why there is no snapshot.
+/// Why /proc could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcfsError {
     /// /proc itself cannot be read.

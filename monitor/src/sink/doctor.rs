@@ -1,4 +1,4 @@
-//! A checkup for a person: what was looked at, each unit with agents, and the drop-ins that mend what is wrong.
+//! The text of `orphand doctor`: checks, units with agents, and the drop-ins that fix what is wrong.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use orphand_core::model::{Checkup, Health, UnitCheckup, UnitProperties};
 
-/// The checkup as text.
+/// Formats the checkup as text.
 pub fn render(found: &Checkup, paint: Paint) -> String {
     let mut out = String::new();
     for check in &found.checks {
@@ -24,7 +24,7 @@ pub fn render(found: &Checkup, paint: Paint) -> String {
         self::unit(&mut out, unit, paint);
     }
     if found.units.is_empty() {
-        out.push_str("No unit hosts an agent now.\n");
+        out.push_str("No unit contains an agent now.\n");
     }
     out
 }
@@ -45,7 +45,7 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
         let _ = write!(out, ": {}", text::sanitise(&properties(shown)));
     }
     if let Some(why) = &found.blind {
-        let _ = write!(out, ": how it is stopped is not known: {}", text::sanitise(why));
+        let _ = write!(out, ": cannot find out how it is stopped: {}", text::sanitise(why));
     }
     out.push('\n');
     if let Some(advice) = &found.advice {
@@ -61,7 +61,7 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
     }
 }
 
-/// As systemd's own configuration writes them.
+/// Properties under the names of systemd's unit files.
 fn properties(shown: &UnitProperties) -> String {
     let stop = shown
         .timeout_stop_us
@@ -124,12 +124,12 @@ mod tests {
             TimeoutStopSec=30s
 
         ok     left.service (14 orphans): KillMode=mixed Restart=always TimeoutStopSec=1 min 30 s Delegate=no
-        ?      odd.service (claude 7): how it is stopped is not known: it does not answer\n\x1b[31m
+        ?      odd.service (claude 7): cannot find out how it is stopped: it does not answer\n\x1b[31m
         ");
     }
 
     #[test]
     fn nobody() {
-        assert_eq!(render(&Checkup::default(), Paint::new(false)), "No unit hosts an agent now.\n");
+        assert_eq!(render(&Checkup::default(), Paint::new(false)), "No unit contains an agent now.\n");
     }
 }

@@ -1,4 +1,5 @@
-//! The past as tables: a line a run, then the orphans that are worth a look, what is unproven and still there, then the sum.
+//! The text of `orphand history`: the runs, the notable orphans, the unproven servers that are still there,
+//! and totals.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use orphand_core::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView};
 
-/// Orphans without a story that are shown: the latest ones. `--json` has all.
+/// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
 
 const RUNS: [(&str, bool); 9] = [
@@ -33,7 +34,7 @@ const ORPHANS: [(&str, bool); 6] = [
     ("OUTCOME", false),
     ("WHY", false),
 ];
-const DOUBTED: [(&str, bool); 6] = [
+const UNPROVEN: [(&str, bool); 6] = [
     ("UNPROVEN", false),
     ("JUDGED", false),
     ("RUN", false),
@@ -42,7 +43,7 @@ const DOUBTED: [(&str, bool); 6] = [
     ("WHY", false),
 ];
 
-/// The history as JSON for people and programs, with a line feed at the end.
+/// The history as indented JSON with a line feed at the end.
 pub fn json(past: &History) -> Result<String, serde_json::Error> {
     let mut out = String::new();
     text::push_json(&serde_json::to_string_pretty(past)?, &mut out);
@@ -50,24 +51,22 @@ pub fn json(past: &History) -> Result<String, serde_json::Error> {
     Ok(out)
 }
 
-/// The history as tables, its times in `zone`.
+/// The history as tables, with times in `zone`.
 pub fn render(past: &History, now: Timestamp, zone: &TimeZone, paint: Paint) -> String {
     let mut out = String::new();
     let runs: Vec<_> = past.runs.iter().map(|run| row_of_run(run, now, zone)).collect();
     table(&RUNS, &runs, paint, &mut out);
-    let (shown, hidden) = worth_a_look(past);
+    let (shown, hidden) = orphans_to_list(past);
     let orphans: Vec<_> = shown.iter().map(|orphan| row_of_orphan(orphan, zone)).collect();
     table(&ORPHANS, &orphans, paint, &mut out);
     if hidden > 0 {
-        let more = format!(
-            "and {hidden} more, which orphand ended or which ended by themselves (--json has all)\n\n"
-        );
+        let more = format!("and {hidden} more that have ended (--json lists all)\n\n");
         out.push_str(&paint.text(paint::DIM, more));
     }
     let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);
     let unproven: Vec<_> =
         past.unproven.iter().filter(is_there).map(|one| row_of_orphan(one, zone)).collect();
-    table(&DOUBTED, &unproven, paint, &mut out);
+    table(&UNPROVEN, &unproven, paint, &mut out);
     out.push_str(&sum(past));
     out.push('\n');
     for warning in warnings(past) {
@@ -77,8 +76,9 @@ pub fn render(past: &History, now: Timestamp, zone: &TimeZone, paint: Paint) -> 
     out
 }
 
-/// Those that are still there or made trouble, and the latest of the rest; how many are not among them.
-fn worth_a_look(past: &History) -> (Vec<&PastOrphan>, u64) {
+/// The orphans to list: those that are still there or could not be ended, and the latest of the rest. Also
+/// returns how many are left out.
+fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     let story = |orphan: &PastOrphan| {
         orphan.failure.is_some() || matches!(orphan.outcome, Outcome::Stays | Outcome::Ending)
     };
@@ -100,7 +100,7 @@ fn row_of_run(past: &PastRun, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     vec![
         name(&past.run),
         when(past.started, zone),
-        if past.ended.is_some() { lived } else { format!("{lived}, lives") },
+        if past.ended.is_some() { lived } else { format!("{lived}, alive") },
         some(account.servers),
         some(account.orphans),
         some(account.reaped),
@@ -112,7 +112,7 @@ fn row_of_run(past: &PastRun, now: Timestamp, zone: &TimeZone) -> Vec<String> {
 
 fn row_of_orphan(orphan: &PastOrphan, zone: &TimeZone) -> Vec<String> {
     let mut why: Vec<&str> = orphan.evidence.iter().copied().map(human::evidence).collect();
-    // A doubt is told of one that is unproven; it has no guards then.
+    // An unproven server has doubts and no guards.
     let stays = match orphan.doubts.as_slice() {
         [] => human::list_guards(&orphan.guards),
         doubts => human::list_doubts(doubts),
@@ -130,10 +130,10 @@ fn row_of_orphan(orphan: &PastOrphan, zone: &TimeZone) -> Vec<String> {
     let outcome = match orphan.outcome {
         Outcome::Reaped { signal: Some(signal), .. } => format!("reaped by {}", human::sent(signal)),
         Outcome::Reaped { signal: None, .. } => "reaped".to_owned(),
-        Outcome::Exited => "ended by itself".to_owned(),
-        Outcome::Unseen => "ended unseen".to_owned(),
+        Outcome::Exited => "exited by itself".to_owned(),
+        Outcome::Unseen => "exited unseen".to_owned(),
         Outcome::Ending => "being ended".to_owned(),
-        Outcome::Stays => "is there".to_owned(),
+        Outcome::Stays => "still there".to_owned(),
     };
     let owner =
         orphan.owner.as_deref().map_or_else(|| "-".to_owned(), |owner| text::sanitise(owner).into_owned());
@@ -173,7 +173,7 @@ fn sum(past: &History) -> String {
     format!("{}.", parts.join(", "))
 }
 
-/// What makes the account incomplete: losses, daemons that were killed, nobody watching.
+/// What makes the history incomplete: lost kernel records, daemons that were killed, gaps without a daemon.
 fn warnings(past: &History) -> Vec<String> {
     let mut warnings = Vec::new();
     let lost: u64 = past
@@ -190,13 +190,13 @@ fn warnings(past: &History) -> Vec<String> {
             text::count(lost, "record was", "records were")
         ));
     }
-    // The last one may be running.
+    // The last daemon may still be running.
     let earlier = past.daemons.len().saturating_sub(1);
     let killed = past.daemons.iter().take(earlier).filter(|daemon| daemon.stopped.is_none()).count();
     if killed > 0 {
         let killed = u64::try_from(killed).unwrap_or(u64::MAX);
         warnings.push(format!(
-            "{} without being told to: killed, or with the host",
+            "{} without a regular stop: killed, or the host went down",
             text::count(killed, "daemon ended", "daemons ended")
         ));
     }
@@ -223,11 +223,12 @@ fn when(at: Timestamp, zone: &TimeZone) -> String {
 }
 
 fn between(from: Timestamp, to: Timestamp) -> String {
-    // A clock that was set back makes no negative life.
+    // A wall clock that was set back must not give a negative time.
     text::duration(Duration::try_from(to.duration_since(from)).unwrap_or_default())
 }
 
-/// Headings and rows with columns of equal width; numbers are flush right. Nothing where there is no row.
+/// A table with a heading and columns of equal width; numbers are right-aligned. Without rows nothing is
+/// written.
 fn table(columns: &[(&str, bool)], rows: &[Vec<String>], paint: Paint, out: &mut String) {
     if rows.is_empty() {
         return;

@@ -1,43 +1,45 @@
-//! Notices for a person at a terminal: one calm line each, what it is about in the second column.
+//! Notices as lines for people: time, kind, sentence.
 //!
 //! ```text
-//! 12:01:33  orphan    server-filesystem (npm exec > sh > node, 4 processes, 197 MB) of claude #3, gone for
-//!                     10 s: owner exited, stdin hung up
+//! 12:01:33  orphan    server-filesystem (npm exec > sh > node, 4 processes, 197 MB) of claude #3,
+//! gone for 10 s: owner exited, stdin hung up
 //! ```
-//! (in one line). Whatever comes from a process is sanitised. No clock, no state but the day of the last line.
+//!
+//! (The example is one line.) Names that processes chose are sanitised. The only state is the day of the last
+//! line.
 
-mod words;
+mod phrases;
 
 use std::{fmt::Write as _, time::Duration};
 
 use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(super) use words::{agent_name, evidence, list_doubts, list_guards, sent};
+pub(super) use phrases::{agent_name, evidence, list_doubts, list_guards, sent};
 
-use super::{Format, paint, paint::Paint, text, wall::Wall};
+use super::{Format, paint, paint::Paint, text, wall_clock::WallClock};
 use orphand_core::model::{BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
 
-/// Writes notices as text.
+/// Formats notices as text.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// What the kernel's clock means.
-    pub wall: Wall,
-    /// The time zone of the first column.
+    /// Converts kernel time stamps to wall-clock time.
+    pub wall: WallClock,
+    /// The time zone of the times.
     pub zone: TimeZone,
-    /// Whether in colour.
+    /// Whether to use colours.
     pub paint: Paint,
-    /// The day of the last line: a new day is told on a line of its own.
+    /// The day of the last line. A new day gets a line of its own.
     day: Option<Date>,
 }
 
 impl Text {
-    /// Text that begins with a line that tells the day.
-    pub const fn new(wall: Wall, zone: TimeZone, paint: Paint) -> Self {
+    /// A formatter whose first line is the date.
+    pub const fn new(wall: WallClock, zone: TimeZone, paint: Paint) -> Self {
         Self { wall, zone, paint, day: None }
     }
 
-    /// The sentence alone, without time and columns: `reaped: notes of claude #3 ended by SIGTERM in 42 ms, 197 MB freed`.
+    /// Only the kind and the sentence: `reaped: notes of claude #3 ended by SIGTERM in 42 ms, 197 MB freed`.
     pub fn plain(&self, at: BootTime, notice: &Notice) -> String {
         let Sentence { word, line, more, .. } = self.sentence(at, notice);
         let more = more.map(|more| format!("; {more}")).unwrap_or_default();
@@ -48,7 +50,7 @@ impl Text {
         self.paint.text(paint::NAME, text::sanitise(name))
     }
 
-    /// The style and word of the second column, the sentence, and what may follow on a line of its own.
+    /// The style and word of the second column, the sentence, and an optional second line.
     fn sentence(&self, at: BootTime, notice: &Notice) -> Sentence {
         match notice {
             Notice::Ready { .. }
@@ -67,23 +69,23 @@ impl Text {
                     line.push_str(", an agent because it starts MCP servers");
                 }
                 if let Some(launcher) = continues {
-                    let _ = write!(line, ", goes on for pid {}", launcher.pid);
+                    let _ = write!(line, ", continues pid {}", launcher.pid);
                 }
                 Sentence::new(paint::NOTE, "agent", line)
             }
             Notice::AgentExited { agent, exit_code, signal, servers_left, rss_bytes } => {
                 let mut line = self.name(&agent_name(agent));
-                line.push_str(&words::ending(*exit_code, *signal));
+                line.push_str(&phrases::ending(*exit_code, *signal));
                 if *servers_left > 0 {
                     let left = text::count(*servers_left, "server", "servers");
-                    let _ = write!(line, "; it leaves {left}, {}", text::size(*rss_bytes));
+                    let _ = write!(line, "; {left} left, {}", text::size(*rss_bytes));
                 }
                 Sentence::new(paint::NOTE, "agent", line)
             }
             Notice::AgentsFolded { uid, count, names } => {
                 let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
                 let line = format!(
-                    "user {uid} started {}, each for a moment and without a server: {}",
+                    "user {uid} started {}, all short-lived and without a server: {}",
                     text::count(*count, "agent", "agents"),
                     names.join(", ")
                 );
@@ -95,25 +97,27 @@ impl Text {
 
     fn of_a_server(&self, at: BootTime, notice: &Notice) -> Sentence {
         let named = |server: &ServerView| self.name(&server.name);
-        let of = words::of_owner;
+        let of = phrases::of_owner;
         match notice {
             Notice::ServerStarted { server, owner } => {
                 let line =
-                    format!("{}{} started ({})", named(server), of(owner.as_ref()), words::born(server));
+                    format!("{}{} started ({})", named(server), of(owner.as_ref()), phrases::born(server));
                 Sentence::new(paint::PLAIN, "server", line)
             }
             Notice::ServerExited { server, owner, let_go } => {
-                let line = format!("{}{} ended{}", named(server), of(owner.as_ref()), words::stay(let_go));
+                let line =
+                    format!("{}{} exited{}", named(server), of(owner.as_ref()), phrases::remaining(let_go));
                 Sentence::new(paint::PLAIN, "server", line)
             }
             Notice::ServerDetached { server, pid, sid } => {
-                let line = format!("{}: pid {pid} left its owner's session for {sid}", named(server));
+                let line =
+                    format!("{}: pid {pid} moved from its owner's session to session {sid}", named(server));
                 Sentence::new(paint::PLAIN, "detached", line)
             }
             Notice::OrphanSuspected { server, owner, deadline, .. } => {
                 let owner = owner.as_ref().map_or_else(|| "its owner".to_owned(), agent_name);
                 let line = format!(
-                    "{}: {owner} exited, {} of grace",
+                    "{}: {owner} exited, grace period {}",
                     named(server),
                     text::duration(deadline.since(at))
                 );
@@ -123,10 +127,14 @@ impl Text {
                 let after = text::duration(Duration::from_millis(*after_ms));
                 let line = match (owner, reason.as_str()) {
                     (Some(owner), _) => format!("{} belongs to {}, found", named(server), agent_name(owner)),
-                    (None, "exited") => format!("{} ended by itself", named(server)),
+                    (None, "exited") => format!("{} exited by itself", named(server)),
                     (None, reason) => format!("{}: {}", named(server), text::sanitise(reason)),
                 };
-                Sentence::new(paint::GOOD, "cleared", format!("{line} after {after}{}", words::stay(let_go)))
+                Sentence::new(
+                    paint::GOOD,
+                    "cleared",
+                    format!("{line} after {after}{}", phrases::remaining(let_go)),
+                )
             }
             Notice::OrphanDetected {
                 server, owner, evidence: found, guards, rss_bytes, after_ms, ..
@@ -134,21 +142,21 @@ impl Text {
                 let mut line = format!(
                     "{} ({}){}",
                     named(server),
-                    words::extent(server, *rss_bytes),
+                    phrases::extent(server, *rss_bytes),
                     of(owner.as_ref())
                 );
-                line.push_str(&gone_for(found, *after_ms));
+                line.push_str(&since_owner_exit(found, *after_ms));
                 let found: Vec<&str> = found.iter().copied().map(evidence).collect();
                 let _ = write!(line, ": {}", found.join(", "));
-                Sentence { more: stays_because(guards), ..Sentence::new(paint::ALARM, "orphan", line) }
+                Sentence { more: reasons_to_stay(guards), ..Sentence::new(paint::ALARM, "orphan", line) }
             }
             Notice::OrphanUnproven { server, owner, evidence: found, doubts, rss_bytes, after_ms } => {
                 let line = format!(
                     "{} ({}){}{}: it stays: {}",
                     named(server),
-                    words::extent(server, *rss_bytes),
+                    phrases::extent(server, *rss_bytes),
                     of(owner.as_ref()),
-                    gone_for(found, *after_ms),
+                    since_owner_exit(found, *after_ms),
                     list_doubts(doubts),
                 );
                 Sentence::new(paint::WARNING, "unproven", line)
@@ -163,11 +171,11 @@ impl Text {
                 match (signal, took_ms) {
                     (Some(signal), Some(took_ms)) => {
                         let took = text::duration(Duration::from_millis(*took_ms));
-                        let _ = write!(line, " by {} in {took}", words::sent(*signal));
+                        let _ = write!(line, " by {} in {took}", phrases::sent(*signal));
                     }
-                    _ => line.push_str(", as an earlier daemon had told it to"),
+                    _ => line.push_str(" after a signal from an earlier daemon"),
                 }
-                let _ = write!(line, ", {} freed{}", text::size(*freed_bytes), words::stay(let_go));
+                let _ = write!(line, ", {} freed{}", text::size(*freed_bytes), phrases::remaining(let_go));
                 Sentence::new(paint::GOOD, "reaped", line)
             }
             Notice::ReapFailed { server, pid, error, errno, failed } => {
@@ -177,12 +185,12 @@ impl Text {
                     more => format!(" and {more} more"),
                 };
                 let error = text::sanitise(error);
-                let line = format!("{}: pid {pid}{others} lives on: {error}{errno}", named(server));
+                let line = format!("{}: pid {pid}{others} is still alive: {error}{errno}", named(server));
                 Sentence::new(paint::ALARM, "failed", line)
             }
             Notice::OrphanExited { server, owner, let_go, .. } => {
-                let (of, stay) = (of(owner.as_ref()), words::stay(let_go));
-                let line = format!("{}{of}, an orphan, ended by itself{stay}", named(server));
+                let (of, stay) = (of(owner.as_ref()), phrases::remaining(let_go));
+                let line = format!("{}{of}, an orphan, exited by itself{stay}", named(server));
                 Sentence::new(paint::GOOD, "ended", line)
             }
             _ => of_the_daemon(notice),
@@ -227,10 +235,10 @@ fn of_the_daemon(notice: &Notice) -> Sentence {
         Notice::Ready { version, mode, kernel, hooks, processes, agents, servers } => {
             let doing = match mode {
                 Mode::Reap => "watching",
-                Mode::Observe => "observing, nothing will be ended",
+                Mode::Observe => "observing, ends nothing",
             };
             let line = format!(
-                "{doing}: {}, {}, {} in their lineage",
+                "{doing}: {}, {}, {} followed",
                 text::count(*agents, "agent", "agents"),
                 text::count(*servers, "server", "servers"),
                 text::count(*processes, "process", "processes"),
@@ -244,7 +252,7 @@ fn of_the_daemon(notice: &Notice) -> Sentence {
         Notice::Lost { records, sink } => Sentence::new(paint::WARNING, "lost", lost(records, sink)),
         Notice::Resynced { added, removed } => {
             let line = format!(
-                "lineage repaired from /proc: {} found, {removed} gone",
+                "process graph repaired from /proc: {} found, {removed} gone",
                 text::count(*added, "process", "processes")
             );
             Sentence::new(paint::NOTE, "repaired", line)
@@ -259,22 +267,22 @@ fn of_the_daemon(notice: &Notice) -> Sentence {
             Sentence::new(paint::NOTE, "stopping", line)
         }
         Notice::Alert { rule, on, agent, value, limit } => {
-            let line = words::threshold(rule, *on, agent.as_deref(), *value, *limit);
+            let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
             Sentence::new(paint::ALARM, "alert", line)
         }
         Notice::AlertResolved { rule, on, agent, value, limit, after_ms } => {
-            let line = words::threshold(rule, *on, agent.as_deref(), *value, *limit);
+            let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
             let after = text::duration(Duration::from_millis(*after_ms));
             Sentence::new(paint::GOOD, "resolved", format!("{line}, after {after}"))
         }
         Notice::Reconfigured { mode } => {
             let line = match mode {
-                Mode::Reap => "another configuration is in effect",
-                Mode::Observe => "another configuration is in effect: observing, nothing will be ended",
+                Mode::Reap => "a new configuration is in effect",
+                Mode::Observe => "a new configuration is in effect: observing, ends nothing",
             };
             Sentence::new(paint::NOTE, "config", line.to_owned())
         }
-        // All others are told elsewhere; what is not is shown as it is.
+        // Other notices have their own branch above; an unknown one is shown as it is.
         other => Sentence::new(paint::PLAIN, "event", text::sanitise(&format!("{other:?}")).into_owned()),
     }
 }
@@ -286,24 +294,24 @@ fn lost(records: &Losses, sink: &std::collections::BTreeMap<String, u64>) -> Str
         kinds.iter().filter(|(n, _)| *n > 0).map(|(number, kind)| format!("{number} {kind}")).collect();
     let mut parts = Vec::new();
     if !kinds.is_empty() {
-        parts.push(format!("records of the kernel: {}", kinds.join(", ")));
+        parts.push(format!("kernel records: {}", kinds.join(", ")));
     }
     for (name, number) in sink {
-        let lines = text::count(*number, "line", "lines");
-        parts.push(format!("{lines} of {}, its reader was too slow", text::sanitise(name)));
+        let lines = text::count(*number, "event", "events");
+        parts.push(format!("{lines} of {}: its reader was too slow", text::sanitise(name)));
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }
 
-/// `, gone for 10 s`, of an owner whose exit was witnessed; nothing of another.
-fn gone_for(found: &[Evidence], after_ms: u64) -> String {
+/// `, gone for 10 s` if the owner's exit was witnessed; otherwise nothing.
+fn since_owner_exit(found: &[Evidence], after_ms: u64) -> String {
     if !found.contains(&Evidence::OwnerExited) {
         return String::new();
     }
     format!(", gone for {}", text::duration(Duration::from_millis(after_ms)))
 }
 
-fn stays_because(guards: &[Guard]) -> Option<String> {
+fn reasons_to_stay(guards: &[Guard]) -> Option<String> {
     (!guards.is_empty()).then(|| format!("it stays: {}", list_guards(guards)))
 }
 

@@ -1,7 +1,8 @@
-//! Notices as entries of the journal: the sentence for people, fields for programs.
+//! Notices as journal entries: the sentence for people, fields for programs.
 //!
-//! Invariants: every kind of event has a `MESSAGE_ID` of its own, which never changes; every entry has all of MESSAGE, `MESSAGE_ID`,
-//! PRIORITY, `ORPHAND_EVENT` and `ORPHAND_JSON`, the line that the stream would have. For an [`super::outlet::Outlet`] alone.
+//! Invariants: every kind of event has its own `MESSAGE_ID`, which never changes; every entry has MESSAGE,
+//! `MESSAGE_ID`, PRIORITY, `ORPHAND_EVENT`, and `ORPHAND_JSON` with the line of the stream. Use it only with
+//! [`super::event_writer::EventWriter`].
 
 pub mod message;
 
@@ -10,34 +11,37 @@ use std::{io, thread, time::Duration};
 use jiff::tz::TimeZone;
 
 use self::message::message;
-use super::{Format, human::Text, outlet::Target, paint::Paint, stream::Json, text::sanitise, wall::Wall};
+use super::{
+    Format, event_writer::Output, human::Text, paint::Paint, stream::Json, text::sanitise,
+    wall_clock::WallClock,
+};
 use crate::os::journald::{Journal, field, head, is_absent};
 use orphand_core::model::{BootTime, EventSubject, Notice};
 
-/// Between two tries to reach a journald that is not there.
+/// The time between two attempts to reach journald while it is not running.
 const ABSENT: Duration = Duration::from_secs(1);
 
-/// Writes notices as entries, one for each.
+/// Formats each notice as one journal entry.
 #[derive(Clone, Debug)]
-pub struct Entries {
+pub struct JournalEntries {
     text: Text,
     json: Json,
 }
 
-impl Entries {
-    /// Entries whose first has the `seq` 1 in its JSON.
-    pub const fn new(wall: Wall) -> Self {
+impl JournalEntries {
+    /// A formatter whose first entry has `seq` 1 in its JSON.
+    pub const fn new(wall: WallClock) -> Self {
         Self { text: Text::new(wall, TimeZone::UTC, Paint::new(false)), json: Json::new(wall) }
     }
 }
 
-impl Format for Entries {
+impl Format for JournalEntries {
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
         let kind = notice.kind();
         let message = message(kind);
         head(out, &self.text.plain(at, notice), message.priority);
         field(out, "MESSAGE_ID", message.id);
-        // daemon, syslog(3).
+        // Facility "daemon", syslog(3).
         field(out, "SYSLOG_FACILITY", "3");
         field(out, "ORPHAND_EVENT", kind.name());
         let about = EventSubject::of(notice);
@@ -60,14 +64,14 @@ impl Format for Entries {
     }
 }
 
-impl Target for Journal {
-    /// Each entry by itself.
+impl Output for Journal {
+    /// 0: each entry is a message of its own.
     const BATCH: usize = 0;
 
     fn write(&mut self, entry: &str) -> io::Result<()> {
         loop {
             match self.send(entry) {
-                // While it is started anew what happens waits in the queue.
+                // While journald restarts, events wait in the queue.
                 Err(error) if is_absent(&error) => thread::sleep(ABSENT),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 sent => return sent,

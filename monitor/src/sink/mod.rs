@@ -1,15 +1,17 @@
-//! Where notices and reports go. Sinks know the model, never a source nor the graph.
+//! Output: event stream, journal, metrics, and the texts of the commands. Sinks know the model, but neither
+//! sources nor the process graph.
 //!
-//! A notice becomes a line by a [`Format`] ([`stream::Json`] or [`human::Text`]); an [`outlet::Outlet`] takes it
-//! to its reader without ever holding up the daemon. A [`orphand_core::model::Report`] is the answer of `scan` and `tree`.
+//! A [`Format`] ([`stream::Json`] or [`human::Text`]) turns a notice into lines; an [`event_writer::EventWriter`] writes
+//! them without ever blocking the daemon. A [`orphand_core::model::Report`] is the answer of `scan` and
+//! `tree`.
 
 pub mod doctor;
+pub mod event_writer;
+pub mod event_writers;
 pub mod history;
 pub mod human;
 pub mod journal;
 pub mod metrics;
-pub mod outlet;
-pub mod outlets;
 pub mod paint;
 pub mod plan;
 pub mod report;
@@ -18,13 +20,13 @@ pub mod status;
 pub mod stream;
 mod table;
 pub mod tree;
-pub mod wall;
+pub mod wall_clock;
 
 use orphand_core::model::{BootTime, Notice, text};
 
-/// A way to write notices down.
+/// A text format of notices.
 pub trait Format: Send {
-    /// Appends `notice`, whose cause happened at `at`, to `out` as whole lines.
+    /// Appends `notice` to `out` as whole lines. `at` is the time of its cause.
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String);
 }
 

@@ -1,42 +1,42 @@
-//! Colours: whether, and which. Pure.
+//! Terminal colours. Pure.
 
 use std::{ffi::OsStr, fmt::Display};
 
 use anstyle::{AnsiColor, Color, Style};
 
-/// For what orphand is about: an orphan.
+/// Orphans.
 pub const ALARM: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Red)));
-/// For what needs a look: a failure, a loss.
+/// Failures and losses.
 pub const WARNING: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
-/// For a good end.
+/// Good results.
 pub const GOOD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Green)));
-/// For what is worth to be seen from afar.
+/// What should be easy to find.
 pub const NOTE: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
-/// For names.
+/// Names.
 pub const NAME: Style = Style::new().bold();
-/// For what recedes: times, tree lines, headings.
+/// Secondary text: times, tree lines, headings.
 pub const DIM: Style = Style::new().dimmed();
-/// For the rest.
+/// Everything else.
 pub const PLAIN: Style = Style::new();
 
-/// Puts colours on text, or does not.
+/// Adds colours to text, or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paint {
     colours: bool,
 }
 
 impl Paint {
-    /// With colours or without.
+    /// Colours on or off.
     pub const fn new(colours: bool) -> Self {
         Self { colours }
     }
 
-    /// Colours on a terminal that has them, unless `NO_COLOR` (<https://no-color.org>) says something.
+    /// Colours are on for a terminal that has them, unless `NO_COLOR` (<https://no-color.org>) is set.
     pub fn choose(terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
         Self::new(terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb"))
     }
 
-    /// [`Paint::choose`] for something written to, with the environment of this process.
+    /// [`Paint::choose`] for an output, with the environment of this process.
     pub fn of(out: &impl std::io::IsTerminal) -> Self {
         let (no_color, term) = (std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
         Self::choose(out.is_terminal(), no_color.as_deref(), term.as_deref())

@@ -1,4 +1,4 @@
-//! What an explicit clean-up means, and what became of it, for a person and for programs.
+//! The text of `orphand reap`: the plan, and the result.
 
 use serde::Serialize;
 
@@ -19,30 +19,30 @@ const COLUMNS: [table::Column; 7] = [
     ("", false),
 ];
 
-/// A server that is meant, with what is to be known before somebody says yes.
+/// A server in the plan of `orphand reap`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Meant {
-    /// The server and what forbids to end it.
+pub struct PlanItem {
+    /// The server and the guards that forbid ending it.
     #[serde(flatten)]
     pub planned: Planned,
-    /// What keeps it from being an orphan, if it is unproven: ending it may take it from whoever uses it.
+    /// Why it is only unproven; empty otherwise. Ending it may take it away from somebody who uses it.
     pub doubts: Vec<Doubt>,
 }
 
-impl Meant {
+impl PlanItem {
     /// Whether it will be ended.
     pub const fn is_to_end(&self) -> bool {
         self.planned.guards.is_empty()
     }
 
-    /// Whether somebody may still use it, although its owner is gone.
+    /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
         self.planned.state == "unproven"
     }
 }
 
-/// The servers that are meant, and those among them that stay.
-pub fn render(planned: &[Meant], paint: Paint) -> String {
+/// The plan as a table, including servers that stay, with a sum.
+pub fn render(planned: &[PlanItem], paint: Paint) -> String {
     if planned.is_empty() {
         return "Nothing to end.\n".to_owned();
     }
@@ -51,8 +51,8 @@ pub fn render(planned: &[Meant], paint: Paint) -> String {
 }
 
 /// `2 servers to end (197 MB), 1 of them unproven, 1 stays.`
-fn sum(planned: &[Meant]) -> String {
-    let (to_end, stay): (Vec<&Meant>, Vec<&Meant>) = planned.iter().partition(|one| one.is_to_end());
+fn sum(planned: &[PlanItem]) -> String {
+    let (to_end, stay): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     let unproven = match to_end.iter().filter(|one| one.is_unproven()).count() {
         0 => String::new(),
         number => format!(", {number} of them unproven"),
@@ -65,8 +65,8 @@ fn sum(planned: &[Meant]) -> String {
     format!("{} to end ({}){unproven}{stays}.", servers(to_end.len()), text::size(bytes(&to_end)))
 }
 
-/// `2 servers ended, 197 MB freed.` and what stays, one line each.
-pub fn outcome(ended: &[&Meant], stayed: &[&Meant], paint: Paint) -> String {
+/// The result: `2 servers ended, 197 MB freed.`, and one line for each server that stays.
+pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> String {
     let text = match ended.len() {
         0 => "Nothing was ended.".to_owned(),
         number => format!("{} ended, {} freed.", servers(number), text::size(bytes(ended))),
@@ -74,9 +74,9 @@ pub fn outcome(ended: &[&Meant], stayed: &[&Meant], paint: Paint) -> String {
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
     for one in stayed {
-        // Of one that was an orphan when it was shown.
+        // For servers that were unproven in the plan.
         let doubts = || one.is_unproven().then(|| human::list_doubts(&one.doubts));
-        let why = stays(one).or_else(doubts).unwrap_or_else(|| "it is still there".to_owned());
+        let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| "it is still there".to_owned());
         let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
         out.push_str(&paint.text(paint::WARNING, line));
         out.push('\n');
@@ -84,7 +84,7 @@ pub fn outcome(ended: &[&Meant], stayed: &[&Meant], paint: Paint) -> String {
     out
 }
 
-fn row(one: &Meant) -> (anstyle::Style, Vec<String>) {
+fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     let server = &one.planned.server;
     let run = server.run.as_ref();
     let agent = run.map_or_else(
@@ -94,7 +94,7 @@ fn row(one: &Meant) -> (anstyle::Style, Vec<String>) {
             format!("{}{number}", text::sanitise(&run.agent))
         },
     );
-    let (style, note) = match stays(one) {
+    let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
         None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.doubts)),
         None => (paint::ALARM, String::new()),
@@ -111,12 +111,12 @@ fn row(one: &Meant) -> (anstyle::Style, Vec<String>) {
     (style, cells)
 }
 
-fn pid(one: &Meant) -> String {
+fn pid(one: &PlanItem) -> String {
     one.planned.server.processes.first().map_or_else(|| "-".to_owned(), |process| process.pid.to_string())
 }
 
-/// What forbids to end it, if something does.
-fn stays(one: &Meant) -> Option<String> {
+/// The guards that forbid ending it, as text.
+fn guard_reasons(one: &PlanItem) -> Option<String> {
     (!one.is_to_end()).then(|| human::list_guards(&one.planned.guards))
 }
 
@@ -124,7 +124,7 @@ fn servers(number: usize) -> String {
     text::count(u64::try_from(number).unwrap_or(u64::MAX), "server", "servers")
 }
 
-fn bytes(planned: &[&Meant]) -> u64 {
+fn bytes(planned: &[&PlanItem]) -> u64 {
     planned.iter().map(|one| one.planned.server.rss_bytes.unwrap_or_default()).fold(0, u64::saturating_add)
 }
 

@@ -1,10 +1,10 @@
-//! A report as JSON: what `--json` prints.
+//! Indented JSON, the output of `--json`.
 
 use serde::Serialize;
 
 use super::text;
 
-/// The report as JSON for people and programs, with a line feed at the end.
+/// A report as indented JSON with a line feed at the end.
 pub fn json(report: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut out = String::new();
     text::push_json(&serde_json::to_string_pretty(report)?, &mut out);

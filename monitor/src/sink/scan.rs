@@ -1,4 +1,4 @@
-//! A report as a table: orphans first, one line a server, and the sum below.
+//! The text of `orphand scan`: one line per server, orphans first, and a sum.
 
 use anstyle::Style;
 
@@ -11,7 +11,7 @@ use orphand_core::model::{AgentView, Report, ServerReport};
 
 const HEADINGS: [&str; COLUMNS] = ["SERVER", "STATE", "OWNER", "PID", "PROCESSES", "MEMORY", "WHY"];
 const COLUMNS: usize = 7;
-/// Columns of numbers are flush right.
+/// Columns of numbers; they are right-aligned.
 const NUMBERS: [bool; COLUMNS] = [false, false, false, true, true, true, false];
 const STATE: usize = 1;
 
@@ -76,7 +76,7 @@ pub(super) fn sum(report: &Report) -> String {
     format!("{agents}, {shown} ({}), {found}{unproven}.", text::size(bytes))
 }
 
-/// How the state of a server is shown.
+/// The style of a server's state.
 pub(super) fn style(server: &ServerReport) -> Style {
     match server.state.as_str() {
         "live" => paint::PLAIN,
@@ -86,8 +86,8 @@ pub(super) fn style(server: &ServerReport) -> Style {
     }
 }
 
-/// Why it is not ended: the doubts of one that is unproven, the guards of an orphan.
-pub(super) fn stays(report: &ServerReport) -> Option<String> {
+/// Why it is not ended: the doubts of an unproven server, the guards of an orphan.
+pub(super) fn reasons_to_stay(report: &ServerReport) -> Option<String> {
     let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts));
     let guards = (!report.guards.is_empty()).then(|| human::list_guards(&report.guards));
     let why: Vec<String> = doubts.into_iter().chain(guards).collect();
@@ -108,7 +108,7 @@ fn row(owner: Option<&AgentView>, report: &ServerReport) -> [String; COLUMNS] {
     let server = &report.server;
     let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
     let mut why = why.join(", ");
-    if let Some(stays) = stays(report) {
+    if let Some(stays) = reasons_to_stay(report) {
         let and = if why.is_empty() { "" } else { "; " };
         why = format!("{why}{and}stays: {stays}");
     }
@@ -133,7 +133,7 @@ fn widths(rows: &[[String; COLUMNS]]) -> [usize; COLUMNS] {
     widths
 }
 
-/// One line; `style` is applied to a cell after it has its width.
+/// One line. `style` is applied to a padded cell.
 fn line(
     row: &[String; COLUMNS],
     widths: &[usize; COLUMNS],

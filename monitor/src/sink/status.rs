@@ -1,4 +1,4 @@
-//! How the daemon stands, for a person: one line an agent and generation, the sums, what is unproven, what was lost.
+//! The text of `orphand status`: one line per agent and generation, sums, unproven servers, losses.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,10 +9,10 @@ use super::{
 };
 use orphand_core::model::{Losses, Mode, Report, RunView, ServerReport, Status};
 
-/// Unproven servers that are told one by one. `orphand scan` and `--json` have all.
+/// How many unproven servers are listed. `orphand scan` and `--json` have all.
 const UNPROVEN: usize = 10;
 
-/// What is shown of one generation.
+/// One line of the table.
 #[derive(Default)]
 struct Row {
     servers: u64,
@@ -20,22 +20,22 @@ struct Row {
     bytes: u64,
     orphan_bytes: u64,
     unproven: u64,
-    /// Absent where nobody asked.
+    /// Absent unless `--pss` was given.
     pss_bytes: Option<u64>,
 }
 
-/// Whose: the agent with its unit, and the generation.
-type Whose = (String, Option<u64>);
+/// The key of a line: the agent with its unit, and the generation.
+type RowKey = (String, Option<u64>);
 
 /// The status as text.
 pub fn render(status: &Status, paint: Paint) -> String {
     let mode = match status.mode {
         Mode::Reap => "ends orphans",
-        Mode::Observe => "only looks",
+        Mode::Observe => "observes only",
     };
     let up = text::duration(Duration::from_nanos(status.up_ns));
     let mut out = format!(
-        "orphand {} (pid {}) has watched for {up}, {mode}; {} in the lineage.\n",
+        "orphand {} (pid {}) has been watching for {up}, {mode}; {} followed.\n",
         text::sanitise(&status.version),
         status.pid,
         text::count(status.processes, "process", "processes"),
@@ -77,7 +77,7 @@ pub fn render(status: &Status, paint: Paint) -> String {
     out
 }
 
-fn generations(rows: &BTreeMap<Whose, Row>, paint: Paint) -> String {
+fn generations(rows: &BTreeMap<RowKey, Row>, paint: Paint) -> String {
     let pss = rows.values().any(|row| row.pss_bytes.is_some());
     let mut columns = vec![
         ("AGENT", false),
@@ -92,7 +92,7 @@ fn generations(rows: &BTreeMap<Whose, Row>, paint: Paint) -> String {
         columns.push(("PROPORTIONAL", true));
     }
     let mut shown = Vec::new();
-    // The latest run first.
+    // The latest run comes first.
     let mut ordered: Vec<_> = rows.iter().collect();
     ordered.sort_by(|((a, x), _), ((b, y), _)| a.cmp(b).then(y.cmp(x)));
     for ((name, generation), row) in ordered {
@@ -114,8 +114,8 @@ fn generations(rows: &BTreeMap<Whose, Row>, paint: Paint) -> String {
     table::render(paint, &columns, &shown)
 }
 
-fn rows(report: &Report) -> BTreeMap<Whose, Row> {
-    let mut rows: BTreeMap<Whose, Row> = BTreeMap::new();
+fn rows(report: &Report) -> BTreeMap<RowKey, Row> {
+    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
     let named = |name: &str, unit: Option<&str>| {
         let unit = unit.filter(|unit| *unit != name).map(|unit| format!(" ({})", text::sanitise(unit)));
         format!("{}{}", text::sanitise(name), unit.unwrap_or_default())
@@ -153,7 +153,7 @@ impl Row {
     }
 }
 
-/// `Unproven: fetch (pid 99300) of claude #2: somebody holds its stdin`, one line each.
+/// One line each: `Unproven: fetch (pid 99300) of claude #2: another process holds its stdin`.
 fn unproven(report: &Report, paint: Paint, out: &mut String) {
     let mut all: Vec<_> = report.servers().filter(|(_, server)| server.is_unproven()).collect();
     let hidden = all.len().saturating_sub(UNPROVEN);
@@ -176,7 +176,8 @@ fn unproven(report: &Report, paint: Paint, out: &mut String) {
     }
 }
 
-/// What went wrong in the kernel side, a sentence; empty if nothing did. What has no room is among the losses; a stranger's budget is nobody's loss.
+/// Errors of the eBPF programs as a sentence; empty if there were none. Processes without room are counted as
+/// losses, and a limit that another user exceeded is no error.
 pub fn errors(status: &Status) -> String {
     let told = |kind: &str| !matches!(kind, "members_full" | "pending_budget");
     let errors = status.kernel_errors.iter().filter(|(kind, n)| told(kind) && **n > 0);
@@ -184,11 +185,11 @@ pub fn errors(status: &Status) -> String {
     if errors.is_empty() {
         String::new()
     } else {
-        format!("Errors in the kernel side: {}.", errors.join(", "))
+        format!("Errors of the eBPF programs: {}.", errors.join(", "))
     }
 }
 
-/// What was lost, if anything was.
+/// Losses as a sentence; empty if there were none.
 fn lost(status: &Status) -> String {
     let Losses { fork, exec, exit, setsid, member } = status.lost;
     let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];

@@ -1,34 +1,35 @@
-//! The event stream: one JSON object a line (NDJSON), a contract with users.
+//! The event stream: one JSON object per line (NDJSON), a contract with users.
 //!
-//! Invariants: every line is whole and has all of `event`, `seq`, `time`, `boot_ns`; `seq` counts 1, 2, 3
-//! without a gap, because it is given at writing; no line has a control or bidirectional character in it, so
-//! that a terminal is as safe a reader as a program. The same notices give the same bytes.
+//! Invariants: every line is complete and has `event`, `seq`, `time` and `boot_ns`. `seq` counts 1, 2, 3
+//! without a gap, because it is assigned when the line is written. No line contains control or bidirectional
+//! characters, so it is safe on a terminal. The same notices give the same bytes.
 
 use std::fmt::Write as _;
 
-use super::{Format, text, wall::Wall};
+use super::{Format, text, wall_clock::WallClock};
 use orphand_core::model::{BootTime, Notice};
 
-/// Writes notices as NDJSON.
+/// Formats notices as NDJSON.
 #[derive(Clone, Debug, Default)]
 pub struct Json {
-    wall: Wall,
+    wall: WallClock,
     written: u64,
 }
 
 impl Json {
-    /// A stream whose first line will have `seq` 1.
-    pub const fn new(wall: Wall) -> Self {
+    /// A stream whose first line has `seq` 1.
+    pub const fn new(wall: WallClock) -> Self {
         Self { wall, written: 0 }
     }
 }
 
 impl Format for Json {
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
-        // A notice is `{"event":"name", its fields}`, the tag first: what every line has goes behind that.
+        // A notice is `{"event":"name", its fields}` with the tag first; the common fields are inserted after
+        // it.
         let body = match serde_json::to_string(notice) {
             Ok(body) => body,
-            Err(error) => return tracing::error!(%error, ?notice, "an event could not be written as JSON"),
+            Err(error) => return tracing::error!(%error, ?notice, "cannot format an event as JSON"),
         };
         let parts = body.strip_prefix(r#"{"event":""#).and_then(|tail| tail.split_once('"'));
         let Some((event, fields)) = parts else {

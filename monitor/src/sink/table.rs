@@ -1,13 +1,14 @@
-//! Columns of text with a heading.
+//! Text tables with a heading.
 
 use anstyle::Style;
 
 use super::paint::{self, Paint};
 
-/// A heading, and whether its column is one of numbers: flush right.
+/// A heading, and whether the column contains numbers, which are right-aligned.
 pub(super) type Column = (&'static str, bool);
 
-/// The table, a line feed after each row. The style of a row is that of its first cell. Cells must be harmless already.
+/// The table with a line feed after each row. A row's style applies to its first cell. Cells must already be
+/// sanitised.
 pub(super) fn render(paint: Paint, columns: &[Column], rows: &[(Style, Vec<String>)]) -> String {
     let width = |at: usize, heading: &str| {
         let cells = rows.iter().filter_map(|(_, row)| row.get(at)).map(|cell| cell.chars().count());

@@ -1,4 +1,4 @@
-//! A report as a tree: agent, servers, processes; orphans and what is unproven marked.
+//! The text of `orphand tree`: agents, servers, processes; orphans and unproven servers are marked.
 
 use std::{fmt::Write as _, os::fd::AsFd};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use orphand_core::model::{AgentView, ProcessView, Report, ServerReport, ServerView};
 
-/// The report as a tree. Command lines are cut at `width` columns, if there is one.
+/// The report as a tree. Command lines are cut at `width` columns, if given.
 pub fn render(report: &Report, paint: Paint, width: Option<usize>) -> String {
     let tree = Tree { paint, width };
     let mut out = String::new();
@@ -34,7 +34,7 @@ pub fn render(report: &Report, paint: Paint, width: Option<usize>) -> String {
     out
 }
 
-/// The columns of the terminal that `out` is, if it is one.
+/// The number of columns if `out` is a terminal.
 pub fn width(out: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
@@ -51,7 +51,7 @@ impl Tree {
         let mut facts = vec![format!("pid {}", agent.pid)];
         facts.extend(agent.unit.as_deref().map(|unit| text::sanitise(unit).into_owned()));
         if agent.implied {
-            facts.push("by its servers".to_owned());
+            facts.push("recognised by its servers".to_owned());
         }
         if !agent.alive {
             facts.push("exited".to_owned());
@@ -82,7 +82,7 @@ impl Tree {
             let _ = write!(line, "  {}", text::size(bytes));
         }
         let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
-        let stays = scan::stays(report).map(|why| format!("stays: {why}"));
+        let stays = scan::reasons_to_stay(report).map(|why| format!("stays: {why}"));
         let why: Vec<String> = (!why.is_empty()).then(|| why.join(", ")).into_iter().chain(stays).collect();
         if !why.is_empty() {
             let _ = write!(line, ": {}", why.join("; "));
@@ -109,14 +109,14 @@ impl Tree {
     }
 }
 
-/// The arguments as one would type them, roughly; the file where there are none.
+/// The arguments roughly as one would type them; without arguments, the executable.
 fn command_line(process: &ProcessView) -> String {
     if process.argv.is_empty() {
         return text::sanitise(&process.exe).into_owned();
     }
     let quoted = process.argv.iter().enumerate().map(|(n, argument)| {
         let argument = text::sanitise(argument);
-        // A title of many words in argv[0] is no quoted name.
+        // A title of many words in argv[0] is not a name with blanks and gets no quotes.
         let plain = n == 0 || !(argument.is_empty() || argument.contains([' ', '"', '\'']));
         if plain { argument.into_owned() } else { format!("'{}'", argument.replace('\'', r"'\''")) }
     });

@@ -1,18 +1,19 @@
-//! Facts that wait to be written.
+//! Facts that wait in memory to be written.
 
 use std::collections::VecDeque;
 
 use orphand_core::model::{BootTime, Fact};
 
-/// Facts that wait in memory when they cannot be written. Beyond it the oldest go, those that tell numbers of runs last.
+/// The most facts that wait. Beyond this the oldest are dropped; facts about runs are dropped last, because
+/// run numbers depend on them.
 pub(super) const PENDING: usize = 4096;
 
-/// They, oldest first.
+/// The waiting facts, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Backlog(VecDeque<(BootTime, Fact)>);
 
 impl Backlog {
-    /// One more, which became known at `at`.
+    /// Adds a fact that became known at `at`.
     pub fn push(&mut self, at: BootTime, fact: Fact) {
         if self.0.len() >= PENDING {
             let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });

@@ -1,4 +1,4 @@
-//! What can go wrong with the store: each a line that says what, why, and what to do.
+//! Errors of the store. Each message is one line that says what failed, why, and what to do.
 
 use std::{io, path::PathBuf};
 
@@ -7,18 +7,18 @@ use rusqlite::ErrorCode;
 /// Why the store cannot be opened, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The directory or a file in it.
-    #[error("cannot {operation} {}: {source}; make it writable for orphand, or name another directory with --state-dir", path.display())]
+    /// An operation on the directory or a file in it failed.
+    #[error("cannot {operation} {}: {source}; make it writable for orphand, or choose another directory with --state-dir", path.display())]
     File {
-        /// What was tried.
+        /// What was tried, as a verb.
         operation: &'static str,
-        /// With what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// Somebody else could write into the directory.
-    #[error("the state directory {} {why}: it must be orphand's alone (chown root, chmod 700)", path.display())]
+    /// Other users could write into the directory.
+    #[error("the state directory {} {why}: only orphand may write to it (chown root, chmod 700)", path.display())]
     Open {
         /// The directory.
         path: PathBuf,
@@ -26,83 +26,84 @@ pub enum StoreError {
         why: &'static str,
     },
     /// It was written by a newer orphand.
-    #[error("the store {} is of version {version}, this orphand knows up to {known}: run the newer orphand, or move the file away", path.display())]
+    #[error("the store {} has version {version}, this orphand supports up to {known}: run the newer orphand, or move the file away", path.display())]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u32,
-        /// The newest version known here.
+        /// The newest version that is supported.
         known: u32,
     },
     /// It was written by an older orphand, and only `orphand run` may change it.
-    #[error("the store {} is of version {version}, this orphand reads {known}: `orphand run` brings it up to date", path.display())]
+    #[error("the store {} has version {version}, this orphand reads {known}: `orphand run` upgrades it", path.display())]
     Older {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u32,
-        /// The version that is read here.
+        /// The version that is supported.
         known: u32,
     },
-    /// There is none.
-    #[error("there is no store at {}: `orphand run` keeps one; --state-dir says where it is", path.display())]
+    /// The file does not exist.
+    #[error("there is no store at {}: `orphand run` creates it; --state-dir names its directory", path.display())]
     Absent {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
-    /// It is not a store any more.
-    #[error("the store {} is damaged ({what}): `orphand run` sets it aside at its next start", path.display())]
+    /// The file is damaged.
+    #[error("the store {} is damaged ({what}): the next start of `orphand run` renames it and begins a new one", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What was found.
         what: String,
     },
-    /// The file is not where it was.
+    /// The file was removed or replaced.
     #[error("the store {} was removed or replaced while orphand ran: restart orphand to begin a new one", path.display())]
     Gone {
-        /// Where it was.
+        /// The path.
         path: PathBuf,
     },
     /// The file system is full.
-    #[error("cannot {operation} the store {}: no space left; what happens is kept in memory until there is space", path.display())]
+    #[error("cannot {operation} the store {}: no space left; facts are kept in memory until there is space", path.display())]
     Full {
-        /// What was tried.
+        /// What was tried, as a verb.
         operation: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// SQLite refused.
-    #[error("cannot {operation} the store {}: {source}; is the disk well, and may orphand write there?", path.display())]
+    /// SQLite reported an error.
+    #[error("cannot {operation} the store {}: {source}; check the disk and the permissions of the file", path.display())]
     Sqlite {
-        /// What was tried.
+        /// What was tried, as a verb.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: rusqlite::Error,
     },
-    /// It is on its thread, and that has not come back.
-    #[error("the store {} has not answered for {waited:?}: what happens is kept in memory until it does, and lost if orphand ends before; is the disk well?", path.display())]
+    /// The thread that writes has not answered.
+    #[error("the store {} has not answered for {waited:?}: facts are kept in memory until it does, and lost if orphand ends before; check the disk", path.display())]
     Silent {
         /// The file.
         path: PathBuf,
-        /// How long was waited.
+        /// How long the daemon waited.
         waited: std::time::Duration,
     },
-    /// The last write failed a moment ago; the next try comes later, so that a broken disk costs the daemon nothing.
-    #[error("the store {} could not be written a moment ago: {pending} facts wait in memory", path.display())]
+    /// The last write failed a short time ago. The next attempt comes later, so that a broken disk costs the
+    /// daemon little.
+    #[error("the last write to the store {} failed: {pending} facts wait in memory until the next attempt", path.display())]
     NotYet {
         /// The file.
         path: PathBuf,
-        /// Facts that wait.
+        /// How many facts wait.
         pending: usize,
     },
 }
 
 impl StoreError {
-    /// What an error of SQLite means.
+    /// Classifies an error of SQLite.
     pub(super) fn of(operation: &'static str, path: &std::path::Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         if is_damage(&source) {
@@ -114,13 +115,13 @@ impl StoreError {
         }
     }
 
-    /// Whether the file is not to be trusted any more.
+    /// Whether the file is damaged.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 }
 
-/// Whether the content of the file is at fault: its structure, or what is in it.
+/// Whether the error is due to the content of the file: its structure, or a value in it.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))

@@ -1,4 +1,4 @@
-//! The past, read beside a running daemon or without one: never writes, never waits.
+//! Reads the history, with or without a running daemon. Never writes and never waits for a lock.
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 use super::{
     column::{from_json, from_name, natural, optional},
     error::StoreError,
-    place,
+    files,
     schema::{self, STEPS},
 };
 use orphand_core::model::{
@@ -16,14 +16,14 @@ use orphand_core::model::{
     RunView, ServerCounts,
 };
 
-/// Reads the history in the state directory `dir`.
+/// Reads the history from the state directory `dir`.
 pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> {
-    let file = dir.join(place::FILE);
+    let file = dir.join(files::FILE);
     match std::fs::metadata(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(StoreError::Absent { path: file });
         }
-        Err(source) => return Err(StoreError::File { operation: "look at", path: file, source }),
+        Err(source) => return Err(StoreError::File { operation: "read", path: file, source }),
         Ok(_) => {}
     }
     let failed = |operation| {
@@ -35,7 +35,7 @@ pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> 
     db.busy_timeout(Duration::from_secs(1)).map_err(failed("open"))?;
     let (version, known) = (schema::version(&db).map_err(failed("read"))?, schema::newest(STEPS));
     match version {
-        // Made a moment ago, and nothing in it yet.
+        // The file was just created and is empty.
         0 => return Ok(History { since: query.since, ..History::default() }),
         _ if version > known => return Err(StoreError::Newer { path: file, version, known }),
         _ if version < known => return Err(StoreError::Older { path: file, version, known }),
@@ -45,14 +45,14 @@ pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> 
 }
 
 fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> {
-    // One moment for all tables.
+    // One transaction, so that all tables are read as of the same time.
     let moment = db.transaction()?;
     let reader = Reader {
         db: &moment,
         query,
         since: query.since.map_or(i64::MIN, Timestamp::as_microsecond),
         boot: match &query.boot_id {
-            // A boot that no daemon saw: everything has ended.
+            // A boot in which no daemon ran: everything has ended.
             Some(id) => {
                 moment.query_row("SELECT coalesce(max(id), -1) FROM boots WHERE boot = ?1", [id], |row| {
                     row.get(0)
@@ -78,9 +78,9 @@ fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> 
 struct Reader<'a> {
     db: &'a Connection,
     query: &'a HistoryQuery,
-    /// Microseconds of the wall clock.
+    /// Microseconds of the wall clock since 1970.
     since: i64,
-    /// This boot's row; that of no boot if it is not in the file.
+    /// The row id of the present boot; -1 or an unused id if it is not in the file.
     boot: i64,
 }
 
@@ -129,7 +129,7 @@ impl Reader<'_> {
         Ok((runs, unaccounted))
     }
 
-    /// What has a time in the column `verdict`: when it was judged so.
+    /// Reads the servers whose column `verdict` has a time, which is when they were judged so.
     fn judged(&self, verdict: &str) -> rusqlite::Result<Vec<PastOrphan>> {
         let mut statement = self.db.prepare(&format!(
             "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, {verdict},
@@ -152,7 +152,7 @@ impl Reader<'_> {
     }
 
     fn daemons(&self) -> rusqlite::Result<Vec<DaemonLife>> {
-        // One that was killed is told where it began.
+        // A daemon that was killed counts as of its start.
         self.db
             .prepare(
                 "SELECT started, stopped, version, b.boot FROM daemons d JOIN boots b ON b.id = d.boot
@@ -188,7 +188,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// Whether one of these names is the one that was asked for.
+    /// Whether one of these names was asked for.
     fn is_wanted(&self, names: &[Option<String>]) -> bool {
         self.query.agent.as_ref().is_none_or(|agent| names.iter().flatten().any(|name| name == agent))
     }
@@ -213,7 +213,7 @@ fn account(row: &Row<'_>) -> rusqlite::Result<ServerCounts> {
     })
 }
 
-/// From key, generation, agent, invocation.
+/// Reads key, generation, agent and invocation from four columns.
 fn view(row: &Row<'_>, first: usize) -> rusqlite::Result<RunView> {
     let key: RunKey = from_json(row, first)?;
     let agent: Option<String> = row.get(first + 2)?;

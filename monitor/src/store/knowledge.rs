@@ -1,4 +1,4 @@
-//! What the next daemon is told: runs of every boot, and the servers that were followed in this one.
+//! Reads what the next daemon needs: runs of every boot, and the servers that were tracked in this one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,24 +10,25 @@ use orphand_core::model::{
     RunKey, Share, Tracked, TrackedOwner,
 };
 
-/// Servers that are taken over of one user, and of all: the youngest.
+/// The most servers that are read of one user and of all users; the youngest come first.
 const SERVERS_OF_USER: usize = 4096;
 const SERVERS_OF_ALL: usize = 16_384;
 
-/// What is read of a run.
+/// The columns of a run.
 const RUN: &str = "SELECT k.key, generation, agent, uid, pid, start, invocation, alive, boot = ?1,
                           coalesce(ended, 9223372036854775807), r.key
                    FROM runs r JOIN keys k ON k.id = r.key WHERE k.forgotten IS NULL";
 
-/// Reads what there is room for in memory, whatever is in the file. `boot` is this boot's row.
+/// Reads at most as much as there is room for in memory. `boot` is the row id of this boot.
 pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
     Ok(Knowledge { runs: runs(db, boot)?, servers: servers(db, boot)? })
 }
 
-/// Runs by when they ended, key and number.
+/// Runs by time of their end, key and number.
 type Runs = BTreeMap<(i64, i64, u64), RememberedRun>;
 
-/// Of each key that is remembered the last one, what has not ended, and of each user those that ended last.
+/// Reads for each remembered key the last run, all runs that have not ended, and for each user the runs that
+/// ended last.
 fn runs(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedRun>> {
     let mut runs = Runs::new();
     let mut read = |condition: &str, uid: i64, most: usize| -> rusqlite::Result<()> {
@@ -117,7 +118,7 @@ fn server(row: &Row<'_>) -> rusqlite::Result<RememberedServer> {
     Ok(RememberedServer { server, orphan: (judged || reaping).then_some(case) })
 }
 
-/// `1234@229468 1240@229470`.
+/// Reads a list of processes: `1234@229468 1240@229470`.
 fn processes(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<ProcessId>> {
     let text: String = row.get(column)?;
     let one = |word: &str| {

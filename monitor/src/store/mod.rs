@@ -1,25 +1,28 @@
-//! What outlives the daemon: an SQLite file in the state directory. For the daemon and for `orphand history`.
+//! The store: an SQLite file in the state directory with everything that survives the daemon. For the daemon
+//! and for `orphand history`.
 //!
-//! Two promises. What [`Store::commit`] has said yes to survives SIGKILL at any instant: it is in the write-ahead log, in the
-//! kernel's hands. And no disk holds up a verdict: the daemon's own connection never calls fsync(2), never copies the log into
-//! the file, never deletes; the keeper's thread does, and takes the gate for moments only. After a power failure the
-//! last seconds may be missing; the file is whole.
+//! It keeps two promises. First, what [`Store::commit`] confirmed survives SIGKILL at any time, because it is
+//! in the write-ahead log and the kernel has it. Second, no disk delays a verdict: the daemon's connection
+//! never calls fsync(2), never makes a checkpoint and never deletes. The maintenance thread does, and holds
+//! the write lock only for short times. After a power failure the last seconds may be missing, but the file
+//! is consistent.
 //!
-//! A file that is damaged is set aside and a new one begun; a disk that is full costs what does not fit into memory.
+//! A damaged file is renamed and a new one is begun. While the disk is full, facts wait in memory as far as
+//! there is room.
 
 mod backlog;
 mod column;
 mod error;
-mod facts;
+mod fact_writer;
+mod files;
 pub mod history;
-mod keeper;
+mod key_limits;
 mod knowledge;
+mod maintenance;
 mod opening;
-mod place;
 mod prune;
 mod salvage;
 mod schema;
-mod surplus;
 mod writer;
 
 use std::{path::PathBuf, time::Duration};
@@ -27,53 +30,53 @@ use std::{path::PathBuf, time::Duration};
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use error::StoreError;
-pub use opening::{Opening, SetAside};
-pub use place::usable;
+pub use files::usable;
+pub use opening::{DamagedFile, Opening};
 pub use prune::Limits;
-pub use writer::Writer;
+pub use writer::StoreWriter;
 
 use crate::os::clock;
 use backlog::Backlog;
-use facts::{Keys, Scribe};
-use keeper::Keeper;
+use fact_writer::{FactWriter, Keys};
+use maintenance::Maintenance;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
-/// Time between two tries to write after one has failed.
+/// The time between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The store, open for writing. One per state directory: the daemon's lock sees to that.
+/// The store, open for writing. The daemon's lock file makes sure that there is one per state directory.
 #[derive(Debug)]
 pub struct Store {
     file: PathBuf,
-    /// Before the keeper: the last connection to be closed is the one that calls fsync(2).
+    /// Declared before the maintenance thread: the connection that is closed last calls fsync(2).
     db: Connection,
-    keeper: Keeper,
-    /// This boot's row.
+    maintenance: Maintenance,
+    /// The row id of this boot.
     boot: i64,
-    /// This daemon's row.
+    /// The row id of this daemon.
     daemon: i64,
     offset_ns: i64,
     keys: Keys,
     knowledge: Knowledge,
     /// Facts that are not in the file yet.
     pending: Backlog,
-    /// When it may be tried again to write.
+    /// When the next write may be tried.
     retry: Option<BootTime>,
 }
 
 impl Store {
-    /// What earlier daemons knew, as read at the opening. It is handed over: a second call finds nothing.
-    pub fn knowledge(&mut self) -> Knowledge {
+    /// What earlier daemons stored, as read when the store was opened. Later calls return nothing.
+    pub fn take_knowledge(&mut self) -> Knowledge {
         std::mem::take(&mut self.knowledge)
     }
 
-    /// Takes note of what became known at `at`. Costs next to nothing; durable with the next [`Store::commit`].
+    /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`Store::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
         self.pending.push(at, fact.clone());
     }
 
-    /// Writes what was remembered. After an `Ok` it survives the daemon, however that ends. After an error it is kept in
-    /// memory, as far as there is room, and tried again with the next call that is at least a second later.
+    /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
+    /// memory, as far as there is room, and a call at least a second later tries again.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() {
             return Ok(());
@@ -82,38 +85,38 @@ impl Store {
         if self.retry.is_some_and(|retry| now < retry) {
             return Err(StoreError::NotYet { path: self.file.clone(), pending: self.pending.len() });
         }
-        self.keeper.gate().fit(&self.file)?;
+        self.maintenance.gate().check_usable(&self.file)?;
         let written = self.write_pending();
         match written {
             Ok(()) => {
                 self.retry = None;
-                self.keeper.nudge(self.pending.len());
+                self.maintenance.notify_written(self.pending.len());
                 self.pending.clear();
                 Ok(())
             }
             Err(source) => {
-                // Rows of `keys` may have been made in what is undone now.
+                // Row ids may belong to inserts that were rolled back.
                 self.keys.clear();
                 self.retry = Some(now + RETRY);
                 let error = StoreError::of("write", &self.file, source);
                 if let StoreError::Damaged { what, .. } = &error {
-                    place::mark_suspect(&self.file, what);
+                    files::mark_suspect(&self.file, what);
                 }
                 Err(error)
             }
         }
     }
 
-    /// Facts that are remembered and not durable yet.
+    /// How many facts are queued and not durable yet.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// The daemon stops in good order: `orphand history` then tells that from an end by SIGKILL.
-    pub fn stopped(&mut self, at: BootTime) -> Result<(), StoreError> {
+    /// Records that the daemon stops in good order, so that `orphand history` can tell this from SIGKILL.
+    pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
         self.retry = None;
         self.commit()?;
-        let _turn = self.keeper.gate().turn();
+        let _guard = self.maintenance.gate().lock();
         self.db
             .execute(
                 "UPDATE daemons SET stopped = ?2 WHERE id = ?1",
@@ -124,15 +127,15 @@ impl Store {
     }
 
     fn write_pending(&mut self) -> rusqlite::Result<()> {
-        let mut turn = self.keeper.gate().turn();
+        let mut guard = self.maintenance.gate().lock();
         let change = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut scribe =
-            Scribe { db: &change, boot: self.boot, offset_ns: self.offset_ns, keys: &mut self.keys };
+        let mut writer =
+            FactWriter { db: &change, boot: self.boot, offset_ns: self.offset_ns, keys: &mut self.keys };
         for (at, fact) in self.pending.iter() {
-            scribe.write(*at, fact)?;
+            writer.write(*at, fact)?;
         }
         change.commit()?;
-        turn.wrote();
+        guard.count_commit();
         Ok(())
     }
 }

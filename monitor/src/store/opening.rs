@@ -1,4 +1,4 @@
-//! How a store is opened: made, brought up to date, or set aside where it is damaged.
+//! Opening a store: it is created, upgraded, or renamed if it is damaged.
 
 use std::{
     fmt,
@@ -11,52 +11,52 @@ use super::{
     Limits, Store,
     column::wall_us,
     error::StoreError,
-    facts::Keys,
-    keeper::Keeper,
-    knowledge, place, salvage,
+    fact_writer::Keys,
+    files, key_limits, knowledge,
+    maintenance::Maintenance,
+    salvage,
     schema::{self, STEPS},
-    surplus,
 };
 use crate::os::clock;
 use orphand_core::model::{BootTime, Knowledge};
 
-/// What was found when the store was opened.
+/// What happened when the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// Whether there was none before.
+    /// Whether the file was created.
     pub fresh: bool,
-    /// A damaged one that is out of the way now: a line for the log.
-    pub set_aside: Option<SetAside>,
+    /// A damaged store that was renamed.
+    pub damaged: Option<DamagedFile>,
 }
 
-/// A damaged store that was renamed. Its `Display` is the line for the log.
+/// A damaged store that was renamed. Its `Display` is a log line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
-    /// Where it was.
+pub struct DamagedFile {
+    /// Its old path.
     pub file: PathBuf,
-    /// Where it is now.
+    /// Its new path.
     pub aside: PathBuf,
-    /// What was wrong with it.
+    /// What is wrong with it.
     pub what: String,
-    /// Runs that could still be read in it and are in the new one.
+    /// How many runs could be copied to the new store.
     pub runs: u64,
 }
 
-impl fmt::Display for SetAside {
+impl fmt::Display for DamagedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, aside, what, runs } = self;
         let (file, aside) = (file.display(), aside.display());
-        write!(f, "the store {file} was damaged ({what}): it is {aside} now, and a new one begins")?;
+        write!(f, "the store {file} was damaged ({what}): it was renamed to {aside}, and a new one begins")?;
         match runs {
-            0 => f.write_str("; runs are counted from 1 again"),
-            1 => f.write_str("; 1 run could still be read"),
-            _ => write!(f, "; {runs} runs could still be read"),
+            0 => f.write_str("; run numbers begin at 1 again"),
+            1 => f.write_str("; 1 run was recovered"),
+            _ => write!(f, "; {runs} runs were recovered"),
         }
     }
 }
 
-/// A file that is ready.
-struct Ready {
+/// An opened file.
+struct OpenedFile {
     db: Connection,
     boot: i64,
     daemon: i64,
@@ -64,50 +64,50 @@ struct Ready {
 }
 
 impl Store {
-    /// Makes the directory, and nothing in it.
+    /// Creates the state directory.
     pub fn prepare(dir: &Path) -> Result<(), StoreError> {
-        place::directory(dir)
+        files::create_directory(dir)
     }
 
-    /// Opens the store in `dir`, makes it where there is none. `boot_id` is the kernel's name of this boot, `offset_ns` leads
-    /// from `CLOCK_BOOTTIME` to the wall clock.
+    /// Opens the store in `dir`, and creates it if it does not exist. `boot_id` is the kernel's boot id;
+    /// `offset_ns` is the offset from `CLOCK_BOOTTIME` to the wall clock in nanoseconds.
     pub fn open(dir: &Path, boot_id: &str, offset_ns: i64) -> Result<(Self, Opening), StoreError> {
         Self::open_within(dir, boot_id, offset_ns, Limits::default())
     }
 
-    /// [`Store::open`] with other bounds than the default ones.
+    /// [`Store::open`] with these limits instead of the default ones.
     pub fn open_within(
         dir: &Path,
         boot_id: &str,
         offset_ns: i64,
         limits: Limits,
     ) -> Result<(Self, Opening), StoreError> {
-        place::directory(dir)?;
-        let file = dir.join(place::FILE);
-        let mut opening = Opening { fresh: place::touch(&file)?, set_aside: None };
+        files::create_directory(dir)?;
+        let file = dir.join(files::FILE);
+        let mut opening = Opening { fresh: files::create_if_missing(&file)?, damaged: None };
         let now = clock::now();
-        let ready = match ready(&file, boot_id, offset_ns, now) {
+        let opened_file = match open_file(&file, boot_id, offset_ns, now) {
             Err(StoreError::Damaged { what, .. }) => {
                 let at = jiff::Timestamp::from_microsecond(wall_us(now, offset_ns)).unwrap_or_default();
-                let aside = place::set_aside(&file, at)?;
-                place::touch(&file)?;
-                let mut new = ready(&file, boot_id, offset_ns, now)?;
+                let aside = files::rename_damaged(&file, at)?;
+                files::create_if_missing(&file)?;
+                let mut new = open_file(&file, boot_id, offset_ns, now)?;
                 let runs = salvage::salvage(&mut new.db, &aside).unwrap_or(0);
-                // What was salvaged has to be as good as what is written: else it is left.
+                // Salvaged rows must be as readable as written ones; otherwise they are dropped.
                 if let Ok(salvaged) = knowledge::read(&new.db, new.boot) {
                     new.knowledge = salvaged;
                 }
-                opening.set_aside = Some(SetAside { file: file.clone(), aside, what, runs });
+                opening.damaged = Some(DamagedFile { file: file.clone(), aside, what, runs });
                 new
             }
             opened => opened?,
         };
-        let keeper = Keeper::start(&file, limits)?;
-        let Ready { db, boot, daemon, knowledge } = ready;
+        let maintenance = Maintenance::start(&file, limits)?;
+        let OpenedFile { db, boot, daemon, knowledge } = opened_file;
         let store = Self {
             file,
             db,
-            keeper,
+            maintenance,
             boot,
             daemon,
             offset_ns,
@@ -120,18 +120,24 @@ impl Store {
     }
 }
 
-fn ready(file: &Path, boot_id: &str, offset_ns: i64, now: BootTime) -> Result<Ready, StoreError> {
+fn open_file(file: &Path, boot_id: &str, offset_ns: i64, now: BootTime) -> Result<OpenedFile, StoreError> {
     let failed = |operation| move |source| StoreError::of(operation, file, source);
-    let mut db = place::connect(file, "OFF").map_err(failed("open"))?;
-    place::examine(&db, file)?;
-    schema::migrate(&mut db, STEPS).map_err(failed("bring up to date"))?;
-    let (boot, daemon) = enter(&mut db, boot_id, offset_ns, now).map_err(failed("write"))?;
+    let mut db = files::connect(file, "OFF").map_err(failed("open"))?;
+    files::check_quickly(&db, file)?;
+    schema::migrate(&mut db, STEPS).map_err(failed("upgrade"))?;
+    let (boot, daemon) = insert_daemon(&mut db, boot_id, offset_ns, now).map_err(failed("write"))?;
     let knowledge = knowledge::read(&db, boot).map_err(failed("read"))?;
-    Ok(Ready { db, boot, daemon, knowledge })
+    Ok(OpenedFile { db, boot, daemon, knowledge })
 }
 
-/// Enters this daemon, and closes what an earlier boot left open: its processes ended with it. The rows of boot and daemon.
-fn enter(db: &mut Connection, boot_id: &str, offset_ns: i64, now: BootTime) -> rusqlite::Result<(i64, i64)> {
+/// Inserts this boot and this daemon, and ends what an earlier boot left open, because its processes ended
+/// with it. Returns the row ids of boot and daemon.
+fn insert_daemon(
+    db: &mut Connection,
+    boot_id: &str,
+    offset_ns: i64,
+    now: BootTime,
+) -> rusqlite::Result<(i64, i64)> {
     let booted = wall_us(BootTime(0), offset_ns);
     let change = db.transaction()?;
     change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [boot_id])?;
@@ -141,7 +147,7 @@ fn enter(db: &mut Connection, boot_id: &str, offset_ns: i64, now: BootTime) -> r
          WHERE ended IS NULL AND boot <> ?1",
         [boot, booted],
     )?;
-    // `alive` stays as last known.
+    // `alive` stays as it was last known.
     change.execute(
         "UPDATE runs SET ended = max(started, ?2) WHERE ended IS NULL AND boot <> ?1",
         [boot, booted],
@@ -151,7 +157,7 @@ fn enter(db: &mut Connection, boot_id: &str, offset_ns: i64, now: BootTime) -> r
         params![boot, env!("CARGO_PKG_VERSION"), offset_ns, wall_us(now, offset_ns)],
     )?;
     let daemon = change.last_insert_rowid();
-    surplus::forget(&change, wall_us(now, offset_ns))?;
+    key_limits::enforce(&change, wall_us(now, offset_ns))?;
     change.commit()?;
     Ok((boot, daemon))
 }

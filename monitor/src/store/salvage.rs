@@ -1,17 +1,16 @@
-//! What can still be read in a damaged store: runs, so that no number is given twice, and servers that were followed.
+//! Recovers runs and tracked servers from a damaged store, so that no run number is used twice.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, types::Value};
 
 use super::{
-    knowledge,
+    key_limits, knowledge,
     schema::{self, GONE_GUARDS, STEPS},
-    surplus,
 };
 
-/// What is copied, row by row from the latest back until one cannot be read, then from the oldest on; what refers to another
-/// table comes after it.
+/// The tables to copy. Rows are read from the latest back until one cannot be read, then from the oldest on.
+/// A table comes after those that it refers to.
 const TABLES: [(&str, &str, &str); 4] = [
     ("boots", "SELECT * FROM boots", "id"),
     ("keys", "SELECT * FROM keys", "id"),
@@ -19,14 +18,14 @@ const TABLES: [(&str, &str, &str); 4] = [
     ("servers", "SELECT * FROM servers WHERE ended IS NULL", "id"),
 ];
 
-/// Copies into the new store `db` what the damaged file `from` still tells; how many runs.
+/// Copies what can be read in the damaged file `from` into the new store `db`. Returns the number of runs.
 pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64> {
     let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     if !(1..=schema::newest(STEPS)).contains(&schema::version(&old)?) {
         return Ok(0);
     }
     let change = db.transaction()?;
-    // The new file has this boot and this daemon in it: the old numbers of boots have to fit.
+    // The new file already contains this boot and this daemon; the row ids of the old boots must not collide.
     let (boot, id): (String, i64) =
         change.query_row("SELECT boot, id FROM boots", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut runs = 0;
@@ -46,13 +45,13 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
             runs = copied;
         }
     }
-    // All that the steps behind an earlier version have done but add columns.
+    // The effect of later schema versions on rows of an earlier one, except for new columns.
     change.execute_batch(GONE_GUARDS)?;
-    // What makes no sense alone.
+    // Rows that refer to missing rows.
     change.execute_batch("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)")?;
-    // What cannot be understood must not come into the new one.
+    // Rows that cannot be parsed must not reach the new store.
     let boot = change.query_row("SELECT id FROM boots WHERE boot = ?1", [&boot], |row| row.get(0))?;
-    surplus::forget(&change, change.query_row("SELECT started FROM daemons", [], |row| row.get(0))?)?;
+    key_limits::enforce(&change, change.query_row("SELECT started FROM daemons", [], |row| row.get(0))?)?;
     knowledge::read(&change, boot)?;
     change.commit()?;
     Ok(runs)
@@ -65,11 +64,11 @@ fn copy(old: &Connection, new: &Connection, table: &str, select: &str) -> u64 {
     let named = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let quoted: Vec<String> = read.column_names().into_iter().map(named).collect();
     let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", quoted.join(", "));
-    // Columns of somebody else's.
+    // Skips a table with foreign columns.
     let Ok(mut write) = new.prepare(&insert) else { return 0 };
     let mut copied = 0;
     let Ok(mut rows) = read.query([]) else { return 0 };
-    // The first row that cannot be read ends it.
+    // Stops at the first row that cannot be read.
     while let Ok(Some(row)) = rows.next() {
         let values: rusqlite::Result<Vec<Value>> = (0..columns).map(|column| row.get(column)).collect();
         let Ok(values) = values else { break };

@@ -1,11 +1,12 @@
-//! The tables, and the way from every earlier version of them to this one.
+//! The tables, and the migrations from every earlier version.
 //!
-//! Times are microseconds of the wall clock since 1970, as the daemon that wrote them saw it; `daemons.offset_ns` leads back to
-//! `CLOCK_BOOTTIME`. A step, once released, is never changed: what is to be different is another step.
+//! Times are microseconds of the wall clock since 1970, as the daemon that wrote them saw it;
+//! `daemons.offset_ns` leads back to `CLOCK_BOOTTIME`. A migration is never changed after its release; a
+//! change is a new migration.
 
 use rusqlite::Connection;
 
-/// The steps: the n-th leads from version n - 1 to version n (`user_version`).
+/// The migrations: the n-th leads from version n - 1 to version n (`user_version`).
 pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES];
 
 const V1: &str = "
@@ -42,15 +43,15 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 ";
 
-/// Unproven servers: judged, and no orphans.
+/// Unproven servers: they are judged and are not orphans.
 const V2: &str = "
 -- Since when it is unproven, if that is the last verdict on it (then `judged` is NULL), and why.
 ALTER TABLE servers ADD COLUMN unproven INTEGER;
 ALTER TABLE servers ADD COLUMN doubts TEXT;
 ";
 
-/// The third step: what guarded in version 1 and does no more was a doubt all along. Twice is the same as once, and rows that come
-/// from a file of an earlier version need it too.
+/// The third migration: some guards of version 1 are doubts today. It is idempotent, because rows that were
+/// salvaged from an earlier version need it too.
 pub(super) const GONE_GUARDS: &str = "
 -- What stays because of such a guard is unproven; what has ended since, or was signalled, was told as an orphan and remains one.
 UPDATE servers SET
@@ -67,7 +68,7 @@ WHERE iif(json_valid(guards),
 UPDATE servers SET guards = NULL, pss = NULL WHERE unproven IS NOT NULL;
 ";
 
-/// The fourth step: what is kept is bounded for each user.
+/// The fourth migration: limits for each user.
 const SHARES: &str = "
 -- A key that is remembered no more keeps what is left of its past; if it comes back, that is another row.
 CREATE TABLE keys_by_life (id INTEGER PRIMARY KEY, key TEXT NOT NULL, forgotten INTEGER);
@@ -84,17 +85,17 @@ CREATE INDEX servers_of_run ON servers (key, generation);
 CREATE INDEX runs_of_user ON runs (uid, ended);
 ";
 
-/// The newest version there is.
+/// The newest version.
 pub(super) fn newest(steps: &[&str]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
-/// The version of a file; 0 of an empty one.
+/// The version of a file; 0 if it is empty.
 pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
     db.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Brings a file to the newest version, all steps or none. It must not be newer.
+/// Upgrades a file to the newest version, completely or not at all. The file must not be newer.
 pub(super) fn migrate(db: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     let from = version(db)?;
     if from >= newest(steps) {

@@ -3,7 +3,7 @@
 use std::{io::Cursor, ops::ControlFlow, path::Path};
 
 use orphand::{
-    control::protocol::{self, Answer, Ask},
+    control::protocol::{self, Request, Response},
     driver::replay::replay,
     source::{decode, ends, layout, trace::TraceReader},
 };
@@ -36,11 +36,11 @@ pub fn btf(bytes: &[u8]) {
 
 /// A line from either side of the control socket. What is understood is written as it is read again.
 pub fn control(line: &[u8]) {
-    if let Ok(ask) = protocol::read::<Ask>(line) {
-        let again = protocol::write(&ask).ok().and_then(|line| protocol::read::<Ask>(&line).ok());
+    if let Ok(ask) = protocol::read::<Request>(line) {
+        let again = protocol::write(&ask).ok().and_then(|line| protocol::read::<Request>(&line).ok());
         assert_eq!(again.as_ref(), Some(&ask));
     }
-    if let Err(why) = protocol::read::<Answer>(line) {
+    if let Err(why) = protocol::read::<Response>(line) {
         assert!(!why.contains('\n'), "{why:?}");
     }
 }

@@ -1,7 +1,8 @@
-//! `PROGRAM --servers N`: an agent that is a service, for hosts where an interpreter has no room. Copied under the name that a
-//! rule knows, it tells its own truth and starts N MCP servers from the folder it lies in: on pipes and socket pairs in turn,
-//! some in sessions of their own, some double-forked. It reports to systemd that it is ready when each has said a line, and
-//! leaves all of them behind when it ends, as gateways do that trust their unit to clean up.
+//! `PROGRAM --servers N`: an agent that is a service, for hosts without an interpreter. Copied under a name
+//! that a rule recognises, it reports itself and starts N MCP servers from its folder: on pipes and socket
+//! pairs in turn, some in sessions of their own, some double-forked. It reports ready to systemd when each
+//! server has printed a line, and leaves all of them behind when it ends, like gateways that rely on their
+//! unit to clean up.
 
 use std::{
     env,
@@ -19,9 +20,9 @@ use anyhow::{Context as _, Result};
 
 /// Our end of a server's wire.
 struct Wire {
-    /// Where it writes to.
+    /// The end that the server writes to.
     reads: Box<dyn Read>,
-    /// Where it reads from, if that is another descriptor; held open, never used.
+    /// The end that the server reads from, if that is another descriptor; held open, never used.
     _writes: Option<ChildStdin>,
 }
 
@@ -30,10 +31,10 @@ fn main() -> Result<()> {
     let count: u32 = count.parse().context("--servers")?;
     let program = env::args().next().context("no argv[0]")?;
     let server = Path::new(&program).with_file_name(tests::SERVER);
-    tests::tell("agent", "untether")?;
+    tests::report_self("agent", "untether")?;
     let mut wires = (0..count).map(|n| start(&server, n)).collect::<Result<Vec<_>>>()?;
     for wire in &mut wires {
-        // Nothing is lost in the buffer: it says one line only.
+        // Nothing is lost in the buffer, because the server prints one line only.
         BufReader::new(&mut wire.reads).read_line(&mut String::new()).context("a server does not start")?;
     }
     let address = env::var_os("NOTIFY_SOCKET").context("not started by systemd")?;
@@ -53,7 +54,7 @@ fn start(server: &Path, n: u32) -> Result<Wire> {
     } else {
         Command::new(server)
     };
-    // Children get none of our descriptors but those; what is in NOTIFY_SOCKET is between systemd and us.
+    // Children get no other descriptors, and no NOTIFY_SOCKET, which is between systemd and this process.
     command.args(["--as", &format!("server{n}"), "--kib", "64"]).env_remove("NOTIFY_SOCKET");
     let socket = n % 2 == 1;
     let near = if socket {

@@ -1,5 +1,5 @@
-//! `enter CGROUP.PROCS PROGRAM ARGS..`: moves itself into a cgroup, then becomes PROGRAM. What a scene starts
-//! goes through it, because between fork and exec only unsafe code could run in the test itself.
+//! `enter CGROUP.PROCS PROGRAM ARGS..`: moves itself into a cgroup, then execs PROGRAM. Scenes start programs
+//! through it, because only unsafe code could run between fork and exec in the test itself.
 
 use std::{env, fs, os::unix::process::CommandExt, process::Command};
 

@@ -1,5 +1,5 @@
-//! Installs the published MCP servers and SDKs that the end-to-end tests run; quick when they are there. Prints where they are, as a
-//! situation that is played by hand wants it in its environment.
+//! Installs the published MCP servers and SDKs of the end-to-end tests; quick if they are installed. Prints
+//! their paths as environment variables for a situation that is played by hand.
 
 use anyhow::Result;
 use tests::fixtures::Fixtures;

@@ -1,4 +1,5 @@
-//! `judgement [FILTER] [--judge COMMAND]`: plays the situations and prints the table; a whole one is written to docs/judgement.md.
+//! `judgement [FILTER] [--judge COMMAND]`: plays the situations and prints the table; a whole one is written to
+//! docs/judgement.md.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,6 +1,7 @@
-//! `PROGRAM --as ALIAS [--kib N]`: an MCP server that is next to nothing, so that a thousand fit. Copied under the name that a
-//! rule knows, or does not. It tells its truth to `truth.sock` in the folder above its own, prints one line, and stays: it does
-//! not even read its input, let alone its end. N KiB of its memory are its own.
+//! `PROGRAM --as ALIAS [--kib N]`: a tiny MCP server, of which a thousand fit on a host. It is copied under a
+//! name that a rule recognises, or does not. It reports itself to `truth.sock` in the folder above its own,
+//! prints one line, and stays: it never reads its input and does not notice its end. It uses N KiB of memory
+//! of its own.
 
 use std::{env, hint::black_box, io::Write as _, thread};
 
@@ -12,9 +13,9 @@ fn main() -> Result<()> {
     let kib = option("--kib").map_or(Ok(0), |n| n.parse::<usize>()).context("--kib")?;
     let ballast = black_box(vec![1u8; kib * 1024]);
 
-    tests::tell("server", option("--as").map_or("", |alias| alias))?;
+    tests::report_self("server", option("--as").map_or("", |alias| alias))?;
 
-    // Whoever started it may have gone: then nobody reads this.
+    // If its creator is gone, nobody reads this.
     let _ = writeln!(std::io::stdout(), r#"{{"jsonrpc":"2.0","method":"notifications/ready"}}"#);
     loop {
         thread::park();

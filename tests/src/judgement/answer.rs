@@ -1,4 +1,4 @@
-//! Another tool's judgement: a command that prints the numbers of the processes it would end.
+//! The answer of another judge: a command that prints the ids of the processes that it would end.
 
 use std::{
     collections::BTreeSet,
@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 use super::{line::Fates, stated::Cast};
 use crate::host::Identity;
 
-/// Runs `command` by the shell and reads its answer.
-pub fn ask(command: &str) -> Result<BTreeSet<u32>> {
+/// Runs `command` in a shell and reads its answer.
+pub fn run_judge(command: &str) -> Result<BTreeSet<u32>> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let told = shell.output().with_context(|| format!("run {command:?}"))?;
@@ -19,13 +19,13 @@ pub fn ask(command: &str) -> Result<BTreeSet<u32>> {
     numbers(&String::from_utf8_lossy(&told.stdout))
 }
 
-/// One number a line; empty lines are none.
+/// Parses one number per line; empty lines are skipped.
 fn numbers(text: &str) -> Result<BTreeSet<u32>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| line.parse().with_context(|| format!("not a number of a process: {line:?}"))).collect()
 }
 
-/// What would become of `cast`.
+/// What the answer means for `cast`.
 pub fn fates(cast: &Cast, answer: &BTreeSet<u32>) -> Fates {
     let named = |all: &[Identity]| all.iter().filter(|one| answer.contains(&one.pid)).copied().collect();
     Fates { cast: cast.clone(), ended: named(&cast.orphans), harmed: named(&cast.in_use) }

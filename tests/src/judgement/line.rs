@@ -1,21 +1,21 @@
-//! A line of the table: a situation, what is true, what became of it.
+//! A line of the table: a situation, what is true, and the result.
 
 use std::fmt;
 
 use super::{
     said::Said,
-    stated::{Cast, Stated, Truth},
+    stated::{Cast, GroundTruth, Stated},
 };
 use crate::host::Identity;
 
-/// What became of the processes, as seen from outside.
+/// The fate of the processes, as seen from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Fates {
-    /// Who played.
+    /// The processes of the situation.
     pub cast: Cast,
-    /// The orphans that have been ended.
+    /// The orphans that were ended.
     pub ended: Vec<Identity>,
-    /// Those in use that have been ended.
+    /// Processes in use that were ended.
     pub harmed: Vec<Identity>,
 }
 
@@ -27,25 +27,25 @@ pub struct Line {
     /// One line for people.
     pub description: String,
     /// What is true.
-    pub truth: Truth,
-    /// What became of it, and the judge's word.
+    pub truth: GroundTruth,
+    /// The result and what the judge said.
     pub verdict: String,
     /// Evidence or doubts.
     pub reasons: String,
     /// Guards.
     pub guards: String,
-    /// Whether all orphans and nobody else was ended, and use went on.
+    /// Whether all orphans and no other processes were ended, and use continued.
     pub right: bool,
-    /// Whether there were orphans, and whether all of them were ended.
+    /// Whether all orphans were ended; `None` if there were none.
     pub cleaned: Option<bool>,
-    /// How many of those in use were ended.
+    /// How many processes in use were ended.
     pub harmed: usize,
-    /// Why a true orphan that was left cannot be proven to be one.
+    /// Why a true orphan cannot be proven to be one and stays.
     pub cost: Option<String>,
 }
 
 impl Line {
-    /// Compares what is true with what happened. `use_went_on`: by the situation's own word, where something was used.
+    /// Compares the truth with the result. `use_went_on`: what the situation reports, if something is used.
     pub fn new(stated: &Stated, fates: &Fates, use_went_on: Option<bool>, said: Said) -> Self {
         let orphans = fates.cast.orphans.len();
         let cleaned = (orphans > 0).then_some(fates.ended.len() == orphans);
@@ -86,13 +86,13 @@ impl Line {
         }
     }
 
-    /// One that could not be built, or not ended as it should: nothing is known of it, which is not right.
+    /// A situation that could not be built or closed. Nothing is known about it, so it is not right.
     pub fn broken(stated: &Stated) -> Self {
         let line = Self::new(stated, &Fates::default(), None, Said::default());
         Self { verdict: "BROKEN".to_owned(), right: false, ..line }
     }
 
-    /// `right`, `WRONG`, or `cost`: a true orphan that cannot be proven to be one.
+    /// `right`, `WRONG`, or `cost` for a true orphan that cannot be proven to be one.
     pub fn mark(&self) -> &'static str {
         match (self.right, &self.cost) {
             (true, None) => "right",
@@ -120,12 +120,12 @@ impl fmt::Display for Line {
     }
 }
 
-/// What the whole table says.
+/// The totals of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Situations with true orphans.
     pub orphaned: usize,
-    /// Those of them in which all true orphans were ended.
+    /// Those in which all true orphans were ended.
     pub cleaned: usize,
     /// Processes in use that were ended.
     pub wrong_signals: usize,
@@ -152,7 +152,7 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { orphaned, cleaned, wrong_signals, wrong, all } = self;
         writeln!(f, "situations: {all}, judged wrongly: {wrong}")?;
-        // Tenths of a percent, by integers: nothing is rounded up to all of them.
+        // In tenths of a percent by integers, so that nothing is rounded up to 100 %.
         let tenths = (cleaned * 1000).checked_div(*orphaned).unwrap_or(1000);
         writeln!(
             f,
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::judgement::stated::When;
 
-    fn stated(truth: Truth) -> Stated {
+    fn stated(truth: GroundTruth) -> Stated {
         let (name, description) = ("g/n".to_owned(), "d".to_owned());
         Stated { name, description, truth, when: When::Watched, needs: vec![], twin: None, cost: None }
     }
@@ -183,7 +183,12 @@ mod tests {
     }
 
     fn line(orphans: u32, in_use: u32, ended: usize, harmed: usize, went_on: Option<bool>) -> Line {
-        Line::new(&stated(Truth::Mixed), &fates(orphans, in_use, ended, harmed), went_on, Said::default())
+        Line::new(
+            &stated(GroundTruth::Mixed),
+            &fates(orphans, in_use, ended, harmed),
+            went_on,
+            Said::default(),
+        )
     }
 
     #[test]
@@ -197,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_proven_may_be_left_and_counts_as_not_found() {
-        let costly = Stated { cost: Some("why".to_owned()), ..stated(Truth::Orphan) };
+        let costly = Stated { cost: Some("why".to_owned()), ..stated(GroundTruth::Orphan) };
         let line = |ended, harmed| Line::new(&costly, &fates(2, 1, ended, harmed), None, Said::default());
         assert_eq!((line(0, 0).mark(), line(2, 0).mark(), line(0, 1).mark()), ("cost", "right", "WRONG"));
         assert_eq!(Summary::of(&[line(0, 0), line(2, 0)]).cleaned, 1);
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_built_is_not_right() {
-        let line = Line::broken(&stated(Truth::Orphan));
+        let line = Line::broken(&stated(GroundTruth::Orphan));
         assert!(!line.right && line.cleaned.is_none() && line.verdict == "BROKEN");
     }
 
@@ -213,7 +218,7 @@ mod tests {
     fn the_verdict_is_what_was_seen_and_what_was_said() {
         assert_eq!(line(2, 1, 1, 0, None).verdict, "ended in part, let live");
         let said = Said { words: ["unproven".to_owned()].into(), ..Said::default() };
-        let line = Line::new(&stated(Truth::InUse), &fates(0, 1, 0, 1), None, said);
+        let line = Line::new(&stated(GroundTruth::InUse), &fates(0, 1, 0, 1), None, said);
         assert_eq!((line.verdict.as_str(), line.mark()), ("KILLED (unproven)", "WRONG"));
     }
 

@@ -1,8 +1,9 @@
-//! The judgement table: every situation there is (`situations/`), what is true in it, and what a judge makes of it.
+//! The judgement table: all situations (`situations/`), what is true in each, and what a judge does.
 //!
-//! A situation is a script that builds itself from real processes, tells who of them is a true orphan and who is in use, and goes on using what
-//! is in use. The judge is the daemon, or any command that prints the numbers of those it would end. What happened is seen from outside, by
-//! whether the processes live; what the daemon said is only told.
+//! A situation is a script that creates real processes, says which of them are true orphans and which are in
+//! use, and continues to use the latter. The judge is the daemon, or a command that prints the ids of the
+//! processes that it would end. The result is seen from outside, by whether the processes live; what the
+//! daemon said is only printed.
 
 mod answer;
 mod line;
@@ -16,31 +17,32 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::{line::Fates, play::Play, said::Said};
+use self::{line::Fates, play::Situation, said::Said};
 pub use self::{
     line::{Line, Summary},
     page::page,
     script::{Script, scripts},
-    stated::{Stated, Truth, When},
+    stated::{GroundTruth, Stated, When},
 };
 use crate::{
     daemon::{Launch, orphand},
     scene::{Scene, scene},
 };
 
-/// How often what was left is played once more.
+/// How often a situation whose orphans stayed is played again.
 const AGAIN: u32 = 2;
 
-/// The daemon's grace.
+/// The grace period of the daemon.
 const GRACE: &str = "6s";
 
-/// How long what is in use must have stood after it was built: the grace, the term timeout, and time to spare.
+/// How long processes in use must be left running after they were built: the grace period, the term timeout,
+/// and a reserve.
 const STANDS: Duration = Duration::from_secs(14);
 
-/// How long a true orphan may take to be ended.
+/// How long the end of a true orphan may take.
 const ENDS: Duration = Duration::from_secs(40);
 
-/// Plays all `scripts` and judges them: by the daemon, or by what `judge`, a command for the shell, prints.
+/// Plays all `scripts`. The judge is the daemon, or the shell command `judge`.
 pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
     ensure!(!scripts.is_empty(), "there is no such situation");
     let mut lines = Vec::new();
@@ -60,8 +62,8 @@ pub fn run(scripts: &[Script], judge: Option<&str>) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// What was only left, or could not be built, while two hundred others were played on a busy machine is played once more with nobody
-/// beside it. Who was ended wrongly gets no second chance.
+/// A situation whose orphans stayed, or that could not be built while 200 others ran on a busy machine, is
+/// played again alone. One in which a process in use was ended gets no second chance.
 fn play_again(scripts: &[Script], lines: &mut [Line]) -> Result<()> {
     let is_left = |line: &&Line| !line.right && line.harmed == 0;
     let left: Vec<String> = lines.iter().filter(is_left).map(|line| line.name.clone()).collect();
@@ -82,19 +84,19 @@ fn play_again(scripts: &[Script], lines: &mut [Line]) -> Result<()> {
 }
 
 fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
-    // Asked for first: nobody should wait for all to be built to learn that there is no judge.
+    // Checked first, so that a missing daemon is noticed before everything is built.
     orphand()?;
     let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
     let daemon = s.daemon_with(&Launch { grace: GRACE, ..Launch::default() })?;
     let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;
-    let mut plays: Vec<Play> = before.into_iter().chain(watched).collect();
-    play::settle(&plays, STANDS, ENDS);
-    // What was suspect until now has been judged after this.
+    let mut plays: Vec<Situation> = before.into_iter().chain(watched).collect();
+    play::wait_for_ends(&plays, STANDS, ENDS);
+    // After this, everything that was suspect has been judged.
     s.barrier(&daemon)?;
     eprintln!("judgement: all have been judged");
     let events = daemon.events();
     let said: Vec<Said> = plays.iter().map(|play| Said::about(&play.cast, &events)).collect();
-    let fates = plays.iter().map(Play::look).collect::<Vec<_>>();
+    let fates = plays.iter().map(Situation::fates).collect::<Vec<_>>();
     let uses = play::close(&mut plays);
     let all = plays.iter().zip(said).zip(fates).zip(uses);
     Ok(all.map(|(((play, said), fates), use_went_on)| line(play, &fates, use_went_on, said)).collect())
@@ -102,14 +104,14 @@ fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
 
 fn by_command(s: &Scene, scripts: &[Script], command: &str) -> Result<Vec<Line>> {
     let mut plays = play::build(s, scripts, |_| true)?;
-    play::settle(&plays, STANDS, Duration::ZERO);
-    let answer = answer::ask(command)?;
+    play::wait_for_ends(&plays, STANDS, Duration::ZERO);
+    let answer = answer::run_judge(command)?;
     let fates = plays.iter().map(|play| answer::fates(&play.cast, &answer)).collect::<Vec<_>>();
     play::close(&mut plays);
     Ok(plays.iter().zip(fates).map(|(play, fates)| line(play, &fates, None, Said::default())).collect())
 }
 
-fn line(play: &Play, fates: &Fates, use_went_on: Option<bool>, said: Said) -> Line {
+fn line(play: &Situation, fates: &Fates, use_went_on: Option<bool>, said: Said) -> Line {
     if play.broken.is_some() {
         Line::broken(&play.stated)
     } else {
@@ -117,7 +119,7 @@ fn line(play: &Play, fates: &Fates, use_went_on: Option<bool>, said: Said) -> Li
     }
 }
 
-/// Fails unless all lines are right; says which are not.
+/// Fails unless all lines are right; the error names the others.
 pub fn all_right(lines: &[Line]) -> Result<()> {
     let wrong: Vec<&str> = lines.iter().filter(|line| !line.right).map(|line| line.name.as_str()).collect();
     if !wrong.is_empty() {
@@ -126,7 +128,7 @@ pub fn all_right(lines: &[Line]) -> Result<()> {
     Ok(())
 }
 
-/// Writes the page of the whole table.
+/// Writes the page with the whole table.
 pub fn write(path: &Path, lines: &[Line]) -> Result<()> {
     std::fs::write(path, page(lines)).with_context(|| format!("write {}", path.display()))
 }

@@ -32,7 +32,7 @@ Each situation is a script in `tests/situations/`. Those with the same outcome s
   reported and left, and counts as not found.
 ";
 
-/// The groups in the order of the page, with their headlines. A group without one comes last under its own name.
+/// The groups in the order of the page, with their headlines. Other groups come last under their own name.
 const GROUPS: [(&str, &str); 10] = [
     ("orphans", "True orphans"),
     ("let_go", "Let go: what a server started and left to itself"),
@@ -111,13 +111,13 @@ fn group(line: &Line) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::stated::Truth;
+    use crate::judgement::stated::GroundTruth;
 
     fn line(name: &str, right: bool) -> Line {
         Line {
             name: name.to_owned(),
             description: "a pipe and a bar | of it".to_owned(),
-            truth: Truth::InUse,
+            truth: GroundTruth::InUse,
             verdict: "let live (unproven)".to_owned(),
             reasons: "wire_held".to_owned(),
             guards: String::new(),

@@ -1,4 +1,4 @@
-//! Situations being played: built a few at a time, left to be judged, asked whether use went on, ended.
+//! Plays situations: builds a few at a time, waits for the verdicts, asks whether use continued, ends them.
 
 use std::{
     fs,
@@ -20,22 +20,22 @@ use super::{
 };
 use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
-/// How many are built at a time.
+/// How many are built at the same time.
 const AT_A_TIME: usize = 4;
 
-/// How long one may take to be built, or to end: published software starts slowly on a machine under load.
+/// The timeout for building or ending one. Published software starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A situation that has been built.
 #[derive(Debug)]
-pub struct Play {
-    /// What it states.
+pub struct Situation {
+    /// What its script states.
     pub stated: Stated,
-    /// Who plays.
+    /// Its processes.
     pub cast: Cast,
-    /// Why it could not be built or closed, if so.
+    /// Why it could not be built or closed; absent if it could.
     pub broken: Option<String>,
-    /// When it had been built.
+    /// When it was built.
     built: Instant,
     child: Child,
     stdin: Option<ChildStdin>,
@@ -43,18 +43,18 @@ pub struct Play {
     log: PathBuf,
 }
 
-/// Builds those of `scripts` that `wanted` holds for.
-pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) -> Result<Vec<Play>> {
+/// Builds those of `scripts` for which `wanted` holds.
+pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) -> Result<Vec<Situation>> {
     let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
     let began = Instant::now();
     let mut started = Vec::new();
     let mut built = Vec::new();
-    // The oldest is waited for before one more is started: so there are never more than that in the making.
+    // Waits for the oldest before one more is started, to limit how many are in progress.
     for script in scripts {
         if started.len() == AT_A_TIME {
-            built.push(Starting::wait(started.remove(0)));
+            built.push(StartingSituation::wait(started.remove(0)));
         }
-        started.push(Starting::new(s, script)?);
+        started.push(StartingSituation::new(s, script)?);
     }
     for one in started {
         built.push(one.wait());
@@ -63,13 +63,13 @@ pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) ->
     Ok(built)
 }
 
-/// A situation on its way.
-struct Starting(Play);
+/// A situation that is being built.
+struct StartingSituation(Situation);
 
-impl Starting {
+impl StartingSituation {
     fn new(s: &Scene, script: &Script) -> Result<Self> {
         let Script { path, stated } = script;
-        // Short, because sockets have to fit: their paths take 107 bytes.
+        // Short, because the path of a socket may have at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
         let log = folder.with_extension("log");
         let mut command = s.command(&path.to_string_lossy())?;
@@ -92,11 +92,11 @@ impl Starting {
             }
         });
         let (stated, cast, stdin) = (stated.clone(), Cast::default(), child.stdin.take());
-        Ok(Self(Play { stated, cast, broken: None, built: Instant::now(), child, stdin, lines, log }))
+        Ok(Self(Situation { stated, cast, broken: None, built: Instant::now(), child, stdin, lines, log }))
     }
 
-    /// One that cannot be built is a line of the table like any other: it may be the judge's doing.
-    fn wait(self) -> Play {
+    /// A situation that cannot be built is a line of the table, too, because the judge may be the reason.
+    fn wait(self) -> Situation {
         let mut play = self.0;
         match play.line("be built").and_then(|line| Cast::parse(&line)) {
             Ok(cast) => play.cast = cast,
@@ -110,25 +110,25 @@ impl Starting {
     }
 }
 
-/// Waits until all orphans have been ended, `ends` at most, and everything has stood for `stands`.
-pub fn settle(plays: &[Play], stands: Duration, ends: Duration) {
+/// Waits until all orphans have been ended, for at most `ends`, and until everything has run for `stands`.
+pub fn wait_for_ends(plays: &[Situation], stands: Duration, ends: Duration) {
     for play in plays {
         let gone = || !play.cast.orphans.iter().any(|one| one.alive());
         while !gone() && play.built.elapsed() < ends {
             thread::sleep(Duration::from_millis(50));
         }
     }
-    // Not a wait for something to happen, but the time in which a wrong signal would have come.
+    // This waits for no event: it is the time in which a wrong signal would arrive.
     let newest = plays.iter().map(|play| play.built.elapsed()).min().unwrap_or(stands);
     thread::sleep(stands.saturating_sub(newest));
 }
 
-/// Ends all, a few at a time; whether use went on, by their own words.
-pub fn close(plays: &mut [Play]) -> Vec<Option<bool>> {
+/// Ends all situations, a few at a time. Returns whether use continued, as they report it.
+pub fn close(plays: &mut [Situation]) -> Vec<Option<bool>> {
     let mut uses = Vec::new();
     for some in plays.chunks_mut(4 * AT_A_TIME) {
         for stdin in some.iter_mut().filter_map(|play| play.stdin.as_mut()) {
-            // One that has ended says so below.
+            // A script that has already ended reports that below.
             let _ = stdin.write_all(b"judge over\n");
         }
         for play in some {
@@ -145,9 +145,9 @@ pub fn close(plays: &mut [Play]) -> Vec<Option<bool>> {
     uses
 }
 
-impl Play {
-    /// What has become of those who play.
-    pub fn look(&self) -> Fates {
+impl Situation {
+    /// The present fate of its processes.
+    pub fn fates(&self) -> Fates {
         let gone = |all: &[Identity]| all.iter().filter(|one| !one.alive()).copied().collect::<Vec<_>>();
         let fates = Fates {
             cast: self.cast.clone(),

@@ -1,4 +1,4 @@
-//! What the daemon said about the processes of a situation: its last word on each of their servers.
+//! What the daemon said about the processes of a situation: its last verdict on each server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::stated::Cast;
 use crate::event::Event;
 
-/// What was said.
+/// The verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The last words: `orphan`, `unproven`, `spared`, `in use` ..
+    /// The last verdicts: `orphan`, `unproven`, `spared`, `in use` ..
     pub words: BTreeSet<String>,
-    /// What speaks for an orphan, and what is in doubt.
+    /// Evidence and doubts.
     pub reasons: BTreeSet<String>,
-    /// What forbids to end it.
+    /// Guards.
     pub guards: BTreeSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl Said {
     }
 }
 
-/// The judgement that an event tells, if it tells one.
+/// The verdict in an event; `None` if there is none.
 fn word(event: &Event) -> Option<&'static str> {
     match event.kind() {
         "orphan_suspected" => Some("suspect"),

@@ -1,4 +1,4 @@
-//! The scripts of the situations: which there are and what they state.
+//! The scripts of the situations.
 
 use std::{
     fs,
@@ -20,13 +20,14 @@ pub struct Script {
     pub stated: Stated,
 }
 
-/// All situations whose name contains `filter`, by name; those that build before the daemon starts are among them.
+/// All situations whose name contains `filter`, sorted by name, including those that are built before the
+/// daemon starts.
 pub fn scripts(filter: Option<&str>) -> Result<Vec<Script>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("situations");
     let mut paths = Vec::new();
     for group in fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))? {
         let group = group?.path();
-        // `__pycache__` and the like are no groups.
+        // `__pycache__` and the like are not groups.
         let hidden = group.file_name().is_none_or(|n| n.to_string_lossy().starts_with(['_', '.']));
         if group.is_dir() && !hidden {
             for file in fs::read_dir(&group)? {
@@ -44,7 +45,7 @@ pub fn scripts(filter: Option<&str>) -> Result<Vec<Script>> {
     Ok(all.into_iter().filter(|script| filter.is_none_or(|f| script.stated.name.contains(f))).collect())
 }
 
-/// Asks for all at once: a hundred interpreters take their time.
+/// One process describes all scripts, because starting a hundred interpreters takes long.
 fn describe(frame: &Path, paths: &[PathBuf]) -> Result<Vec<Script>> {
     let told = output(Command::new("/usr/bin/python3").arg("-B").arg(frame).arg("--describe").args(paths))
         .context("ask the situations what they are")?;

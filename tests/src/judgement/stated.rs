@@ -1,4 +1,4 @@
-//! What a situation states of itself, and who plays in it.
+//! What a situation states about itself and its processes.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use crate::host::Identity;
 
 /// What is true of a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Truth {
-    /// What is left must be ended.
+pub enum GroundTruth {
+    /// Its processes are orphans and must be ended.
     #[serde(rename = "orphan")]
     Orphan,
     /// Nothing may be ended.
     #[serde(rename = "in use")]
     InUse,
-    /// Both, side by side.
+    /// Both of these.
     #[serde(rename = "mixed")]
     Mixed,
 }
 
-impl Truth {
-    /// In the table.
+impl GroundTruth {
+    /// Its name in the table.
     pub fn word(self) -> &'static str {
         match self {
             Self::Orphan => "orphan",
@@ -37,13 +37,13 @@ impl Truth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// Under the daemon's eyes.
+    /// While the daemon runs.
     Watched,
     /// Before the daemon starts.
     Before,
 }
 
-/// What a script states with `--describe`.
+/// What a script prints for `--describe`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Stated {
     /// `group/name`.
@@ -51,38 +51,38 @@ pub struct Stated {
     /// One line for people.
     pub description: String,
     /// What is true.
-    pub truth: Truth,
+    pub truth: GroundTruth,
     /// When it is built.
     pub when: When,
-    /// The published software that it takes.
+    /// The published software that it needs.
     pub needs: Vec<String>,
-    /// The situation that differs from it in the cause only.
+    /// The situation that differs from it only in the cause.
     pub twin: Option<String>,
-    /// Why a true orphan cannot be proven to be one: then it is left, and that is right. What the proof costs.
+    /// What a proof would cost if a true orphan cannot be proven to be one. Then it stays, and that is right.
     #[serde(default)]
     pub cost: Option<String>,
 }
 
 impl Stated {
-    /// The folder it is in.
+    /// The folder of its script.
     pub fn group(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
 }
 
-/// Who plays: the first line of a script that is played.
+/// The processes of a situation: the first line that a script prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cast {
-    /// Who must be ended.
+    /// Processes that must be ended.
     pub orphans: Vec<Identity>,
-    /// Who must live.
+    /// Processes that must live.
     pub in_use: Vec<Identity>,
-    /// Who may do either.
+    /// Processes that may live or end.
     pub may_end: Vec<Identity>,
 }
 
 impl Cast {
-    /// Reads it.
+    /// Parses the line.
     pub fn parse(line: &str) -> Result<Self> {
         let told: BTreeMap<String, Value> =
             serde_json::from_str(line).with_context(|| format!("not JSON: {line:?}"))?;
@@ -96,7 +96,7 @@ impl Cast {
         Ok(Self { orphans: list("orphans")?, in_use: list("in_use")?, may_end: list("may_end")? })
     }
 
-    /// Everybody.
+    /// All processes.
     pub fn all(&self) -> impl Iterator<Item = Identity> + '_ {
         self.orphans.iter().chain(&self.in_use).chain(&self.may_end).copied()
     }
@@ -115,7 +115,7 @@ mod tests {
     fn a_description_is_read() {
         let line = r#"{"name":"let_go/job","description":"d","truth":"in use","when":"before","needs":["npm"],"twin":null}"#;
         let stated: Stated = serde_json::from_str(line).unwrap();
-        assert_eq!((stated.group(), stated.truth, stated.when), ("let_go", Truth::InUse, When::Before));
+        assert_eq!((stated.group(), stated.truth, stated.when), ("let_go", GroundTruth::InUse, When::Before));
         assert!(serde_json::from_str::<Stated>(&line.replace("in use", "unsure")).is_err());
     }
 

@@ -37,8 +37,8 @@ impl Watched {
         }
     }
 
-    /// Whether it counts events within a period.
-    pub const fn looks_back(self) -> bool {
+    /// Whether it counts events within a period, so that `within` applies.
+    pub const fn has_period(self) -> bool {
         matches!(self, Self::Rate | Self::ReapFailures)
     }
 }
@@ -131,7 +131,7 @@ impl TryFrom<Written> for AlertRule {
         if on == Watched::Blind && agent.is_some() {
             return Err(AlertRuleError::BlindAgent(name));
         }
-        let within = match (on.looks_back(), within) {
+        let within = match (on.has_period(), within) {
             (true, Some(Time(time))) if time.is_zero() => return Err(AlertRuleError::NoTime(name)),
             (true, given) => given.map_or(WITHIN, |Time(time)| time),
             (false, Some(_)) => return Err(AlertRuleError::Within(name)),
@@ -151,7 +151,7 @@ impl From<AlertRule> for Written {
             on,
             above: (on != Watched::Blind).then_some(Limit { value: above, is_size: false }),
             agent,
-            within: on.looks_back().then_some(Time(within)),
+            within: on.has_period().then_some(Time(within)),
             hold: (!hold.is_zero()).then_some(Time(hold)),
             cooldown: Some(Time(cooldown)),
         }

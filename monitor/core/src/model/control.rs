@@ -35,7 +35,7 @@ pub struct Status {
     pub stuck: Vec<StuckProcess>,
     /// Agents, servers, orphans and runs, with memory measured now.
     pub report: Report,
-    /// Processes in the lineage graph.
+    /// Processes in the process graph.
     pub processes: u64,
     /// Kernel records received since the start, by kind.
     pub records: Losses,

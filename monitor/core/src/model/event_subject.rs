@@ -5,14 +5,14 @@ use super::{AgentView, Notice, RunView, ServerView, Watched};
 /// What an event is about.
 #[derive(Default)]
 pub struct EventSubject<'a> {
-    /// The head of the server's launch chain, as in its id; the agent; the process that could not be ended.
+    /// The first process of the server's launch chain (its id), the agent, or the process that could not be ended.
     pub pid: Option<u32>,
     /// The server.
     pub server: Option<&'a ServerView>,
     owner: Option<&'a AgentView>,
     /// The memory that the event reports, in bytes.
     pub rss_bytes: Option<u64>,
-    /// The agent, or the unit, that a threshold is about.
+    /// The agent or unit of an alert rule.
     pub named: Option<&'a str>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> EventSubject<'a> {
         self.server?.run.as_ref()
     }
 
-    /// The name of the agent that a server is accounted to: the top-most one.
+    /// The name of the top-most agent, which the server counts for.
     pub fn agent(&self) -> Option<String> {
         let run = self.run().map(|run| &run.agent);
         let known = run.or(self.owner.map(|owner| &owner.name)).cloned();
@@ -85,7 +85,7 @@ impl<'a> EventSubject<'a> {
         }
     }
 
-    /// The agent's unit, in the field that systemd has for such units. Those of containers have none on this host.
+    /// The agent's unit and the journal field for it. Units of containers have no field on this host.
     pub fn unit(&self) -> Option<(&'static str, &'a str)> {
         let (unit, manager) = match self.run() {
             Some(run) => (run.unit.as_deref()?, run.manager.as_deref()),

@@ -20,7 +20,7 @@ pub enum Notice {
         kernel: String,
         /// The kernel hooks in use.
         hooks: Vec<String>,
-        /// Processes in the lineage graph.
+        /// Processes in the process graph.
         processes: u64,
         /// Agents alive.
         agents: u64,

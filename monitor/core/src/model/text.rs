@@ -1,11 +1,11 @@
-//! Text that people read: names made harmless, sizes, durations. Pure and total.
+//! Text for people: sanitised names, sizes, durations. Pure and total.
 
 use std::{borrow::Cow, error::Error, fmt::Write as _, time::Duration};
 
 use super::StuckProcess;
 
-/// Whether a terminal would act on this character instead of showing it: control characters, marks that turn
-/// the direction of writing, and characters that show nothing and so hide what a name is.
+/// Whether a terminal may act on this character instead of showing it: control characters, marks that change
+/// the writing direction, and invisible characters, which make names look alike.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -13,8 +13,8 @@ pub fn is_hostile(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A name of somebody else's as it can be shown on one line of a terminal: hostile characters become visible,
-/// `\n`, `\x1b`, `\u{202e}`. Twice is the same as once.
+/// Makes a name safe for one line of a terminal: hostile characters become visible (`\n`, `\x1b`,
+/// `\u{202e}`). The function is idempotent.
 pub fn sanitise(name: &str) -> Cow<'_, str> {
     if !name.contains(is_hostile) {
         return Cow::Borrowed(name);
@@ -32,8 +32,8 @@ pub fn sanitise(name: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A line of the log with names of somebody else's in it: what would begin another line, or what a terminal obeys, becomes
-/// visible. With `colours` those that the log itself has set stay.
+/// Makes a log line safe: line feeds and terminal control in names become visible. With `colours`, the log's
+/// own colour codes stay.
 pub fn log_line(line: &str, colours: bool) -> Cow<'_, str> {
     let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
     if !body.contains(is_hostile) {
@@ -55,8 +55,8 @@ pub fn log_line(line: &str, colours: bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Appends JSON with the characters escaped that serde leaves alone and a terminal obeys. They stand within
-/// strings only (but for the line feeds between values), so the value remains the same.
+/// Appends JSON and escapes the hostile characters that serde leaves as they are. They occur only within
+/// strings (except line feeds between values), so the value stays the same.
 pub fn push_json(json: &str, out: &mut String) {
     let escape = |c: char| c != '\n' && is_hostile(c);
     if !json.contains(escape) {
@@ -74,7 +74,7 @@ pub fn push_json(json: &str, out: &mut String) {
     }
 }
 
-/// A size with at least two figures that count: `812 B`, `64 kB`, `197 MB`, `10.3 GB`.
+/// A size with at least two significant digits: `812 B`, `64 kB`, `197 MB`, `10.3 GB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
@@ -89,7 +89,7 @@ pub fn size(bytes: u64) -> String {
         unit = larger;
     }
     let tenths = (bytes * 10 + scale / 2) / scale;
-    // Tenths of kB and MB are noise.
+    // Tenths are shown for GB and above only.
     if tenths >= 1000 || matches!(unit, "kB" | "MB") {
         format!("{} {unit}", (bytes + scale / 2) / scale)
     } else {
@@ -97,7 +97,8 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration, rounded to what matters: `3 ms`, `2.3 s`, `10 s`, `4 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+/// A duration with the two most significant units: `3 ms`, `2.3 s`, `10 s`, `4 min 5 s`, `3 h 20 min`, `2 d 4
+/// h`.
 pub fn duration(time: Duration) -> String {
     let millis = time.as_millis();
     let seconds = (millis + 500) / 1000;
@@ -148,10 +149,10 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Processes that are named in one line.
+/// How many such processes are named in one line.
 const UNANSWERED_NAMED: usize = 8;
 
-/// What is to be said about processes that do not answer.
+/// A sentence about processes whose /proc files do not answer.
 pub fn unanswered(stuck: &[StuckProcess]) -> String {
     let named: Vec<String> = stuck.iter().take(UNANSWERED_NAMED).map(ToString::to_string).collect();
     let others = match stuck.len().saturating_sub(UNANSWERED_NAMED) {
@@ -160,7 +161,7 @@ pub fn unanswered(stuck: &[StuckProcess]) -> String {
     };
     let (noun, verb) = if stuck.len() == 1 { ("process", "does") } else { ("processes", "do") };
     format!(
-        "{noun} {}{others} {verb} not answer: reads of /proc do not end (stuck in execve, or its memory is locked); everything else is judged without",
+        "{noun} {}{others} {verb} not answer: reads of their files in /proc block (stuck in execve, or memory locked); everything else is judged without them",
         named.join(", ")
     )
 }

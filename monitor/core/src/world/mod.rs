@@ -8,6 +8,7 @@ mod membership;
 mod owner;
 mod processes;
 mod runs;
+mod server_index;
 mod servers;
 mod view;
 
@@ -15,7 +16,8 @@ pub use agents::{Agent, Agents, NewAgent};
 pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
-pub use servers::{Asked, NewServer, Server, Servers};
+pub use server_index::Servers;
+pub use servers::{Asked, NewServer, Server};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{

@@ -1,17 +1,11 @@
 //! Servers: what they are made of and how far their case has come.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-    ops::Bound,
-};
-
-use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 use super::Account;
 use crate::{
     case::Phase,
-    lineage::{AgentKey, Node, Provenance, ServerKey},
+    lineage::{AgentKey, Node, Provenance},
     model::{BootTime, ProcessId, ProcessView, ServerView, Stdio},
 };
 
@@ -40,7 +34,7 @@ pub struct Server {
     /// Who owns it.
     pub(super) owner: Option<AgentKey>,
     /// The user on whose turn it is inspected: its owner's, else its own.
-    user: u32,
+    pub(super) user: u32,
     /// The run it is accounted to.
     pub account: Option<Account>,
     /// Its living processes, launchers that belong to nobody else not included.
@@ -68,13 +62,13 @@ pub struct Server {
     /// Looks in a row that could not see everything.
     pub blind_looks: u32,
     /// The look that is under way.
-    looking: Option<Asked>,
+    pub(super) looking: Option<Asked>,
     /// Looks in a row during which it changed.
     pub stale_looks: u32,
     /// How far its case has come.
     pub phase: Phase,
     /// When the engine will look at it again.
-    timer: Option<BootTime>,
+    pub(super) timer: Option<BootTime>,
 }
 
 /// What is known of a server at the moment it is recognised.
@@ -194,163 +188,5 @@ impl Server {
     /// Whether the process is the server's or one of its wrappers.
     pub fn contains(&self, process: ProcessId) -> bool {
         self.processes.contains(&process) || self.wrappers.contains(&process)
-    }
-}
-
-/// Looks at one user's servers that are under way at a time: what a question says of thousands of servers is large.
-const UNDER_WAY: usize = 4;
-
-/// All servers that are alive.
-#[derive(Clone, Debug, Default)]
-pub struct Servers {
-    by_key: FxHashMap<ServerKey, Server>,
-    /// Timers by user.
-    by_user: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>>,
-    /// Looks under way, by user.
-    under_way: BTreeMap<u32, usize>,
-    /// The user whose turn it was last.
-    served: u32,
-    last: Option<NonZeroU32>,
-}
-
-impl Servers {
-    /// Enters a server.
-    pub(super) fn start(&mut self, server: Server) -> ServerKey {
-        let key = ServerKey(self.last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)));
-        self.last = Some(key.0);
-        self.by_key.insert(key, server);
-        key
-    }
-
-    /// The server with this key.
-    pub fn get(&self, key: ServerKey) -> Option<&Server> {
-        self.by_key.get(&key)
-    }
-
-    /// The same, to be changed; its timer through [`Servers::set_timer`] only.
-    pub(super) fn get_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
-        self.by_key.get_mut(&key)
-    }
-
-    /// Takes a server out.
-    pub(super) fn remove(&mut self, key: ServerKey) -> Option<Server> {
-        self.set_timer(key, None);
-        self.end_look(key);
-        self.by_key.remove(&key)
-    }
-
-    /// When to look at it again.
-    pub(super) fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
-        let Some(server) = self.by_key.get_mut(&key) else { return };
-        let old = std::mem::replace(&mut server.timer, at);
-        if let Some(old) = old
-            && let Some(own) = self.by_user.get_mut(&server.user)
-        {
-            own.remove(&(old, key));
-            if own.is_empty() {
-                self.by_user.remove(&server.user);
-            }
-        }
-        if let Some(at) = at {
-            self.by_user.entry(server.user).or_default().insert((at, key));
-        }
-    }
-
-    /// Whose trouble it is from now on.
-    pub(super) fn set_user(&mut self, key: ServerKey, user: u32) {
-        let timer = self.by_key.get(&key).and_then(|server| server.timer);
-        self.set_timer(key, None);
-        if let Some(server) = self.by_key.get_mut(&key) {
-            server.user = user;
-        }
-        self.set_timer(key, timer);
-    }
-
-    /// A look is under way from now on.
-    pub(super) fn begin_look(&mut self, key: ServerKey, token: u64, since: BootTime) {
-        self.end_look(key);
-        let Some(server) = self.by_key.get_mut(&key) else { return };
-        let user = server.user;
-        server.looking = Some(Asked { token, since, user });
-        *self.under_way.entry(user).or_default() += 1;
-    }
-
-    /// It is not any more.
-    pub(super) fn end_look(&mut self, key: ServerKey) {
-        let Some(asked) = self.by_key.get_mut(&key).and_then(|server| server.looking.take()) else { return };
-        if let Some(count) = self.under_way.get_mut(&asked.user) {
-            *count -= 1;
-            if *count == 0 {
-                self.under_way.remove(&asked.user);
-            }
-        }
-    }
-
-    fn has_room(&self, user: u32) -> bool {
-        self.under_way.get(&user).is_none_or(|count| *count < UNDER_WAY)
-    }
-
-    /// The next timer of a user of whom not too many are being looked at.
-    pub fn next_timer(&self) -> Option<BootTime> {
-        let with_room = self.by_user.iter().filter(|(user, _)| self.has_room(**user));
-        with_room.filter_map(|(_, own)| own.first()).map(|(at, _)| *at).min()
-    }
-
-    /// A server whose timer has run out, the timer removed: of the next user who has one, whose that waits longest. So a user with
-    /// thousands of them delays another one's by one look.
-    pub(super) fn due(&mut self, now: BootTime) -> Option<ServerKey> {
-        self.next_timer().filter(|at| *at <= now)?;
-        let after = (Bound::Excluded(self.served), Bound::Unbounded);
-        let in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
-        let in_turn = in_turn.filter(|(user, _)| self.has_room(**user));
-        let mut first = in_turn.filter_map(|(user, own)| Some((*user, *own.first()?)));
-        let (user, (_, key)) = first.find(|(_, (at, _))| *at <= now)?;
-        self.served = user;
-        self.set_timer(key, None);
-        Some(key)
-    }
-
-    /// All keys, oldest first.
-    pub fn keys(&self) -> Vec<ServerKey> {
-        let mut keys: Vec<_> = self.by_key.keys().copied().collect();
-        keys.sort_unstable();
-        keys
-    }
-
-    /// All, in no particular order.
-    pub fn all(&self) -> impl Iterator<Item = &Server> {
-        self.by_key.values()
-    }
-
-    /// Broken invariants: the timers and looks of each user are those of its servers.
-    pub(super) fn check(&self) -> Vec<String> {
-        let mut timers: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>> = BTreeMap::new();
-        let mut under_way: BTreeMap<u32, usize> = BTreeMap::new();
-        for (key, server) in &self.by_key {
-            if let Some(at) = server.timer {
-                timers.entry(server.user).or_default().insert((at, *key));
-            }
-            if let Some(asked) = server.looking {
-                *under_way.entry(asked.user).or_default() += 1;
-            }
-        }
-        let mut broken = Vec::new();
-        if timers != self.by_user {
-            broken.push(format!("the timers of servers are {timers:?}, listed are {:?}", self.by_user));
-        }
-        if under_way != self.under_way {
-            broken.push(format!("under way are {under_way:?}, counted are {:?}", self.under_way));
-        }
-        broken
-    }
-
-    /// The number of servers.
-    pub fn len(&self) -> usize {
-        self.by_key.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! The manual page orphand.toml(5), made from the table of options.
+//! The manual page orphand.toml(5), generated from the table of options.
 
 use std::{io, io::Write};
 
@@ -34,11 +34,11 @@ const RULES: [&str; 2] = [
      launchers, and at the start of the daemon, not for a binary that anybody starts.",
 ];
 
-/// Writes it.
+/// Writes the page.
 pub(super) fn page(out: &mut dyn Write) -> io::Result<()> {
     let mut roff = Roff::new();
     let source = concat!("orphand ", env!("CARGO_PKG_VERSION"));
-    // No date: it would change with every build.
+    // No date, because it would change with every build.
     roff.control("TH", ["orphand.toml", "5", "\"\"", source, "orphand"]);
     roff.control("SH", ["NAME"]);
     roff.text([roman("orphand.toml - the configuration of orphand")]);

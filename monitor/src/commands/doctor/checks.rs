@@ -1,4 +1,4 @@
-//! What the daemon needs of the host. Each check stands by itself, and its line says what is there or what to do.
+//! The checks of the host. Each is independent of the others; its text says what was found, or what to do.
 
 use std::{
     fs, io,
@@ -33,10 +33,10 @@ use orphand_core::model::{Check, Report, Status};
 /// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Less room than this on the disk of the store is worth a note: it grows up to as much.
+/// The free space in bytes below which there is a note: the store may grow to this size.
 const ROOM: u64 = 64 << 20;
 
-/// The capabilities that the daemon needs, and the larger one that contains each.
+/// The capabilities that the daemon needs, and for each the larger one that includes it.
 const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
     (CapabilitySet::BPF, CapabilitySet::SYS_ADMIN, "CAP_BPF"),
     (CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, "CAP_PERFMON"),
@@ -45,17 +45,18 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
     (CapabilitySet::DAC_READ_SEARCH, CapabilitySet::DAC_OVERRIDE, "CAP_DAC_READ_SEARCH"),
 ];
 
-/// All checks but [`sight`]. Loads the kernel programs unless a daemon has: nothing else proves that they load here.
+/// All checks except [`sight`]. Loads the eBPF programs unless a daemon has loaded them, because only that
+/// proves that they load.
 pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
     let running = lock_holder(lock);
-    // Before the programs are loaded, which raises it.
+    // Before the programs are loaded, because that raises the limit.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
     let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
     if let Some(pid) = running {
         checks.extend(daemon(pid, config));
     } else {
-        checks.push(Check::note("daemon", "none runs: `orphand run` starts one"));
+        checks.push(Check::note("daemon", "not running: `orphand run` starts one"));
         checks.extend(programs(config));
     }
     checks.push(store(&config.state_dir, running));
@@ -63,7 +64,7 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     checks
 }
 
-/// Whether the kernel says which socket is at the other end of a socket pair: tried with a pair of our own.
+/// Whether the kernel says which process has the other end of a socket pair; tried with a pair of our own.
 fn pair() -> io::Result<bool> {
     let (one, other) = UnixStream::pair()?;
     let (one, other) = (fstat(&one)?.st_ino, fstat(&other)?.st_ino);
@@ -71,21 +72,21 @@ fn pair() -> io::Result<bool> {
 }
 
 fn socket_pairs(tried: &io::Result<bool>) -> Check {
-    const WITHOUT: &str = "servers on socket pairs (node's SDK) are reported and spared; `modprobe unix_diag` if the kernel has it as a module";
+    const WITHOUT: &str = "servers on socket pairs (Node's SDK) are reported and spared; run `modprobe unix_diag` if the kernel has that module";
     match tried {
-        Ok(true) => Check::ok("socket pairs", "the kernel tells who is at the other end"),
+        Ok(true) => Check::ok("socket pairs", "the kernel says which process has the other end"),
         Ok(false) => Check::wrong(
             "socket pairs",
-            format!("the kernel does not tell who is at the other end: {WITHOUT}"),
+            format!("the kernel does not say which process has the other end: {WITHOUT}"),
         ),
         Err(error) => Check::wrong(
             "socket pairs",
-            format!("the kernel cannot be asked who is at the other end ({error}): {WITHOUT}"),
+            format!("cannot ask the kernel which process has the other end ({error}): {WITHOUT}"),
         ),
     }
 }
 
-/// Which of the five capabilities are missing.
+/// Those of the five capabilities that are missing.
 fn missing(have: CapabilitySet) -> Vec<&'static str> {
     let lacks = |(one, larger, _): &(CapabilitySet, CapabilitySet, _)| {
         !have.contains(*one) && !have.contains(*larger)
@@ -93,14 +94,15 @@ fn missing(have: CapabilitySet) -> Vec<&'static str> {
     NEEDED.iter().filter(|needed| lacks(needed)).map(|(_, _, name)| *name).collect()
 }
 
-/// Our capabilities matter for a daemon that we would start; one that runs has its own.
+/// The rights of this process matter for a daemon that it would start; a running one has its own.
 fn rights(missing: &[&str], running: Option<u32>) -> Check {
     let name = "rights";
     let who = if geteuid().is_root() { "root" } else { "not root" };
     if missing.is_empty() {
         return Check::ok(name, format!("{who}, with all five capabilities"));
     }
-    let found = format!("{who}, without {}: run orphand as root, or give it these", missing.join(", "));
+    let found =
+        format!("{who}, without {}: run orphand as root, or give it these capabilities", missing.join(", "));
     if running.is_some() { Check::note(name, found) } else { Check::wrong(name, found) }
 }
 
@@ -111,7 +113,7 @@ fn namespace() -> Check {
 fn btf() -> Check {
     let read = fs::read(BTF).map_err(|source| KernelError::NoBtf { path: BTF, source });
     let known = read.and_then(|btf| layout::offsets(&btf).map_err(KernelError::from));
-    of("BTF", known.map(|_| format!("{BTF} has all that is read")))
+    of("BTF", known.map(|_| format!("{BTF} has all types that are needed")))
 }
 
 fn tracefs() -> Check {
@@ -123,7 +125,7 @@ fn tracefs() -> Check {
     Check::note(
         name,
         format!(
-            "not at {place}: only the tracepoint of setsid needs it, then the daemon mounts it; `--setsid none` does without"
+            "not mounted at {place}: only the tracepoint of setsid needs it, and then the daemon mounts it; `--setsid none` works without it"
         ),
     )
 }
@@ -136,7 +138,7 @@ fn memlock(limit: Option<u64>, kernel: &str) -> Check {
         Some(bytes) if is_old => Check::note(
             name,
             format!(
-                "{bytes} bytes, and BPF maps count against it before Linux 5.11: the daemon raises it, which takes CAP_SYS_RESOURCE; or LimitMEMLOCK=infinity in its unit"
+                "{bytes} bytes, and BPF maps count against it before Linux 5.11: the daemon raises it, which needs CAP_SYS_RESOURCE; or set LimitMEMLOCK=infinity in its unit"
             ),
         ),
         Some(bytes) => {
@@ -145,13 +147,13 @@ fn memlock(limit: Option<u64>, kernel: &str) -> Check {
     }
 }
 
-/// `6.18.5-foo` is (6, 18).
+/// Parses a kernel release: `6.18.5-foo` is (6, 18).
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// A running daemon: it proves that the kernel programs load, and says how setsid is seen.
+/// A running daemon proves that the programs load, and says how setsid is observed.
 fn daemon(pid: u32, config: &Config) -> Vec<Check> {
     let loaded = "kernel programs";
     match Client::new(&config.socket).within(PATIENCE).status(false) {
@@ -159,12 +161,12 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
             Check::note(
                 "daemon",
                 format!(
-                    "pid {pid} holds the lock, pid {} answers at {}: name the socket with --socket",
+                    "pid {pid} holds the lock, but pid {} answers at {}: give the right socket with --socket",
                     status.pid,
                     config.socket.display()
                 ),
             ),
-            Check::note(loaded, "not loaded once more beside a daemon"),
+            Check::note(loaded, "not loaded again while a daemon runs"),
         ],
         Ok(status) => {
             let daemon = if status.blind.is_empty() {
@@ -178,13 +180,13 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
             checks
         }
         Err(error) => vec![
-            Check::note("daemon", format!("runs as pid {pid}, but how it stands is not known: {error}")),
-            Check::note(loaded, "not loaded once more beside a daemon"),
+            Check::note("daemon", format!("runs as pid {pid}, but its status is not known: {error}")),
+            Check::note(loaded, "not loaded again while a daemon runs"),
         ],
     }
 }
 
-/// What went wrong in the kernel programs since the daemon's start, if anything did.
+/// Errors of the eBPF programs since the daemon's start, if there were any.
 fn kernel_side(status: &Status) -> Option<Check> {
     let errors = errors(status);
     (!errors.is_empty()).then(|| Check::note("kernel side", errors))
@@ -197,24 +199,24 @@ fn programs(config: &Config) -> Vec<Check> {
     vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders]
 }
 
-/// Where the daemon learns which processes have a pipe or a socket open.
+/// How it is found out which processes have a pipe or a socket open.
 fn holders(hooks: &[String]) -> Check {
     let name = "who holds a wire";
     if hooks.iter().any(|hook| hook == HOOK) {
         return Check::ok(
             name,
-            format!("the kernel tells, descriptors on their way to a process included ({HOOK})"),
+            format!("found out by the kernel, including descriptors in flight between processes ({HOOK})"),
         );
     }
     Check::note(
         name,
         format!(
-            "/proc tells, where descriptors on their way to a process are not seen: {HOOK} does not work here, `orphand run` says why"
+            "found out from /proc, where descriptors in flight between processes are not seen: {HOOK} does not work here, and the log of `orphand run` says why"
         ),
     )
 }
 
-/// The hooks by name, and what the hook on setsid costs.
+/// The hooks by name, and the cost of the one on setsid.
 fn hooks(hooks: &[String]) -> String {
     let setsid = match hooks.iter().find(|hook| hook.contains("setsid")) {
         None => "setsid is not hooked",
@@ -226,8 +228,8 @@ fn hooks(hooks: &[String]) -> String {
     format!("{}; {setsid}", hooks.join(", "))
 }
 
-/// `daemon` is the pid of the daemon that runs. Where none does, root checks for the owner of the directory: the service, for one,
-/// does not run as root.
+/// Checks the state directory. `daemon` is the running daemon. Without one, root checks for the user who owns
+/// the store, because the service does not run as root.
 fn store(dir: &Path, daemon: Option<u32>) -> Check {
     let name = "state directory";
     let own = geteuid().as_raw();
@@ -242,7 +244,7 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
         Ok(room) if room < ROOM => Check::note(
             name,
             format!(
-                "{} has {} MB left on its disk, and the store may grow to {} MB: make room",
+                "{} has {} MB left on its disk, and the store may grow to {} MB: free some space",
                 dir.display(),
                 room / 1_000_000,
                 ROOM / 1_000_000
@@ -256,7 +258,7 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
     }
 }
 
-/// What the reading of /proc could not see.
+/// What could not be seen in /proc.
 pub(super) fn sight(seen: &Report) -> Check {
     match seen.blind.as_slice() {
         [] => Check::ok("sight", "all processes, and who holds their wires"),
@@ -317,7 +319,10 @@ mod tests {
     fn who_holds_a_wire_is_told_by_the_kernel_or_by_proc() {
         assert_eq!(holders(&[HOOK.to_owned()]).is, Health::Ok);
         let without = holders(&["raw_tracepoint:sched_process_fork".to_owned()]);
-        assert!(without.is == Health::Note && without.found.starts_with("/proc tells"), "{without:?}");
+        assert!(
+            without.is == Health::Note && without.found.starts_with("found out from /proc"),
+            "{without:?}"
+        );
     }
 
     #[test]
@@ -337,7 +342,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(store(dir.path(), None).is, Health::Ok);
         let below = dir.path().join("a/b");
-        assert_eq!(store(&below, None).is, Health::Ok, "it would be made");
+        assert_eq!(store(&below, None).is, Health::Ok, "it would be created");
         assert!(!below.exists() && !dir.path().join("a").exists(), "and was not");
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let open = store(dir.path(), None);

@@ -1,4 +1,5 @@
-//! Whether a descriptor of another process may be duplicated: a seccomp filter, as containers and units have, often forbids it.
+//! Whether file descriptors of other processes may be duplicated. Seccomp filters of containers and units
+//! often forbid it.
 
 use std::os::fd::AsRawFd as _;
 
@@ -12,7 +13,7 @@ use orphand_core::model::Check;
 
 const NAME: &str = "named pipes";
 
-/// Tried with a descriptor of our own, which only a filter or an old kernel refuses.
+/// Tries it with a descriptor of this process, which only a filter or an old kernel refuses.
 pub(super) fn check() -> Check {
     of(duplicate())
 }
@@ -28,16 +29,16 @@ fn of(tried: Result<bool, Errno>) -> Check {
     const COST: &str =
         "servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown)";
     match tried {
-        Ok(true) => Check::ok(NAME, "their ends can be asked by a duplicate (pidfd_getfd)"),
-        Ok(false) => Check::wrong(NAME, format!("pidfd_getfd gives another file than asked for: {COST}")),
+        Ok(true) => Check::ok(NAME, "their ends can be inspected through a duplicate (pidfd_getfd)"),
+        Ok(false) => Check::wrong(NAME, format!("pidfd_getfd returns a wrong file: {COST}")),
         Err(Errno::NOSYS) => Check::note(
             NAME,
-            format!("this kernel or sandbox has no pidfd_getfd (ENOSYS): {COST}; Linux 5.6 or later has it"),
+            format!("this kernel or sandbox has no pidfd_getfd (ENOSYS): {COST}; it needs Linux 5.6"),
         ),
         Err(Errno::PERM) => Check::note(
             NAME,
             format!(
-                "a sandbox forbids pidfd_getfd (EPERM): {COST}; SystemCallFilter=pidfd_getfd allows it in a unit"
+                "a sandbox forbids pidfd_getfd (EPERM): {COST}; in a unit, SystemCallFilter=pidfd_getfd allows it"
             ),
         ),
         Err(errno) => Check::note(NAME, format!("pidfd_getfd fails ({errno}): {COST}")),

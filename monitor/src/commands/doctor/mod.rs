@@ -1,4 +1,4 @@
-//! `orphand doctor`: can this host be watched, and do its units leave processes behind?
+//! `orphand doctor`: whether this host can be watched, and whether its units leave processes behind.
 
 mod checks;
 mod duplicates;
@@ -19,15 +19,15 @@ use crate::{
 };
 use orphand_core::model::{Checkup, ProcessId, Report, Unit, UnitCheckup};
 
-/// The longest that all managers together may take to say how their units are stopped.
+/// How long all service managers together may take to answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Checks, prints, and says by the exit code whether something is wrong.
+/// Makes the checks and prints them. The status says whether something is wrong.
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(flags.config.as_deref())?;
     config.socket = flags.socket.clone().unwrap_or(config.socket);
     config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
-    // Warnings of the start are among the checks.
+    // Warnings at the start are among the checks.
     logging::start(config.log.min(LogLevel::Error));
     let mut checks = checks::of_host(&config, &flags.lock);
     checks.push(duplicates::check());
@@ -39,17 +39,17 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     Ok(if found.is_wrong() { ExitCode::Failed } else { ExitCode::Done })
 }
 
-/// What lives in one unit.
+/// What is in one unit.
 #[derive(Debug, Default)]
 struct Inhabitants {
     /// The agents: name and pid.
     agents: Vec<(String, u32)>,
     orphans: usize,
-    /// Any of them: the unit's manager is found by one of its processes.
+    /// One of them. The manager of the unit is found through one of its processes.
     one: ProcessId,
 }
 
-/// The units with agents in them, those included that no rule knows, and those with what agents left.
+/// The units that contain agents (with or without a rule) or what agents left behind.
 fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
     let probe = Probe::new()?;
     let mut inhabited: BTreeMap<Unit, Inhabitants> = BTreeMap::new();
@@ -68,12 +68,13 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
         here.one = one;
     }
     let with_conmon = if inhabited.is_empty() { BTreeSet::new() } else { units_of(&probe, "conmon")? };
-    // The host's own manager comes first, since its name is empty: a user's manager that does not answer takes no time from it.
+    // The host's own manager comes first because its name is empty, so a silent manager of a user cannot use
+    // up its time.
     let (begun, mut silent) = (Instant::now(), BTreeMap::new());
     let checkups = inhabited.into_iter().map(|(unit, here)| {
         let asked_in_vain = silent.get(&unit.manager).copied();
         if asked_in_vain.is_some() || begun.elapsed() > LIMIT {
-            let why = "not asked: its manager, or those of others before it, did not answer in time";
+            let why = "not asked: its manager, or a manager before it, did not answer in time";
             return UnitCheckup {
                 unit,
                 place: asked_in_vain.unwrap_or_default(),
@@ -99,7 +100,7 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
     Ok(checkups.collect())
 }
 
-/// The units that a program of this name runs in.
+/// The units in which a program of this name runs.
 fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
     let all = Procfs::system()?.snapshot(clock::now(), |_| false)?.processes;
     let its = all.iter().filter(|p| Path::new(&p.image.exe).file_name().is_some_and(|name| name == program));

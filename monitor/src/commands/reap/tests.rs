@@ -124,7 +124,7 @@ fn what_stays_says_what_was_found_at_the_last_moment() {
     let left = Report { unowned: vec![server("1@1", "unproven", &[Doubt::Clients])], ..Report::default() };
     let planned =
         Planned { server: server("1@1", "", &[]).server, state: "orphan".to_owned(), guards: Vec::new() };
-    let now = as_it_is_now(&Meant { planned, doubts: Vec::new() }, &left);
+    let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new() }, &left);
     assert_eq!(
         (now.planned.state.as_str(), now.doubts.as_slice()),
         ("unproven", [Doubt::Clients].as_slice())

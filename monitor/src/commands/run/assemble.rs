@@ -13,7 +13,7 @@ use crate::{
     cli::{self, logging::Log},
     commands::event_stream,
     config::Config,
-    control::Front,
+    control::ControlServer,
     daemon::{
         Daemon, command_lines::Completer, descriptor_shortage::DescriptorShortage, environment::Environment,
         inspections::Inspections, last_check::PendingRecords, member_shares::MemberShares,
@@ -28,7 +28,7 @@ use crate::{
         systemd_notify::Notify,
     },
     probe::Probe,
-    sink::{self, metrics::Metrics, stream::Json, wall::Wall},
+    sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
@@ -48,7 +48,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     let hook = hook_of(&config.hook)?;
     own_places::require(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
-    let front = Front::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
+    let front = ControlServer::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Procfs::system()?;
     let policy = config.policy();
@@ -62,7 +62,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         log: flags.debug_bpf,
         ..KernelOptions::default()
     };
-    let wall = Wall { offset_ns: clock::realtime_offset() };
+    let wall = WallClock { offset_ns: clock::realtime_offset() };
     let trace = match &flags.record {
         Some(path) => Some(TraceWriter::create(path, &header(policy, &settings, wall))?),
         None => None,
@@ -135,7 +135,7 @@ fn status_at_start(config: &Config) -> Status {
 }
 
 /// The line that a hook reads of an event: that of the stream.
-fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
+fn hook_line(wall: WallClock) -> impl FnMut(BootTime, &Notice) -> String {
     let mut json = Json::new(wall);
     move |at, notice| {
         let mut line = String::new();
@@ -144,7 +144,7 @@ fn hook_line(wall: Wall) -> impl FnMut(BootTime, &Notice) -> String {
     }
 }
 
-fn header(policy: Policy, settings: &Settings, wall: Wall) -> TraceHeader {
+fn header(policy: Policy, settings: &Settings, wall: WallClock) -> TraceHeader {
     TraceHeader {
         format: TRACE_FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,15 +1,15 @@
-//! The rows of the table of options. Only [`super`] uses them.
+//! The rows of the table of options.
 
 use super::{Key, Kind, Section};
 
-/// The whole configuration, in the order in which it is told.
+/// All sections, in the order of the documentation.
 pub const SECTIONS: &[Section] = &[
     Section { name: "", kind: Kind::Top, about: "The keys above every table.", keys: TOP, example: "" },
     Section {
         name: "hook",
         kind: Kind::Table,
-        about: "A program that is run for events, one run at a time and never through a shell. Its arguments are the event's \
-                name; the event is on its standard input as JSON, and in the variables ORPHAND_EVENT, ORPHAND_AGENT, \
+        about: "A program that runs for events, one run at a time and never through a shell. Its argument is the name of the \
+                event; the event is on its standard input as JSON, and in the variables ORPHAND_EVENT, ORPHAND_AGENT, \
                 ORPHAND_GENERATION, ORPHAND_ORPHANS, ORPHAND_RSS_BYTES and ORPHAND_SERVER.",
         keys: HOOK,
         example: "path = \"/etc/orphand/hook\"\nuser = \"nobody\"\nevents = [\"alert\", \"alert_resolved\"]\n",
@@ -31,8 +31,8 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "server",
         kind: Kind::List,
-        about: "MCP servers that no built-in rule knows. A rule alone ends nothing: a server is one only if its standard \
-                input is a pipe or socket that somebody made for it, an orphan only if that owner is gone.",
+        about: "MCP servers that no built-in rule knows. A rule alone ends nothing: a process is a server only \
+                if its standard input is a pipe or socket that its owner created, and an orphan only if that owner is gone.",
         keys: RULE,
         example: "name = \"inventory\"\nscript = \"inventory_server.py\"\n",
     },
@@ -46,16 +46,16 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "steward",
         kind: Kind::List,
-        about: "Programs that start or adopt others by trade, such as init or sshd: never taken for an agent, neither by a \
-                built-in rule nor because they start a server.",
+        about: "Programs that host or adopt others, such as init or sshd. They are never agents, neither by a built-in rule \
+                nor because they start a server.",
         keys: RULE,
         example: "name = \"site-runner\"\nprogram = \"site-runner\"\n",
     },
     Section {
         name: "launcher",
         kind: Kind::List,
-        about: "Programs that start another one on their own standard streams, such as npx or timeout: a link of a server's \
-                launch chain, not the owner of a server.",
+        about: "Programs that start another one on their own standard streams, such as npx or timeout. They are part of a \
+                server's launch chain and not its owner.",
         keys: RULE,
         example: "name = \"with-secrets\"\nprogram = \"with-secrets\"\n",
     },
@@ -82,8 +82,8 @@ const TOP: &[Key] = &[
         form: "a duration",
         default: Some("\"10s\""),
         limits: "0s to 24h",
-        about: "How long a server may outlive its owner before it is judged. A well-behaved one ends within this time by \
-                itself, and nothing is done.",
+        about: "How long a server may outlive its owner before it is judged. A well-behaved server exits by itself within \
+                this time, and nothing is done.",
         example: "\"30s\"",
     },
     Key {
@@ -91,7 +91,7 @@ const TOP: &[Key] = &[
         form: "a duration",
         default: Some("\"5s\""),
         limits: "0s to 24h",
-        about: "From SIGTERM to SIGKILL, for a server that is ended.",
+        about: "The time from SIGTERM to SIGKILL when a server is ended.",
         example: "\"10s\"",
     },
     Key {
@@ -118,8 +118,8 @@ const TOP: &[Key] = &[
         form: "a number",
         default: Some("2097152"),
         limits: "in bytes, a power of two from 4096 to 1073741824",
-        about: "The size of the ring between kernel and daemon. A larger one loses fewer records in a storm of processes, \
-                and counts as resident memory.",
+        about: "The size of the ring buffer between kernel and daemon. A larger one loses fewer records when very many \
+                processes start, and takes more resident memory.",
         example: "4194304",
     },
     Key {
@@ -127,9 +127,9 @@ const TOP: &[Key] = &[
         form: "a number",
         default: None,
         limits: "from 64 to 4194304",
-        about: "How many processes below agents can be followed at once; those of one user at most half of that. Without it as \
-                many as can live here (the smaller of the kernel's pid_max and threads-max), at most 262144. Each takes about \
-                80 bytes of the kernel's memory. Of a user with more than that nothing is judged until there is room again.",
+        about: "How many processes below agents can be followed at once, at most half of them of one user. The default is the \
+                smaller of the kernel's pid_max and threads-max, at most 262144. Each takes about 80 bytes of kernel memory. \
+                For a user with too many processes nothing is judged until there is room again.",
         example: "65536",
     },
     Key {
@@ -137,7 +137,7 @@ const TOP: &[Key] = &[
         form: "\"off\", \"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
         default: Some("\"info\""),
         limits: "",
-        about: "What is logged to standard error. The variable ORPHAND_LOG beats it.",
+        about: "What is logged to standard error. The variable ORPHAND_LOG overrides it.",
         example: "\"debug\"",
     },
     Key {
@@ -145,8 +145,8 @@ const TOP: &[Key] = &[
         form: "\"ADDRESS:PORT\" or \"none\"",
         default: Some("\"127.0.0.1:9477\""),
         limits: "",
-        about: "Where metrics and health are served over HTTP; none serves nothing. There is no authentication: whoever can \
-                reach the address may read.",
+        about: "The address for metrics and health over HTTP; none turns it off. There is no authentication: every client \
+                that can reach the address can read them.",
         example: "\"none\"",
     },
     Key {
@@ -154,7 +154,7 @@ const TOP: &[Key] = &[
         form: "a path",
         default: Some("\"/run/orphand/control.sock\""),
         limits: "",
-        about: "The control socket, which orphand status, tree, reap and history ask.",
+        about: "The control socket, which orphand status, tree, reap, reload and history use.",
         example: "\"/run/orphand/other.sock\"",
     },
     Key {
@@ -162,8 +162,8 @@ const TOP: &[Key] = &[
         form: "the name of a group",
         default: None,
         limits: "",
-        about: "The group whose members may use the control socket, beside root and the daemon's own user. They can end \
-                what orphand may end, other users' servers included.",
+        about: "The group whose members may use the control socket, besides root and the daemon's own user. They can end \
+                everything that orphand may end, including other users' servers.",
         example: "\"agents\"",
     },
     Key {
@@ -184,7 +184,7 @@ const RULE: &[Key] = &[
         form: "a text",
         default: None,
         limits: "1 to 64 printable characters",
-        about: "The name that events, tables and metrics show. Every rule has one.",
+        about: "The name that events, tables and metrics show. Every rule needs one.",
         example: "\"inventory\"",
     },
     Key {
@@ -194,7 +194,7 @@ const RULE: &[Key] = &[
         limits: "a name without folders",
         about: "The name in program position: the executable, the script behind its interpreter (with or without \
                 extension), the command of npx, uvx or pnpm exec, the image of docker run -i. Not the name of an \
-                interpreter or shell: for what such a program runs there are script, module and package.",
+                interpreter or shell: for the programs that those run, use script, module and package.",
         example: "\"mybot\"",
     },
     Key {
@@ -202,7 +202,7 @@ const RULE: &[Key] = &[
         form: "a pattern",
         default: None,
         limits: "",
-        about: "The package that the program belongs to, with or without scope, without version.",
+        about: "The package that the program belongs to, with or without scope, and without version.",
         example: "\"@me/broker-mcp\"",
     },
     Key {
@@ -218,7 +218,7 @@ const RULE: &[Key] = &[
         form: "a pattern",
         default: None,
         limits: "",
-        about: "The script behind an interpreter as it was written on its command line, folders included.",
+        about: "The script of an interpreter as it was written on the command line, including folders.",
         example: "\"/srv/tools/server.py\"",
     },
     Key {
@@ -226,7 +226,7 @@ const RULE: &[Key] = &[
         form: "a pattern",
         default: None,
         limits: "",
-        about: "The path of the executed file; of a script, that of its interpreter.",
+        about: "The path of the executable; for a script, that of its interpreter.",
         example: "\"/opt/mybot/bin/*\"",
     },
     Key {
@@ -234,7 +234,7 @@ const RULE: &[Key] = &[
         form: "a list of patterns",
         default: None,
         limits: "",
-        about: "The first arguments behind the program, one pattern each; what follows them does not matter.",
+        about: "The first arguments after the program, one pattern each. Further arguments do not matter.",
         example: "[\"run\"]",
     },
     Key {
@@ -242,7 +242,7 @@ const RULE: &[Key] = &[
         form: "a pattern",
         default: None,
         limits: "the name of a service; [[agent]] only, and without any other pattern",
-        about: "A systemd unit: the agent is the main process of it, whatever that runs.",
+        about: "A systemd unit. The agent is the main process of the unit, whatever that runs.",
         example: "\"gateway@*.service\"",
     },
     Key {
@@ -277,18 +277,18 @@ const ALERT: &[Key] = &[
     },
     Key {
         name: "above",
-        form: "a number, for rss of bytes or with K, M, G or T (powers of 1024)",
+        form: "a number; for rss in bytes, or with K, M, G or T (powers of 1024)",
         default: None,
-        limits: "always needed but for blind, which has none",
-        about: "It is crossed by more than this.",
+        limits: "required, but not allowed for blind",
+        about: "The threshold. The alert is raised when the value is above it.",
         example: "10",
     },
     Key {
         name: "agent",
         form: "a text",
         default: None,
-        limits: "not for blind",
-        about: "Only what is accounted to agents with this name, or to this systemd unit. Without it the whole host counts.",
+        limits: "not allowed for blind",
+        about: "Count only agents with this name, or of this systemd unit, and their servers. Without it the whole host counts.",
         example: "\"claude\"",
     },
     Key {
@@ -296,7 +296,7 @@ const ALERT: &[Key] = &[
         form: "a duration",
         default: Some("\"1h\""),
         limits: "above zero, at most a day; for rate and reap_failures only",
-        about: "How far it looks back.",
+        about: "The period in which events are counted.",
         example: "\"10m\"",
     },
     Key {
@@ -322,7 +322,7 @@ const HOOK: &[Key] = &[
         name: "path",
         form: "a path",
         default: None,
-        limits: "absolute; nobody but root and orphand's own user may write the file or a directory above it",
+        limits: "absolute; only root and orphand's own user may be able to write the file and the directories above it",
         about: "The program. Without it there is no hook.",
         example: "\"/etc/orphand/hook\"",
     },
@@ -337,13 +337,13 @@ const HOOK: &[Key] = &[
     },
     Key {
         name: "events",
-        form: "a list of events' names, or of the word all",
+        form: "a list of event names, or [\"all\"]",
         default: Some(
             "[\"alert\", \"alert_resolved\", \"lost\", \"orphan_detected\", \"orphan_exited\", \"orphan_reaped\", \
              \"orphan_spared\", \"reap_failed\"]",
         ),
         limits: "",
-        about: "The events it is run for.",
+        about: "The events that it runs for.",
         example: "[\"alert\", \"alert_resolved\"]",
     },
     Key {
@@ -351,7 +351,7 @@ const HOOK: &[Key] = &[
         form: "a duration",
         default: Some("\"10s\""),
         limits: "above zero, at most an hour",
-        about: "The longest a run may take: then it is killed, with all that it started.",
+        about: "The time limit of a run. After that it is killed, with everything that it started.",
         example: "\"30s\"",
     },
 ];

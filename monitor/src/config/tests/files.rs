@@ -1,4 +1,4 @@
-//! Which files count, in which order, and which are refused.
+//! Which files are read, in which order, and which are refused.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 
 use super::super::{files, *};
 
-/// A folder with these files in it; a name that ends in `/` is a directory.
+/// A directory with these files; a name that ends in `/` is a directory.
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -26,7 +26,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// All that is wrong, without the folder's name.
+/// All mistakes without the path of the directory.
 fn wrong(folder: &tempfile::TempDir, guard: Option<u32>) -> Vec<String> {
     let asked = folder.path().join("config.toml");
     let loaded = Loaded::of_inputs(files::inputs(Some(&asked), guard), Some(&asked));
@@ -91,7 +91,7 @@ fn further_files_in_byte_order_and_only_those() {
     );
     let config = loaded.config.unwrap();
     assert_eq!((config.grace, config.log, config.observe), (Duration::from_secs(6), LogLevel::Warn, true));
-    assert_eq!(loaded.origins.place("grace", 0).unwrap().file, folder.path().join("conf.d/a.toml"));
+    assert_eq!(loaded.origins.location("grace", 0).unwrap().file, folder.path().join("conf.d/a.toml"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn every_file_that_cannot_be_read_is_told() {
     assert_eq!(
         error,
         format!(
-            "cannot read the configuration {0}: it is not UTF-8 text (and 4 more: `orphand config check {0}` tells all)",
+            "cannot read the configuration {0}: it is not UTF-8 text (and 4 more: `orphand config check {0}` lists all)",
             asked.display()
         )
     );
@@ -128,11 +128,14 @@ fn what_is_no_file_keeps_nobody_waiting() {
     let folder = folder(&[("config.toml", b""), ("conf.d/", b"")]);
     let pipe = folder.path().join("conf.d/a.toml");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-    let no_file = "cannot read the configuration conf.d/a.toml: it is no regular file";
+    let no_file = "cannot read the configuration conf.d/a.toml: it is not a regular file";
     assert_eq!(wrong(&folder, None), [no_file]);
     assert_eq!(wrong(&folder, Some(rustix::process::geteuid().as_raw())), [no_file]);
     symlink("/dev/zero", folder.path().join("conf.d/b.toml")).unwrap();
-    assert_eq!(wrong(&folder, None)[1], "cannot read the configuration conf.d/b.toml: it is no regular file");
+    assert_eq!(
+        wrong(&folder, None)[1],
+        "cannot read the configuration conf.d/b.toml: it is not a regular file"
+    );
 }
 
 #[test]
@@ -180,11 +183,11 @@ fn with_rights_what_others_may_write_is_refused_and_told_beside_the_rest() {
     assert_eq!(refused.len(), 4, "{refused:?}");
     assert_eq!(
         refused[0],
-        "will not act on the configuration config.toml: others may write config.toml (mode 0664): chmod go-w it"
+        "cannot trust the configuration config.toml: others may write config.toml (mode 0664): chmod go-w it"
     );
     assert_eq!(refused[1], content[0]);
     assert!(refused[2].ends_with("others may write conf.d/a.toml (mode 0646): chmod go-w it"), "{refused:?}");
-    // The directory is told once, for itself, and not again for each file in it.
+    // The directory is reported once and not for each of its files.
     mode(&config, 0o644);
     mode(&a, 0o644);
     mode(&directory, 0o775);
@@ -192,9 +195,9 @@ fn with_rights_what_others_may_write_is_refused_and_told_beside_the_rest() {
     assert_eq!(refused.len(), 3, "{refused:?}");
     assert_eq!(
         refused[1],
-        "will not act on the configuration conf.d: others may write conf.d (mode 0775): chmod go-w it"
+        "cannot trust the configuration conf.d: others may write conf.d (mode 0775): chmod go-w it"
     );
-    // Who may add files need not change those that are there.
+    // A user who can add files need not be able to change the existing ones.
     mode(&directory, 0o1777);
     assert!(wrong(&folder, own)[1].contains("conf.d (mode 1777)"));
     fs::remove_file(&a).unwrap();

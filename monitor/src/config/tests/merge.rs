@@ -36,7 +36,7 @@ fn later_values_beat_and_rules_are_added() {
     let config = loaded.config.unwrap();
     assert_eq!((config.grace, config.log), (Duration::from_secs(2), LogLevel::Warn));
     assert_eq!(config.server.iter().map(Rule::name).collect::<Vec<_>>(), ["a", "b", "c"]);
-    let place = |key: &str, index: usize| loaded.origins.place(key, index).unwrap().to_string();
+    let place = |key: &str, index: usize| loaded.origins.location(key, index).unwrap().to_string();
     assert_eq!(place("grace", 0), "1.toml:2:1");
     assert_eq!(place("log", 0), "0.toml:2:1");
     assert_eq!([0, 1, 2].map(|i| place("server", i)), ["0.toml:3:1", "1.toml:1:11", "2.toml:1:1"]);
@@ -76,7 +76,7 @@ fn of_too_many_mistakes_the_first_are_told_and_no_line_is_endless() {
     let below = ["[[agent]]\n", &all].concat();
     for text in [&all, &below] {
         let errors = load(&[text]).config.unwrap_err();
-        let lines: Vec<_> = errors.iter().map(|error| error.content().unwrap().place.line).collect();
+        let lines: Vec<_> = errors.iter().map(|error| error.content().unwrap().location.line).collect();
         let first = lines[0];
         assert_eq!(lines, (first..first + ENOUGH).collect::<Vec<_>>());
     }
@@ -111,11 +111,11 @@ fn what_is_hardly_meant_is_a_note() {
     assert_eq!(
         loaded.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "0.toml:1:1: socket: \"x.sock\" depends on the directory orphand is started in: write it from / on",
-            "0.toml:5:1: server: two rules are called \"a\": events cannot tell which of them held (line 2)",
-            "1.toml:1:1: server: rule \"b\" never counts: [[server]] has one that looks for the same and comes first (0.toml:2:1)",
-            "1.toml:7:1: launcher: rule \"l\" never counts: [[agent]] has one that looks for the same and comes first (line 4)",
-            "1.toml:10:1: exempt: rule \"f\" never counts: [[exempt]] has one that looks for the same and comes first (0.toml:8:1)",
+            "0.toml:1:1: socket: \"x.sock\" depends on the directory that orphand is started in: write an absolute path",
+            "0.toml:5:1: server: two rules are called \"a\": events cannot tell which of them matched (line 2)",
+            "1.toml:1:1: server: rule \"b\" has no effect: an earlier rule in [[server]] has the same patterns (0.toml:2:1)",
+            "1.toml:7:1: launcher: rule \"l\" has no effect: an earlier rule in [[agent]] has the same patterns (line 4)",
+            "1.toml:10:1: exempt: rule \"f\" has no effect: an earlier rule in [[exempt]] has the same patterns (0.toml:8:1)",
         ]
     );
 }
@@ -131,17 +131,17 @@ fn what_never_comes_is_a_note() {
         |name: &str, on: &str| ["[[alert]]\nname = \"", name, "\"\non = \"", on, "\"\nabove = 1\n"].concat();
     let only_alerts = "[hook]\npath = \"/x\"\nevents = [\"alert\", \"alert_resolved\"]\n";
     let never =
-        "0.toml:3:1: hook.events: without an [[alert]] there is no such event, so the hook is never run";
+        "0.toml:3:1: hook.events: without an [[alert]] there is no such event, so the hook never runs";
     assert_eq!(notes(only_alerts), [never]);
     assert_eq!(notes(&[only_alerts, &alert("a", "rss")].concat()), [""; 0]);
     assert_eq!(notes("[hook]\npath = \"/x\"\n"), [""; 0]);
     assert_eq!(
         notes("[hook]\npath = \"/x\"\nevents = []\n"),
-        ["0.toml:3:1: hook.events: there is none, so the hook is never run: name some, or \"all\""]
+        ["0.toml:3:1: hook.events: the list is empty, so the hook never runs: name some events, or \"all\""]
     );
     assert_eq!(
         notes("hook.timeout = \"1s\"\n"),
-        ["0.toml:1:6: hook.timeout: without path there is no hook, and this says nothing"]
+        ["0.toml:1:6: hook.timeout: without path there is no hook, and this has no effect"]
     );
     assert_eq!(
         notes(&[alert("a", "rss"), alert("a", "orphans")].concat()),
@@ -150,7 +150,7 @@ fn what_never_comes_is_a_note() {
     assert_eq!(notes(&alert("a", "reap_failures")), [""; 0]);
     assert_eq!(
         notes(&["observe = true\n", &alert("a", "reap_failures")].concat()),
-        ["0.toml:2:1: alert: \"a\" never comes: with observe nothing is ended, so nothing fails"]
+        ["0.toml:2:1: alert: \"a\" is never raised: with observe nothing is ended, so nothing fails"]
     );
 }
 
@@ -217,9 +217,9 @@ fn tables_are_merged_key_by_key() {
     ])
     .unwrap();
     assert_eq!(read.hook, hook("/b", &["z"]), "lists of values are values");
-    // What one file lacks another may say.
+    // What is missing in one file may be in another.
     assert_eq!(toy(&["[hook]\nevents = []", "[hook]\npath = \"/a\""]).unwrap().hook, hook("/a", &[]));
-    // What is lacking is told beside what is wrong elsewhere, but not if it may be due to it.
+    // What is missing is reported together with mistakes elsewhere, but not if they may be its cause.
     let lacking = "0.toml:1:1: hook: missing field `path`";
     let speed = "1.toml:1:9: speed: invalid type: string \"x\", expected u8; for example: speed = 1";
     assert_eq!(toy(&["[hook]", "speed = \"x\""]), Err(vec![lacking.to_owned(), speed.to_owned()]));
@@ -243,8 +243,8 @@ fn tables_that_are_no_rules_are_written_down_with_their_keys() {
 
 #[test]
 fn the_shape_of_a_table_is_told() {
-    let table = "hook: a table is meant: write [hook] and its keys below";
-    let list = "alert: a list of tables is meant: write [[alert]] and its keys below";
+    let table = "hook: expected a table: write [hook] and its keys below it";
+    let list = "alert: expected a list of tables: write [[alert]] and its keys below it";
     for (text, told) in [
         ("hook = 1", format!("0.toml:1:1: {table}")),
         ("[[hook]]\npath = \"/a\"", format!("0.toml:1:3: {table}")),
@@ -252,9 +252,9 @@ fn the_shape_of_a_table_is_told() {
         ("alert = [1]", format!("0.toml:1:10: {list}")),
         ("alert.on = 1", format!("0.toml:1:1: {list}")),
         ("hook.path = 1", "0.toml:1:13: hook.path: invalid type: integer `1`, expected path string; for example: path = \"/x\"".to_owned()),
-        ("[hook]\nspeed = 1", "0.toml:2:1: unknown key \"speed\" in [hook]: it is a key of the top: write it above the first [table]".to_owned()),
+        ("[hook]\nspeed = 1", "0.toml:2:1: unknown key \"speed\" in [hook]: it is a top-level key: write it above the first [table]".to_owned()),
         ("[hook]\npaht = \"/x\"", "0.toml:2:1: unknown key \"paht\" in [hook]: did you mean \"path\"? For example: path = \"/x\"".to_owned()),
-        ("above = 1", "0.toml:1:1: unknown key \"above\": it is a key of [[alert]]: write it below such a line".to_owned()),
+        ("above = 1", "0.toml:1:1: unknown key \"above\": it is a key of [[alert]]: write it below that header".to_owned()),
         ("[[alert]]\non = \"x\"", "0.toml:1:1: alert: missing field `above`".to_owned()),
     ] {
         assert_eq!(toy(&[text]), Err(vec![told]), "{text}");
@@ -275,7 +275,7 @@ fn rules() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// The last file that says something is right, and every rule is there in its order.
+    /// The last file with a value counts, and all rules are there in order.
     #[test]
     fn the_last_word_counts(files in prop::collection::vec((setting(), rules()), 0..5)) {
         let all: Vec<String> = files.iter().map(|(setting, rules)| format!("{setting}{rules}")).collect();
@@ -289,7 +289,7 @@ proptest! {
         prop_assert_eq!(merged.agent.iter().map(Rule::name).collect::<Vec<_>>(), names);
     }
 
-    /// Whatever is in the files, it is read or told in lines that belong to it.
+    /// Whatever the files contain, they are read, or the mistakes have positions in them.
     #[test]
     fn any_texts_are_read_or_told(all in prop::collection::vec("([a-z]{1,5}|grace|agent|name|[ \\[\\]{}=.\"'\\\\\r\n#,0-9\u{1b}ä\u{202e}]){0,24}", 0..4)) {
         let loaded = load(&all.iter().map(String::as_str).collect::<Vec<_>>());
@@ -297,7 +297,7 @@ proptest! {
             prop_assert!(!errors.to_string().contains(orphand_core::model::text::is_hostile));
             for error in errors.iter() {
                 prop_assert!(!error.to_string().contains(orphand_core::model::text::is_hostile));
-                let place = &error.content().unwrap().place;
+                let place = &error.content().unwrap().location;
                 let number: usize = place.file.to_str().unwrap().strip_suffix(".toml").unwrap().parse().unwrap();
                 prop_assert!(place.line <= all[number].matches('\n').count() + 1);
             }

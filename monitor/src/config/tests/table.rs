@@ -1,4 +1,4 @@
-//! The table of options is true and complete.
+//! The table of options is correct and complete.
 
 use std::cell::Cell;
 
@@ -11,10 +11,10 @@ use super::super::{
 };
 use orphand_core::recognise::Rule;
 
-/// Asks a type for the names of its fields, and gives it nothing.
-struct Asked<'a>(&'a Cell<&'static [&'static str]>);
+/// A deserializer that records the names of a type's fields and provides no values.
+struct FieldNames<'a>(&'a Cell<&'static [&'static str]>);
 
-impl<'de> Deserializer<'de> for Asked<'_> {
+impl<'de> Deserializer<'de> for FieldNames<'_> {
     type Error = de::value::Error;
 
     fn deserialize_any<V: de::Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
@@ -37,10 +37,10 @@ impl<'de> Deserializer<'de> for Asked<'_> {
     }
 }
 
-/// The keys that serde knows of a type: a new field is one of them without anybody's doing.
+/// The keys that serde knows of a type, so that a new field is noticed.
 fn fields<'de, T: Deserialize<'de>>() -> Vec<&'static str> {
     let fields = Cell::new(&[][..]);
-    let _ = T::deserialize(Asked(&fields));
+    let _ = T::deserialize(FieldNames(&fields));
     let mut fields = fields.get().to_vec();
     fields.sort_unstable();
     fields
@@ -52,7 +52,7 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names
 }
 
-/// The fields of the type that a section is read as. A new section needs a line here.
+/// The fields of a section's type. A new section needs a line here.
 fn fields_of(section: &Section) -> Vec<&'static str> {
     match section.name {
         "exempt" | "multiplexer" | "server" | "agent" | "steward" | "launcher" => fields::<Rule>(),
@@ -100,7 +100,7 @@ fn every_row_is_filled_in_and_every_example_is_right() {
                 assert_ne!(read.unwrap(), Config::default(), "{name}: its example is its default");
                 continue;
             }
-            // With what else it takes to make a table of it: that of the example, or less.
+            // With the other keys that the table needs: those of its example, or fewer.
             let example: String = section
                 .example
                 .lines()
@@ -117,7 +117,7 @@ fn every_row_is_filled_in_and_every_example_is_right() {
             ];
             let fits =
                 |others: &&str| parsed(&format!("{}\n{others}{}", section.header(), key.example())).is_ok();
-            // A row is shared by all kinds of rules, and says where it does not hold.
+            // A row is shared by all kinds of rules, and says where it is not allowed.
             assert!(
                 others.iter().any(fits) || (section.name != "agent" && key.limits.contains("[[agent]] only")),
                 "{name}"
@@ -130,15 +130,15 @@ fn parsed(text: &str) -> Result<Config, ConfigErrors> {
     Config::parse(text, Path::new("x.toml"))
 }
 
-/// It is read, and nothing about it is odd.
-fn told_nothing(text: &str) -> Config {
+/// Reads a text for which there must be no notes.
+fn read_without_notes(text: &str) -> Config {
     let loaded = Loaded::of_text(text, Path::new("x.toml"));
     assert_eq!(loaded.notes, []);
     loaded.config.unwrap()
 }
 
-/// The lines of the default file that begin with `#` and what `counts` accepts, without the `#`.
-fn taken_in(counts: impl Fn(&str) -> bool) -> String {
+/// The commented lines of the default file that `counts` accepts, without the `#`.
+fn uncommented(counts: impl Fn(&str) -> bool) -> String {
     let file = default_file();
     let lines = file.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if counts(rest) => rest,
@@ -149,17 +149,17 @@ fn taken_in(counts: impl Fn(&str) -> bool) -> String {
 
 #[test]
 fn the_default_file_says_nothing_and_its_lines_are_the_defaults() {
-    assert_eq!(told_nothing(&default_file()), Config::default());
-    let text = taken_in(|rest| !rest.is_empty() && !rest.starts_with(' '));
-    assert_eq!(told_nothing(&text), Config::default());
+    assert_eq!(read_without_notes(&default_file()), Config::default());
+    let text = uncommented(|rest| !rest.is_empty() && !rest.starts_with(' '));
+    assert_eq!(read_without_notes(&text), Config::default());
     let keys = toml::from_str::<toml::Table>(&text).unwrap().len();
     assert_eq!(keys, options::top(SECTIONS).unwrap().keys.iter().filter(|key| key.default.is_some()).count());
 }
 
 #[test]
 fn its_examples_can_be_taken_in_too() {
-    let text = taken_in(|rest| rest.starts_with("     ") || !rest.is_empty() && !rest.starts_with(' '));
-    let config = told_nothing(&text);
+    let text = uncommented(|rest| rest.starts_with("     ") || !rest.is_empty() && !rest.starts_with(' '));
+    let config = read_without_notes(&text);
     let table = toml::Table::try_from(&config).unwrap();
     assert_eq!(sorted(table.keys().map(String::as_str)), fields::<Config>());
     insta::assert_snapshot!(default_file());

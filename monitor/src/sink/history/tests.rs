@@ -1,4 +1,4 @@
-//! The past as a person and as a program sees it.
+//! The history as text and as JSON.
 
 use super::*;
 use orphand_core::model::{DaemonLife, Doubt, Evidence, Guard, PastLoss, ServerCounts, Signal};
@@ -115,7 +115,7 @@ fn nothing() {
     assert_eq!(shown, "no runs, no MCP servers, no orphans.\n");
 }
 
-/// Times are RFC 3339, names are those of the events, and nothing in it acts on a terminal.
+/// Times are RFC 3339, names are those of the events, and no character acts on a terminal.
 #[test]
 fn as_json() {
     let text = json(&past()).unwrap();

@@ -1,4 +1,4 @@
-//! Every notice as a person sees it.
+//! Every notice as text.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::sink::report::tests::{claude, filesystem, process};
 use orphand_core::model::{AgentView, Class, Doubt, ProcessId, Signal, Watched};
 
-const WALL: Wall = Wall { offset_ns: 1_785_153_600_000_000_000 };
+const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
 
 fn at(seconds: u64) -> BootTime {
     BootTime(seconds * 1_000_000_000)
@@ -16,7 +16,7 @@ fn text(colours: bool) -> Text {
     Text::new(WALL, TimeZone::UTC, Paint::new(colours))
 }
 
-/// One of each, and where a notice has forms, one of each form.
+/// One of each notice, and one of each form if a notice has several.
 #[expect(clippy::too_many_lines, reason = "one of each kind")]
 pub(in crate::sink) fn all() -> Vec<Notice> {
     let gone = || Some(claude(false));
@@ -219,7 +219,7 @@ fn local_time_is_shown() {
     assert!(shown.contains("14:01:33  repaired"), "{shown}");
 }
 
-/// Nothing a process calls itself moves the cursor or begins a line of its own.
+/// A name that a process chose cannot move the cursor or begin a line.
 #[test]
 fn hostile_names_stay_on_their_line() {
     let evil = "\u{1b}[2J\nx\r\u{202e}\u{9b}";
@@ -241,7 +241,7 @@ trait EscapeJson {
 }
 
 impl EscapeJson for str {
-    /// The inside of a JSON string.
+    /// The content of a JSON string.
     fn escape_default_json(&self) -> String {
         serde_json::to_string(self).unwrap().trim_matches('"').to_owned()
     }

@@ -5,12 +5,12 @@
 use crate::os::journald::Priority;
 use orphand_core::model::EventKind;
 
-/// What the entries of one kind of event have in common.
+/// The properties that all entries of one kind share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The `MESSAGE_ID`, `systemd.journal-fields(7)`.
     pub id: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub priority: Priority,
 }
 

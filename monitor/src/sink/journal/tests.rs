@@ -1,4 +1,4 @@
-//! Every notice as an entry; the ids in the manual and in the catalog.
+//! Every notice as a journal entry; the ids in the manual and in the catalog.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn fields(entry: &str) -> Vec<(&str, &str)> {
 
 fn entry(notice: &Notice) -> String {
     let mut out = String::new();
-    Entries::new(Wall { offset_ns: 1_785_153_600_000_000_000 }).write(
+    JournalEntries::new(WallClock { offset_ns: 1_785_153_600_000_000_000 }).write(
         BootTime(93_000_042_999),
         notice,
         &mut out,
@@ -110,7 +110,7 @@ fn nobody_can_write_a_field_of_his_own() {
     assert_eq!(entry.lines().filter(|line| line.starts_with("ORPHAND_EVENT=")).count(), 1, "{entry}");
 }
 
-/// Names are anybody's: none of them begins a field or a line, or is obeyed by a terminal.
+/// A name can have any text: none may begin a field or a line, or act on a terminal.
 #[test]
 fn a_name_forges_no_field() {
     let evil = "a\nPRIORITY=0\u{1b}[2J\u{202e}b";
@@ -129,7 +129,7 @@ fn a_name_forges_no_field() {
     assert!(forged > 5, "{forged} notices have a name");
 }
 
-/// Every name in it is this one.
+/// Replaces every name in the value.
 fn rename(value: &mut Value, to: &str) {
     match value {
         Value::Object(fields) => {

@@ -1,7 +1,8 @@
 //! Counters by owner.
 //!
-//! Invariant: the sum of a counter over all owners grows by what is counted and by nothing else, and never decreases. There are
-//! never more owners than there is room for: who was counted for longest ago, of the user with too many, is added to `other`.
+//! Invariant: the sum of a counter over all owners grows exactly by what is counted, and never decreases. The
+//! number of owners is bounded: if a user has too many, the owner that was counted longest ago is merged into
+//! `other`.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,12 +21,12 @@ use super::{
 };
 use orphand_core::model::Share;
 
-/// Values by what is told apart beside the owner.
+/// Values by their labels besides the owner.
 type Values = BTreeMap<Labels, u64>;
 
 const FAMILIES: [Family; 3] = [ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES];
 
-/// What is counted for an owner.
+/// The counters of one owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     detected: Values,
@@ -34,14 +35,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// An orphan of this class was detected.
+    /// Counts an orphan of this class that was detected.
     pub(super) fn detected(&mut self, class: &Labels, evidence: &[impl Serialize]) {
         for evidence in evidence {
             *self.detected.entry(labels::with(class, "evidence", labels::word(evidence))).or_default() += 1;
         }
     }
 
-    /// One was ended.
+    /// Counts an orphan that was ended.
     pub(super) fn reaped(&mut self, class: Labels, signal: &str, bytes: u64) {
         *self.reaped.entry(labels::with(&class, "signal", signal.to_owned())).or_default() += 1;
         let reclaimed = self.reclaimed.entry(class).or_default();
@@ -66,12 +67,12 @@ impl Counts {
 #[derive(Debug)]
 struct Owner {
     user: u32,
-    /// When it was counted for last, in countings.
+    /// When it was last counted, as a sequence number.
     last: u64,
     counts: Counts,
 }
 
-/// All counters that are told apart by owner.
+/// All counters by owner.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     known: BTreeMap<Labels, Owner>,
@@ -80,7 +81,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Where to count for an owner, of a user.
+    /// The counters of an owner, who belongs to `user`.
     pub(super) fn of(&mut self, owner: Labels, user: u32) -> &mut Counts {
         if owner == labels::other() {
             return &mut self.other;
@@ -95,7 +96,7 @@ impl Owners {
         &mut owner.counts
     }
 
-    /// For one more owner of this user.
+    /// Merges owners until this user may have one more.
     fn make_room(&mut self, user: u32) {
         let of_user = self.known.values().filter(|owner| owner.user == user).count();
         if of_user >= OWNERS_OF_USER {
@@ -119,7 +120,7 @@ impl Owners {
         }
     }
 
-    /// All there is, as it is now.
+    /// A copy of all counters.
     pub(super) fn series(&self) -> Series {
         let mut families = [Values::new(), Values::new(), Values::new()];
         let other = (labels::other(), &self.other);
@@ -134,7 +135,7 @@ impl Owners {
     }
 }
 
-/// The values of one scrape.
+/// The counters at the time of one scrape.
 #[derive(Debug)]
 pub(super) struct Series([Values; 3]);
 
@@ -160,7 +161,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// Whoever is counted for in whatever order: sums are exact, owners bounded, and whoever has few keeps them.
+        /// In whatever order owners are counted, sums are exact, owners are bounded, and a user with few
+        /// owners keeps them.
         #[test]
         fn sums_are_exact_and_series_bounded(
             counted in prop::collection::vec((0_u32..60, 0_u32..40, any::<bool>()), 0..600),
@@ -174,7 +176,7 @@ mod tests {
                 expected = [expected[0], expected[1] + 1, expected[2] + 1];
             }
             for (at, (user, name, reaped)) in counted.into_iter().enumerate() {
-                // Users of their own, and one with a range of numbers.
+                // Separate users, and one user with a range of user ids.
                 let user = if at % 2 == 0 { 100_000 + user * 40 + name } else { 1001 + user % 3 };
                 let owner = vec![("agent", format!("a{name}")), ("uid", user.to_string())];
                 let before = sums(&owners);

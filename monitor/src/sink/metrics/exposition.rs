@@ -1,4 +1,4 @@
-//! The two ways to write metrics down.
+//! The text formats of metrics.
 
 /// A format that scrapers understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Exposition {
 }
 
 impl Exposition {
-    /// The one that a scraper prefers, from its header `Accept`.
+    /// The format that a scraper prefers, from its `Accept` header.
     pub fn of_accept(accept: &str) -> Self {
         let wanted = accept.split(',').map(str::trim_start);
         if wanted.into_iter().any(|wanted| wanted.starts_with("application/openmetrics-text")) {
@@ -28,7 +28,7 @@ impl Exposition {
         }
     }
 
-    /// `text`, which is `OpenMetrics`, in this format.
+    /// Converts `text`, which is in the format `OpenMetrics`.
     pub(super) fn write(self, text: String) -> String {
         match self {
             Self::OpenMetrics => text,
@@ -37,14 +37,14 @@ impl Exposition {
     }
 }
 
-/// The samples are the same in both. The older format names a counter by its samples, knows no end mark, no unit and no
-/// type `info`.
+/// Converts to the older format. The samples are the same, but it uses the name of a counter's samples for
+/// its family, and has no end mark, no units and no type `info`.
 fn older(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut help = None;
     for line in text.lines() {
         if let Some(described) = line.strip_prefix("# HELP ") {
-            // How the family is called depends on its type, which comes next.
+            // The name of the family depends on its type, which follows.
             help = described.split_once(' ');
         } else if let Some((name, kind)) =
             line.strip_prefix("# TYPE ").and_then(|typed| typed.split_once(' '))

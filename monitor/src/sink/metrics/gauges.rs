@@ -1,4 +1,4 @@
-//! What a [`Status`] says, as gauges; and the counters that the daemon keeps in it.
+//! Gauges from a [`Status`], and the counters that the daemon keeps in it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,12 +14,13 @@ use prometheus_client::{
 use super::{
     families::{self, Family},
     labels::{self, Labels},
-    owners::{Own, name},
+    owners::{OwnersWithSeries, name},
 };
-use crate::sink::wall::Wall;
+use crate::sink::wall_clock::WallClock;
 use orphand_core::model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status};
 
-/// Generations of an agent that are reported although nothing of them is left, and of those with servers. Older ones are one series.
+/// How many generations of an agent have their own series: the latest, and the latest of those with servers.
+/// Older ones share one series.
 const LATEST: usize = 16;
 
 pub(super) type Values = BTreeMap<Labels, f64>;
@@ -27,7 +28,7 @@ pub(super) type Values = BTreeMap<Labels, f64>;
 /// Families with their values.
 type Families = Vec<(Family, Values)>;
 
-/// The values of one scrape, in an order of their own.
+/// The families of one scrape.
 #[derive(Debug)]
 pub(super) struct Gauges {
     gauges: Families,
@@ -45,12 +46,12 @@ struct Sums {
 }
 
 impl Gauges {
-    pub(super) fn of(status: Option<&Status>, wall: Wall) -> Self {
+    pub(super) fn of(status: Option<&Status>, wall: WallClock) -> Self {
         let watching = status.is_some_and(Status::is_watching);
         let one = |value: f64| Values::from([(Labels::new(), value)]);
         let mut gauges = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
         if let Some(status) = status.filter(|_| watching) {
-            let own = Own::of(&status.report);
+            let own = OwnersWithSeries::of(&status.report);
             gauges.extend(servers(&status.report, &own));
             gauges.extend(generations(&status.report, &own, wall));
             gauges.push((families::SPARED, spared(&status.report)));
@@ -102,8 +103,8 @@ fn generation(run: Option<&RunView>) -> String {
     run.and_then(|run| run.generation).map_or_else(|| "unknown".to_owned(), |number| number.to_string())
 }
 
-/// Generations that have a series of their own, by owner: the latest, and the latest of those with servers.
-fn kept(report: &Report, own: &Own) -> BTreeMap<Labels, BTreeSet<u64>> {
+/// The generations that have their own series, by owner: the latest, and the latest of those with servers.
+fn own_generations(report: &Report, own: &OwnersWithSeries) -> BTreeMap<Labels, BTreeSet<u64>> {
     let latest = |numbers: BTreeSet<u64>| numbers.into_iter().rev().take(LATEST);
     let mut known: BTreeMap<Labels, [BTreeSet<u64>; 2]> = BTreeMap::new();
     for run in &report.runs {
@@ -118,38 +119,39 @@ fn kept(report: &Report, own: &Own) -> BTreeMap<Labels, BTreeSet<u64>> {
     known.map(|(owner, [all, of_servers])| (owner, latest(all).chain(latest(of_servers)).collect())).collect()
 }
 
-/// Whose series it is: an owner and a generation, or one for all that have none of their own.
-struct Whose<'a> {
-    own: &'a Own,
-    kept: BTreeMap<Labels, BTreeSet<u64>>,
+/// Finds the series of a server: its owner and generation, or the shared one.
+struct SeriesLabels<'a> {
+    own: &'a OwnersWithSeries,
+    generations: BTreeMap<Labels, BTreeSet<u64>>,
 }
 
-impl Whose<'_> {
+impl SeriesLabels<'_> {
     fn labels(&self, run: Option<&RunView>, owner: Option<&AgentView>) -> Labels {
         let labels = labels::owner(run, name(owner));
         if !self.own.has(&labels) {
             return labels::other();
         }
         let number = run.and_then(|run| run.generation);
-        let is_old = number.is_some_and(|n| self.kept.get(&labels).is_none_or(|kept| !kept.contains(&n)));
+        let is_old =
+            number.is_some_and(|n| self.generations.get(&labels).is_none_or(|kept| !kept.contains(&n)));
         let number = if is_old { "older".to_owned() } else { generation(run) };
         labels::with(&labels, "generation", number)
     }
 }
 
-fn servers(report: &Report, own: &Own) -> Families {
+fn servers(report: &Report, own: &OwnersWithSeries) -> Families {
     let mut sums = Sums::default();
-    let whose = Whose { own, kept: kept(report, own) };
-    // A generation that has nothing left is zero, not absent: graphs come down.
+    let series_labels = SeriesLabels { own, generations: own_generations(report, own) };
+    // A generation without servers is zero, not absent, so that graphs go down.
     for run in &report.runs {
-        sums.none(&whose.labels(Some(&run.run), None));
+        sums.none(&series_labels.labels(Some(&run.run), None));
     }
     for (owner, server) in report.servers() {
-        sums.server(&whose.labels(server.server.run.as_ref(), owner), server);
+        sums.server(&series_labels.labels(server.server.run.as_ref(), owner), server);
     }
     for agent in &report.agents {
         if let Some(left) = agent.left_behind.as_deref().filter(|left| left.is_orphan()) {
-            let mut labels = whose.labels(left.server.run.as_ref(), Some(&agent.agent));
+            let mut labels = series_labels.labels(left.server.run.as_ref(), Some(&agent.agent));
             labels::of_class(&mut labels, Class::Agent);
             sums.orphan(&labels, left);
         }
@@ -193,8 +195,8 @@ impl Sums {
     }
 }
 
-fn generations(report: &Report, own: &Own, wall: Wall) -> Families {
-    let kept = kept(report, own);
+fn generations(report: &Report, own: &OwnersWithSeries, wall: WallClock) -> Families {
+    let kept = own_generations(report, own);
     let mut present = Values::new();
     for (owner, numbers) in &kept {
         present.extend(numbers.last().map(|latest| (owner.clone(), float(*latest))));
@@ -223,8 +225,9 @@ fn spared(report: &Report) -> Values {
     values
 }
 
-/// Not by generation: what is unproven is none of a run's orphans. One with two doubts counts for both.
-fn unproven(report: &Report, own: &Own) -> Values {
+/// Without the generation, because an unproven server is not an orphan of a run. A server with two doubts
+/// counts for both.
+fn unproven(report: &Report, own: &OwnersWithSeries) -> Values {
     let mut values = Values::new();
     for (owner, server) in report.servers().filter(|(_, server)| server.is_unproven()) {
         let run = server.server.run.as_ref();
@@ -243,7 +246,7 @@ fn counters(status: &Status) -> Families {
         let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];
         kinds.map(|(kind, number)| (vec![("kind", kind.to_owned())], float(number)))
     };
-    // No record is one of "member": only entries of the membership map are lost as such.
+    // There are no records of the kind "member"; only entries of the membership map can be lost.
     let records =
         kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));

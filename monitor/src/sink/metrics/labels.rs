@@ -1,15 +1,15 @@
-//! Who a series is about. A label that says nothing is left out; a name of somebody else's is made harmless: what reads it may be
-//! a terminal.
+//! Labels of series. Empty labels are left out. Names that processes chose are sanitised, because a terminal
+//! may show them.
 
 use serde::Serialize;
 
 use orphand_core::model::text::sanitise;
 use orphand_core::model::{Class, RunView};
 
-/// Labels in their order.
+/// Labels in order.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
-/// The owner of a server: its run's agent; else the owner's name, else `none`.
+/// The owner of a server: the agent of its run, otherwise the owner's name, otherwise `none`.
 pub(super) fn owner(run: Option<&RunView>, owner: Option<&str>) -> Labels {
     let harmless = |name: &str| sanitise(name).into_owned();
     let Some(run) = run else { return vec![("agent", harmless(owner.unwrap_or("none")))] };
@@ -25,26 +25,26 @@ pub(super) fn owner(run: Option<&RunView>, owner: Option<&str>) -> Labels {
     labels
 }
 
-/// All owners that have no series of their own.
+/// The label of all owners that have no series of their own.
 pub(super) fn other() -> Labels {
     vec![("agent", "other".to_owned())]
 }
 
-/// Labels and one more.
+/// The labels and one more.
 pub(super) fn with(labels: &Labels, name: &'static str, value: String) -> Labels {
     let mut more = labels.clone();
     more.push((name, value));
     more
 }
 
-/// Agents that were left behind are told apart from servers.
+/// Adds the class of agents that were left behind; servers have none.
 pub(super) fn of_class(labels: &mut Labels, class: Class) {
     if class == Class::Agent {
         labels.push(("class", "agent".to_owned()));
     }
 }
 
-/// The word that the events use.
+/// The word for a value in events.
 pub(super) fn word(value: impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

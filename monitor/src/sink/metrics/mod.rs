@@ -1,9 +1,12 @@
-//! Metrics: counters that grow with the notices, gauges made of a [`Status`] at each scrape.
+//! Metrics: counters that grow with the notices, gauges from a [`Status`] at each scrape.
 //!
-//! Invariant: a daemon that cannot vouch for what it says reports `orphand_watching 0` and no gauge: zero orphans is never
-//! said by a blind daemon. Labels are bounded: no pid, path or argument is among them, and the cost of a scrape does not grow
-//! with what has ever been. Owners have series of their own up to a number for each user and one for all, shared by user: what is
-//! more is `agent="other"`. No counter's sum over all owners ever decreases: who loses a series is added to `other`.
+//! Invariant: a daemon whose view of the host is incomplete reports `orphand_watching 0` and no gauges, so it
+//! never reports zero orphans while it is blind.
+//!
+//! Labels are bounded: they contain no pid, path or argument, and the cost of a scrape does not grow over
+//! time. The number of owners with series of their own is bounded per user and in total; the rest is
+//! `agent="other"`. No counter's sum over all owners decreases: an owner that loses its series is merged into
+//! `other`.
 
 mod counters;
 mod exposition;
@@ -29,18 +32,18 @@ use self::{
     families::{DETECTION_LATENCY, REAP_FAILURES},
     labels::Labels,
 };
-use super::wall::Wall;
+use super::wall_clock::WallClock;
 use orphand_core::model::{AgentView, Class, Notice, ServerView, Signal, Status};
 
-/// Upper bounds of the latency's buckets in seconds: a verdict is due within some milliseconds.
+/// Upper bounds of the latency buckets in seconds. A verdict takes a few milliseconds.
 const LATENCY: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// Owners of one user that have series of their own. A program may call itself anything.
+/// How many owners of one user have series of their own. A program may choose any name.
 const OWNERS_OF_USER: usize = 16;
-/// Owners of all users that have.
+/// How many owners of all users together have series of their own.
 const OWNERS_OF_ALL: usize = 256;
 
-/// The metrics of a daemon. A copy is the same metrics.
+/// The metrics of a daemon. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     inner: Arc<Inner>,
@@ -48,7 +51,7 @@ pub struct Metrics {
 
 #[derive(Debug)]
 struct Inner {
-    wall: Wall,
+    wall: WallClock,
     counters: Registry,
     failures: Family<Labels, Counter>,
     latency: Histogram,
@@ -56,8 +59,8 @@ struct Inner {
 }
 
 impl Metrics {
-    /// Nothing counted yet. `wall` names moments.
-    pub fn new(wall: Wall) -> Self {
+    /// Metrics with all counters at zero. `wall` converts times.
+    pub fn new(wall: WallClock) -> Self {
         let mut counters = Registry::default();
         let failures = Family::<Labels, Counter>::default();
         let latency = Histogram::new(LATENCY);
@@ -70,8 +73,8 @@ impl Metrics {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Counts what is told to the world. Cheap, and never waits for a scrape that is slow: those hold no lock but while one
-    /// family is written into memory.
+    /// Counts a notice. Cheap, and never waits for a slow scrape: a scrape holds the lock only while it
+    /// writes one family into memory.
     pub fn observe(&self, notice: &Notice) {
         let inner = &*self.inner;
         match notice {
@@ -99,7 +102,7 @@ impl Metrics {
         }
     }
 
-    /// The text of a scrape; without a status nobody watches.
+    /// The text of a scrape. Without a status the daemon does not watch.
     pub fn render(&self, status: Option<&Status>, exposition: Exposition) -> Result<String, fmt::Error> {
         let mut out = String::with_capacity(64 * 1024);
         text::encode_registry(&mut out, &self.inner.counters)?;
@@ -117,7 +120,7 @@ impl Inner {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts something for whoever it is about.
+    /// Counts something for the owner it is about.
     fn count(
         &self,
         class: Class,
@@ -133,7 +136,7 @@ impl Inner {
     }
 }
 
-/// A reason that is one of few.
+/// The reason as one of a few words.
 const fn reason(errno: Option<i32>) -> &'static str {
     match errno {
         Some(1) => "EPERM",
@@ -142,7 +145,7 @@ const fn reason(errno: Option<i32>) -> &'static str {
         Some(22) => "EINVAL",
         Some(24) => "EMFILE",
         Some(_) => "other",
-        // No system call failed: it outlived SIGKILL, or must not be signalled.
+        // No system call failed: the process survived SIGKILL, or must not be signalled.
         None => "survived",
     }
 }

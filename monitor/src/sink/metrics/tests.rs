@@ -1,4 +1,4 @@
-//! Metrics as a scraper sees them.
+//! Metrics as a scraper reads them.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ fn status() -> Status {
 }
 
 fn metrics() -> Metrics {
-    let metrics = Metrics::new(Wall { offset_ns: 1_785_153_600_000_000_000 });
+    let metrics = Metrics::new(WallClock { offset_ns: 1_785_153_600_000_000_000 });
     let detected = |evidence: &[Evidence], name: &str| Notice::OrphanDetected {
         class: Class::Server,
         recovered: false,
@@ -114,7 +114,7 @@ fn metrics() -> Metrics {
     metrics
 }
 
-/// The families in their order; the series of a counter have none.
+/// The families in order; the series of a counter have no order.
 fn sorted(text: &str) -> String {
     let mut blocks: Vec<Vec<&str>> = Vec::new();
     for line in text.lines() {
@@ -194,7 +194,7 @@ fn a_blind_daemon_claims_nothing() {
         ] {
             assert!(!text.contains(name), "{name} in {text}");
         }
-        // What was counted was counted.
+        // Counters keep their values.
         assert!(text.contains("orphand_reclaimed_bytes_total{"), "{text}");
     }
     assert!(metrics().render(Some(&status()), Exposition::Text).unwrap().contains("\norphand_watching 1"));
@@ -207,14 +207,14 @@ fn generations_are_bounded_and_live_ones_kept() {
         let series = format!("orphand_orphans{{agent=\"claude\",generation=\"{generation}\"}} ");
         text.lines().find_map(|line| line.strip_prefix(&series).map(str::to_owned))
     };
-    // An old one with servers, the latest 16, and the rest together.
+    // An old generation with servers, the latest 16, and the sum of the rest.
     assert_eq!(of("3").as_deref(), Some("2.0"));
     assert_eq!(of("15").as_deref(), Some("0.0"));
     assert_eq!(of("older").as_deref(), Some("0.0"));
     assert_eq!((of("14"), of("1")), (None, None));
 }
 
-/// One with two doubts counts for both, one of an earlier run beside one of this; none of them is an orphan.
+/// A server with two doubts counts for both, and one of an earlier run counts too; none of them is an orphan.
 #[test]
 fn what_is_unproven_is_a_gauge_of_its_own() {
     let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
@@ -235,7 +235,7 @@ fn what_is_unproven_is_a_gauge_of_its_own() {
     assert!(!text.contains("orphand_unproven{"), "{text}");
 }
 
-/// A server of a user, its agent's name and number.
+/// A server of this user, with its agent's name and number.
 fn of_user(uid: u32, name: &str) -> ServerReport {
     let run = RunView { uid: Some(uid), ..run(name, Some(1)) };
     let mut report = server(Some(run), "orphan", &[]);
@@ -245,7 +245,7 @@ fn of_user(uid: u32, name: &str) -> ServerReport {
     report
 }
 
-/// 600 programs of one user, alive; 600 more of as many users, over; the honest one keeps what is its own.
+/// 600 live programs of one user, and 600 finished ones of as many users; the other user's series stay.
 #[test]
 fn series_are_bounded_by_user() {
     let hostile = (0..600).map(|n| of_user(64_001, &format!("a{n}")));
@@ -276,7 +276,7 @@ fn series_are_bounded_by_user() {
     assert!(text.lines().count() < 2000, "{}", text.lines().count());
 }
 
-/// What a name says to a terminal, and what is a mark of the format, stays within its label.
+/// Control characters of a name, and marks of the format, stay within the label.
 #[test]
 fn names_are_harmless() {
     let name = "a\u{1b}[2J\u{202e}\n\"b\\";

@@ -2,7 +2,7 @@ use super::*;
 use crate::sink::report::tests::filesystem;
 use orphand_core::model::{Guard, RunView, ServerView};
 
-fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -> Meant {
+fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -> PlanItem {
     let run = RunView {
         agent: "claude".to_owned(),
         generation,
@@ -13,7 +13,7 @@ fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -
     };
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
     let planned = Planned { server, state: state.to_owned(), guards: guards.to_vec() };
-    Meant { planned, doubts: Vec::new() }
+    PlanItem { planned, doubts: Vec::new() }
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn what_is_meant_and_what_became_of_it() {
     let hostile = planned("\u{1b}[2Jevil", "live", None, &[]);
     let stays = planned("time", "spared", Some(3), &[Guard::Multiplexer, Guard::OptedOut]);
     let doubts = vec![Doubt::WireHeld, Doubt::Clients];
-    let held = Meant { doubts: doubts.clone(), ..planned("fetch", "unproven", Some(2), &[]) };
-    let kept = Meant { doubts, ..planned("git", "unproven", Some(2), &[Guard::LiveAgentBelow]) };
+    let held = PlanItem { doubts: doubts.clone(), ..planned("fetch", "unproven", Some(2), &[]) };
+    let kept = PlanItem { doubts, ..planned("git", "unproven", Some(2), &[Guard::LiveAgentBelow]) };
     let paint = Paint::default();
     let shown = [
         render(&[orphan.clone(), hostile.clone(), stays.clone()], paint),
@@ -37,10 +37,10 @@ fn what_is_meant_and_what_became_of_it() {
     insta::assert_snapshot!(shown.join("----\n"));
 }
 
-/// A program reads the doubts beside what it read before.
+/// The doubts are in the same object as the server.
 #[test]
 fn as_json_it_is_one_object() {
-    let held = Meant { doubts: vec![Doubt::WireHeld], ..planned("fetch", "unproven", Some(2), &[]) };
+    let held = PlanItem { doubts: vec![Doubt::WireHeld], ..planned("fetch", "unproven", Some(2), &[]) };
     let value = serde_json::to_value(&held).unwrap();
     assert_eq!((&value["state"], &value["doubts"]), (&"unproven".into(), &serde_json::json!(["wire_held"])));
     assert_eq!((&value["server"]["name"], &value["guards"]), (&"fetch".into(), &serde_json::json!([])));

@@ -1,4 +1,4 @@
-//! Reports as a person and as a program sees them.
+//! Reports as text and as JSON.
 
 use crate::sink::{paint::Paint, scan, tree};
 use orphand_core::model::{

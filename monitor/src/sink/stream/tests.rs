@@ -8,7 +8,7 @@ use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{Class, Losses, Mode};
 
-const WALL: Wall = Wall { offset_ns: 1_785_153_600_000_000_000 };
+const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
 const AT: BootTime = BootTime(93_000_042_999);
 
 fn lines(notices: &[Notice]) -> String {
@@ -79,7 +79,7 @@ fn the_deadline_is_told_twice() {
     assert_eq!(value["deadline_boot_ns"], 103_000_000_000_u64);
 }
 
-/// What is read back is what was written: nothing is lost by making a line safe for a terminal.
+/// Parsing gives what was written: escaping for terminals loses nothing.
 #[test]
 fn names_survive_and_terminals_too() {
     let evil = "a\u{1b}[2J\n\u{7f}\u{9b}\u{202e}\u{e0041}\"\\ 日本 🦀";

@@ -1,10 +1,10 @@
-//! Bounds by age and by size.
+//! Limits by age and by size.
 
 use std::{fs, os::unix::fs::MetadataExt as _};
 
 use super::*;
 
-/// An offset with which `at(seconds)` is that long before now.
+/// A clock offset with which `at(seconds)` is that long before now.
 fn ago() -> i64 {
     clock::realtime_offset() + i64::try_from(clock::now().0).unwrap()
         - i64::try_from(at(DAY * 200).0).unwrap()
@@ -22,7 +22,7 @@ fn what_is_too_old_goes_and_what_counts_stays() {
     let mut store = open_within(dir.path(), Limits::default());
     let losses = orphand_core::model::Losses { exec: 3, ..Default::default() };
     let mut facts = Vec::new();
-    // 100 days ago and 10 days ago.
+    // 100 days ago, and 10 days ago.
     for (day, first) in [(100, 1), (190, 3)] {
         for generation in first..first + 2 {
             facts.push((DAY * day, run(claude(), generation, false)));
@@ -32,16 +32,16 @@ fn what_is_too_old_goes_and_what_counts_stays() {
         }
         facts.push((DAY * day, Fact::Lost { losses }));
     }
-    // Long ago, but the last number of its key; its number before; one that has a server left.
+    // Old runs: the last number of a key, the number before it, and one that still has a server.
     facts.extend((1..=3).map(|n| (DAY * 100, run(unit(), n, false))));
     facts.push((DAY * 100, server(1000, unit(), 1)));
-    tell(&mut store, facts);
-    store.keeper.work();
+    record(&mut store, facts);
+    store.maintenance.work();
     let count = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM {sql}"));
     assert_eq!((count("servers"), count("losses")), (3, 1));
     assert_eq!(count("servers WHERE ended IS NULL"), 1);
     drop(store);
-    let known = open_within(dir.path(), Limits::default()).knowledge();
+    let known = open_within(dir.path(), Limits::default()).take_knowledge();
     let runs: Vec<_> = known.runs.iter().map(|run| (&run.run.key, run.run.generation)).collect();
     assert_eq!(runs, [(&unit(), 1), (&unit(), 3), (&claude(), 3), (&claude(), 4)]);
 }
@@ -55,10 +55,10 @@ fn a_store_that_is_too_large_shrinks_oldest_first() {
         let lives = (0..20).flat_map(|n| life(generation * 100 + n, &claude(), generation.into()));
         let mut facts: Vec<_> = lives.map(|fact| (DAY * 190 + u64::from(generation), fact)).collect();
         facts.push((DAY * 190 + u64::from(generation), run(claude(), generation.into(), false)));
-        tell(&mut store, facts);
+        record(&mut store, facts);
     }
-    tell(&mut store, [(DAY * 191, server(7, claude(), 1))]);
-    store.keeper.work();
+    record(&mut store, [(DAY * 191, server(7, claude(), 1))]);
+    store.maintenance.work();
     let file = dir.path().join("orphand.db");
     let bytes = fs::metadata(&file).unwrap().size();
     // Less than 64 free pages are not worth the work.
@@ -69,22 +69,23 @@ fn a_store_that_is_too_large_shrinks_oldest_first() {
     assert!(number(dir.path(), "SELECT min(pid) FROM servers WHERE ended IS NOT NULL") > 15_000);
     assert_eq!(number(dir.path(), "SELECT max(generation) FROM runs"), 200);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM servers WHERE pid = 7 AND ended IS NULL"), 1);
-    // The log is cut, and nobody but the keeper did it.
+    // The log is cut, and nobody but the maintenance did it.
     assert_eq!(fs::metadata(dir.path().join("orphand.db-wal")).unwrap().size(), 0);
 }
 
-/// Rows of an empty table cannot make it delete without end.
+/// Limits that cannot be met must not make it delete forever.
 #[test]
 fn even_an_impossible_bound_ends() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open_within(dir.path(), Limits { bytes: 1, ..Limits::default() });
-    tell(&mut store, [(DAY, run(claude(), 1, false)), (DAY, run(claude(), 2, false))]);
-    store.keeper.work();
+    record(&mut store, [(DAY, run(claude(), 1, false)), (DAY, run(claude(), 2, false))]);
+    store.maintenance.work();
     drop(store);
-    assert_eq!(open_within(dir.path(), Limits::default()).knowledge().runs.len(), 1);
+    assert_eq!(open_within(dir.path(), Limits::default()).take_knowledge().runs.len(), 1);
 }
 
-/// A user with a program's name of its own for each of 20,000 runs, and as many servers, beside an honest one who came first.
+/// One user has a program name of its own for each of 20,000 runs, and as many servers; another user has a
+/// few older ones.
 #[test]
 fn a_user_with_many_rows_loses_its_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -94,7 +95,7 @@ fn a_user_with_many_rows_loses_its_own() {
         let mut facts: Vec<_> =
             life(generation * 10, &claude(), generation.into()).map(|fact| (DAY * 190, fact)).into();
         facts.push((DAY * 190, run(claude(), generation.into(), false)));
-        tell(&mut store, facts);
+        record(&mut store, facts);
     }
     let hostile = 64_001;
     for first in (0..20_000_u32).step_by(500) {
@@ -114,14 +115,14 @@ fn a_user_with_many_rows_loses_its_own() {
             let ended = Fact::Ended { server: server.id, end: End::Exited };
             [Fact::Run { run }, Fact::Server { server }, ended].map(|fact| (DAY * 191 + u64::from(n), fact))
         });
-        tell(&mut store, facts.collect::<Vec<_>>());
+        record(&mut store, facts.collect::<Vec<_>>());
     }
     drop(store);
     let mut store = open_within(dir.path(), limits);
-    let known = store.knowledge().runs;
+    let known = store.take_knowledge().runs;
     let of = |uid| known.iter().filter(|run| run.run.uid == uid).count();
     assert_eq!((of(1000), of(hostile)), (50, orphand_core::model::KEYS_OF_USER));
-    store.keeper.work();
+    store.maintenance.work();
     let count = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM {sql}"));
     assert_eq!((count("runs WHERE uid = 1000"), count("servers WHERE uid = 1000")), (50, 50));
     let all = count("runs WHERE uid = 64001") + count("servers WHERE uid = 64001");
@@ -131,20 +132,20 @@ fn a_user_with_many_rows_loses_its_own() {
     assert_eq!(number(dir.path(), "SELECT max(pid) FROM runs"), 19_999);
 }
 
-/// A key that comes back begins again, beside what is left of its past.
+/// A key that comes back begins again; rows of its past may still exist.
 #[test]
 fn a_key_that_was_forgotten_is_another_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open_within(dir.path(), Limits::default());
-    tell(&mut store, [1, 2].map(|generation| (DAY * 190, run(claude(), generation, false))));
-    tell(&mut store, [(DAY * 191, Fact::Forgotten { key: claude() })]);
+    record(&mut store, [1, 2].map(|generation| (DAY * 190, run(claude(), generation, false))));
+    record(&mut store, [(DAY * 191, Fact::Forgotten { key: claude() })]);
     drop(store);
     let mut store = open_within(dir.path(), Limits::default());
-    assert_eq!(store.knowledge().runs, []);
+    assert_eq!(store.take_knowledge().runs, []);
     let fact = run(claude(), 1, false);
-    tell(&mut store, [(DAY * 192, fact.clone()), (DAY * 192, fact)]);
+    record(&mut store, [(DAY * 192, fact.clone()), (DAY * 192, fact)]);
     drop(store);
-    let known = open_within(dir.path(), Limits::default()).knowledge().runs;
+    let known = open_within(dir.path(), Limits::default()).take_knowledge().runs;
     assert_eq!(known.iter().map(|run| run.run.generation).collect::<Vec<_>>(), [1]);
     let past = history::history(dir.path(), &orphand_core::model::HistoryQuery::default()).unwrap();
     let mut past: Vec<_> = past.runs.iter().map(|run| run.run.generation).collect();

@@ -1,22 +1,22 @@
-//! Files that are no store any more.
+//! Files that are damaged.
 
 use std::{fs, os::unix::fs::FileExt as _};
 
 use super::*;
 
-/// A store with a few hundred rows in it, closed. The directory goes with it.
+/// A closed store with a few hundred rows. The directory is removed with the value.
 fn written() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    tell(&mut store, (1..=300).map(|n| (n, run(claude(), n, false))));
+    record(&mut store, (1..=300).map(|n| (n, run(claude(), n, false))));
     let lives = (1..=300).flat_map(|n| life(n * 10, &claude(), u64::from(n)).map(|fact| (400, fact)));
-    tell(&mut store, lives);
+    record(&mut store, lives);
     drop(store);
     assert!(!dir.path().join("orphand.db-wal").exists());
     dir
 }
 
-/// Four pages of it.
+/// Four pages of garbage.
 fn garbage() -> Vec<u8> {
     (0..4096_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
@@ -27,10 +27,10 @@ fn harm(dir: &Path, name: &str, harm: impl FnOnce(&fs::File, u64)) {
     harm(&file, bytes);
 }
 
-/// It opens, says what it did with the old one, and works; the second time there is nothing to say.
-fn set_aside(dir: &Path) -> SetAside {
+/// Opens the store, checks the report about the old file, and checks that the second opening reports nothing.
+fn renamed(dir: &Path) -> DamagedFile {
     let (mut store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
-    let aside = opening.set_aside.expect("it was taken for a good one");
+    let aside = opening.damaged.expect("the damage was not found");
     let line = aside.to_string();
     assert!(
         line.starts_with(&format!("the store {} was damaged (", dir.join("orphand.db").display())),
@@ -38,10 +38,10 @@ fn set_aside(dir: &Path) -> SetAside {
     );
     assert!(!line.contains('\n'), "{line}");
     assert!(aside.aside.exists() && aside.aside != dir.join("orphand.db"));
-    let next = store.knowledge().runs.iter().map(|run| run.run.generation).max().unwrap_or(0) + 1;
-    tell(&mut store, [(500, run(claude(), next, true))]);
+    let next = store.take_knowledge().runs.iter().map(|run| run.run.generation).max().unwrap_or(0) + 1;
+    record(&mut store, [(500, run(claude(), next, true))]);
     drop(store);
-    let known = open(dir).knowledge();
+    let known = open(dir).take_knowledge();
     assert_eq!(known.runs.iter().map(|run| run.run.generation).max(), Some(next));
     aside
 }
@@ -58,14 +58,14 @@ fn a_good_one_is_left_alone() {
 fn a_zeroed_header() {
     let dir = written();
     harm(dir.path(), "orphand.db", |file, _| file.write_all_at(&[0; 100], 0).unwrap());
-    assert_eq!(set_aside(dir.path()).runs, 0);
+    assert_eq!(renamed(dir.path()).runs, 0);
 }
 
 #[test]
 fn something_else() {
     let dir = written();
     fs::write(dir.path().join("orphand.db"), "ceci n'est pas une base de données".repeat(500)).unwrap();
-    set_aside(dir.path());
+    renamed(dir.path());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn cut_short() {
             assert!(bytes > keep);
             file.set_len(keep).unwrap();
         });
-        set_aside(dir.path());
+        renamed(dir.path());
     }
 }
 
@@ -86,8 +86,8 @@ fn garbage_in_the_middle() {
     harm(dir.path(), "orphand.db", |file, bytes| {
         file.write_all_at(&garbage(), bytes / 4 * 3 / 4096 * 4096).unwrap();
     });
-    // The runs lie elsewhere in the file, and are saved: no number is given again.
-    let aside = set_aside(dir.path());
+    // The runs are elsewhere in the file and are recovered: no number is used twice.
+    let aside = renamed(dir.path());
     assert_eq!(aside.runs, 300, "{aside}");
     assert_eq!(number(dir.path(), "SELECT max(generation) FROM runs"), 301);
 }
@@ -98,15 +98,15 @@ fn a_text_that_cannot_be_understood() {
     let db = rusqlite::Connection::open(dir.path().join("orphand.db")).unwrap();
     db.execute("UPDATE keys SET key = 'nobody'", []).unwrap();
     drop(db);
-    set_aside(dir.path());
+    renamed(dir.path());
 }
 
-/// What the log has behind the garbage is lost; what is before it is not, and the file is whole.
+/// What the log contains after the garbage is lost; what is before it is not, and the file is consistent.
 #[test]
 fn a_damaged_log() {
     let dir = written();
     let mut store = open(dir.path());
-    tell(&mut store, [(500, run(claude(), 301, true))]);
+    record(&mut store, [(500, run(claude(), 301, true))]);
     let log = fs::read(dir.path().join("orphand.db-wal")).unwrap();
     let copy = tempfile::tempdir().unwrap();
     for zeroed in [0..32, 24..log.len(), log.len() / 2..log.len()] {
@@ -119,23 +119,23 @@ fn a_damaged_log() {
     }
 }
 
-/// Found by the thread that reads all of a large file, or by a write: the next start sets it aside.
+/// Damage that is found by the maintenance thread or by a write: the next start renames the file.
 #[test]
 fn found_while_it_ran() {
     let dir = written();
-    place::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
-    let aside = set_aside(dir.path());
+    files::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
+    let aside = renamed(dir.path());
     assert_eq!((aside.what.as_str(), aside.runs), ("row 7 missing", 300));
 }
 
-/// A file that is too large to be read as a whole at the start: the daemon runs on, keeps what happens in memory, and the
-/// next one begins anew with all the numbers.
+/// A file that is too large to be checked at the start: the daemon continues and keeps facts in memory, and
+/// the next one begins a new file with all run numbers.
 #[test]
 fn in_a_large_file_it_is_found_in_the_background() {
     let dir = written();
     let mut store = open(dir.path());
     for first in (10_000..40_000).step_by(500) {
-        tell(
+        record(
             &mut store,
             (first..first + 500).flat_map(|pid| life(pid, &claude(), 1).map(|fact| (400, fact))),
         );
@@ -146,14 +146,14 @@ fn in_a_large_file_it_is_found_in_the_background() {
         file.write_all_at(&garbage(), bytes / 2 / 4096 * 4096).unwrap();
     });
     let mut store = open(dir.path());
-    assert_eq!(store.knowledge().runs.iter().map(|run| run.run.generation).max(), Some(300));
-    store.keeper.work();
+    assert_eq!(store.take_knowledge().runs.iter().map(|run| run.run.generation).max(), Some(300));
+    store.maintenance.work();
     store.remember(at(500), &run(claude(), 301, true));
     let error = store.commit().unwrap_err();
     assert!(error.is_damage(), "{error}");
     assert_eq!(store.pending(), 1);
     drop(store);
-    assert_eq!(set_aside(dir.path()).runs, 300);
+    assert_eq!(renamed(dir.path()).runs, 300);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn few_damaged_ones_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     for _ in 0..6 {
         fs::write(dir.path().join("orphand.db"), "x".repeat(9000)).unwrap();
-        set_aside(dir.path());
+        renamed(dir.path());
     }
     let kept = fs::read_dir(dir.path())
         .unwrap()
@@ -175,8 +175,8 @@ fn a_file_that_was_removed_is_said() {
     let dir = written();
     let mut store = open(dir.path());
     fs::remove_file(dir.path().join("orphand.db")).unwrap();
-    tell(&mut store, [(500, run(claude(), 301, true))]);
-    store.keeper.work();
+    record(&mut store, [(500, run(claude(), 301, true))]);
+    store.maintenance.work();
     store.remember(at(501), &run(claude(), 302, true));
     let error = store.commit().unwrap_err().to_string();
     assert!(

@@ -1,4 +1,4 @@
-//! A disk without space.
+//! A full disk.
 
 use std::{fs, path::PathBuf};
 
@@ -16,7 +16,7 @@ impl Small {
         Self(dir)
     }
 
-    /// Fills it to the last byte; what to remove to have space again.
+    /// Fills it to the last byte. Returns the file to remove to free the space.
     fn fill(&self) -> PathBuf {
         let ballast = self.0.join("ballast");
         let mut file = fs::File::create(&ballast).unwrap();
@@ -38,7 +38,7 @@ fn what_does_not_fit_waits_in_memory() {
     let small = Small::new();
     let dir = small.0.as_path();
     let mut store = open(dir);
-    tell(&mut store, [(1, run(claude(), 1, true))]);
+    record(&mut store, [(1, run(claude(), 1, true))]);
     let ballast = small.fill();
     let told = (2..400).map(|n| run(claude(), n, true));
     told.for_each(|fact| store.remember(at(2), &fact));
@@ -50,7 +50,7 @@ fn what_does_not_fit_waits_in_memory() {
     // At once again: not tried.
     assert!(matches!(store.commit(), Err(StoreError::NotYet { pending: 398, .. })));
 
-    // What was there is whole meanwhile.
+    // Meanwhile the stored rows are intact.
     let past = history::history(dir, &orphand_core::model::HistoryQuery::default()).unwrap();
     assert_eq!(past.runs.len(), 1);
 
@@ -59,7 +59,7 @@ fn what_does_not_fit_waits_in_memory() {
     store.commit().unwrap();
     assert_eq!(store.pending(), 0);
     drop(store);
-    assert_eq!(open(dir).knowledge().runs.len(), 399);
+    assert_eq!(open(dir).take_knowledge().runs.len(), 399);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_full_disk_at_the_start_is_one_line() {
     assert!(!error.contains('\n'), "{error}");
 }
 
-/// Memory is bounded too; what tells numbers goes last.
+/// Memory is bounded too; facts about run numbers are dropped last.
 #[test]
 fn the_oldest_go_first_and_numbers_last() {
     let dir = tempfile::tempdir().unwrap();

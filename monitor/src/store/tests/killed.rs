@@ -1,4 +1,4 @@
-//! SIGKILL at random moments.
+//! SIGKILL at random times.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -9,21 +9,21 @@ use std::{
 
 use super::*;
 
-/// Tells the child below where to write.
+/// The variable that gives the child process its directory.
 const DIRECTORY: &str = "ORPHAND_TEST_STORE";
 const KILLS: usize = 50;
 /// Servers of each run.
 const SERVERS: u32 = 3;
 
-/// Not a test by itself: the process that is killed. It takes the next number, writes it and the lives of its
-/// servers, says so once that is committed, and goes on.
+/// Not a test of its own but the process that is killed. It takes the next number, writes the run and the
+/// lives of its servers, prints each after the commit, and continues.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
     let mut store = open(Path::new(&dir));
     let mut out = std::io::stdout();
-    let known = store.knowledge();
-    // What was judged and not seen to end by the daemon before.
+    let known = store.take_knowledge();
+    // What was judged and did not end while the previous daemon ran.
     for server in known.servers {
         store.remember(at(1), &Fact::Ended { server: server.server.id, end: End::Unseen });
     }
@@ -41,9 +41,9 @@ fn writes_until_it_is_killed() {
             writeln!(out, "reaped {pid}").unwrap();
         }
         store.remember(at(generation), &run(claude(), generation, false));
-        // Often, so that kills hit it.
+        // Often, so that kills occur during it.
         if generation.is_multiple_of(20) {
-            store.keeper.work();
+            store.maintenance.work();
         }
     }
 }
@@ -61,7 +61,7 @@ fn no_number_is_lost_or_given_twice_and_nothing_counts_twice() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // An xorshift: some moment within the first hundred milliseconds of its work.
+        // An xorshift generator: a random time within the first hundred milliseconds of its work.
         random ^= random << 13;
         random ^= random >> 17;
         random ^= random << 5;
@@ -88,7 +88,7 @@ fn no_number_is_lost_or_given_twice_and_nothing_counts_twice() {
     assert!(began > u64::try_from(KILLS).unwrap(), "{began} runs in {KILLS} lives");
 
     let mut store = open(dir.path());
-    let last = store.knowledge().runs.iter().map(|run| run.run.generation).max().unwrap();
+    let last = store.take_knowledge().runs.iter().map(|run| run.run.generation).max().unwrap();
     assert!(last >= began, "{last} after {began}");
     let runs = |what: &str| number(dir.path(), &format!("SELECT {what} FROM runs"));
     let last = i64::try_from(last).unwrap();
@@ -97,7 +97,7 @@ fn no_number_is_lost_or_given_twice_and_nothing_counts_twice() {
     let all = count("true");
     assert_eq!(all, count("pid IN (SELECT DISTINCT pid FROM servers)"));
     assert_eq!(count("how = 'reaped' AND freed = 1000000 AND judged IS NOT NULL"), count("how = 'reaped'"));
-    // Each that was said to be reaped is; at most one more a life.
+    // Everything that was printed as reaped is stored; at most one more per life.
     let told = i64::try_from(reaped.len()).unwrap();
     let more = count("how = 'reaped'") - told;
     assert!((0..=i64::try_from(KILLS).unwrap()).contains(&more), "{told} told, {more} more");

@@ -1,4 +1,4 @@
-//! What facts mean for the next daemon.
+//! What the next daemon learns from facts.
 
 use super::*;
 use orphand_core::model::{RememberedOrphan, RememberedServer};
@@ -7,8 +7,8 @@ use orphand_core::model::{RememberedOrphan, RememberedServer};
 fn the_next_daemon_knows_what_was_committed() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    assert_eq!(store.knowledge(), Knowledge::default());
-    tell(
+    assert_eq!(store.take_knowledge(), Knowledge::default());
+    record(
         &mut store,
         [
             (1, run(claude(), 1, false)),
@@ -24,7 +24,7 @@ fn the_next_daemon_knows_what_was_committed() {
         ],
     );
     drop(store);
-    let known = open(dir.path()).knowledge();
+    let known = open(dir.path()).take_knowledge();
     let runs: Vec<_> =
         known.runs.iter().map(|run| (&run.run.key, run.run.generation, run.run.alive)).collect();
     assert_eq!(runs, [(&claude(), 1, false), (&claude(), 2, true), (&unit(), 1, true)]);
@@ -47,12 +47,12 @@ fn the_next_daemon_knows_what_was_committed() {
 fn what_was_not_committed_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    tell(&mut store, [(1, run(claude(), 1, true))]);
+    record(&mut store, [(1, run(claude(), 1, true))]);
     store.remember(at(2), &run(claude(), 2, true));
     assert_eq!(store.pending(), 1);
-    // As a daemon that is killed: nothing is closed, nothing flushed.
+    // As after SIGKILL: nothing is closed or flushed.
     std::mem::forget(store);
-    assert_eq!(open(dir.path()).knowledge().runs.len(), 1);
+    assert_eq!(open(dir.path()).take_knowledge().runs.len(), 1);
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn telling_twice_is_telling_once() {
             number(dir, "SELECT sum(ended) FROM runs"),
         )
     };
-    tell(&mut store, (5..).zip(facts.clone()));
+    record(&mut store, (5..).zip(facts.clone()));
     let once = all(dir.path());
-    tell(&mut store, (5..).zip(facts.clone()));
+    record(&mut store, (5..).zip(facts.clone()));
     drop(store);
     let mut store = open(dir.path());
-    tell(&mut store, (5..).zip(facts));
+    record(&mut store, (5..).zip(facts));
     assert_eq!(all(dir.path()), once);
     assert_eq!(once.0, [1, 1, 1]);
 }
@@ -87,8 +87,8 @@ fn an_end_is_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
     let end = |end| Fact::Ended { server: id(10), end };
-    tell(&mut store, (1..).zip(life(10, &claude(), 1)));
-    tell(
+    record(&mut store, (1..).zip(life(10, &claude(), 1)));
+    record(
         &mut store,
         [
             (9, end(End::Unseen)),
@@ -103,14 +103,14 @@ fn an_end_is_the_end() {
                      AND judged IS NOT NULL AND ended / 1000000 = 1785153604";
     assert_eq!(number(dir.path(), unchanged), 1);
     drop(store);
-    assert_eq!(open(dir.path()).knowledge().servers, []);
+    assert_eq!(open(dir.path()).take_knowledge().servers, []);
 }
 
 #[test]
 fn one_that_was_cleared_is_no_orphan() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    tell(
+    record(
         &mut store,
         [
             (1, server(10, claude(), 1)),
@@ -119,16 +119,16 @@ fn one_that_was_cleared_is_no_orphan() {
         ],
     );
     drop(store);
-    let known = open(dir.path()).knowledge();
+    let known = open(dir.path()).take_knowledge();
     assert_eq!(known.servers, [RememberedServer { server: tracked(10, claude(), 1), orphan: None }]);
 }
 
-/// As one whose owner has just gone: it is judged anew. A signal that was sent remains known.
+/// It is judged again, like a server whose owner has just exited. A signal that was sent stays recorded.
 #[test]
 fn one_that_is_unproven_is_remembered_as_no_orphan() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    tell(
+    record(
         &mut store,
         [
             (1, server(10, claude(), 1)),
@@ -146,23 +146,23 @@ fn one_that_is_unproven_is_remembered_as_no_orphan() {
         ],
     );
     drop(store);
-    let known = open(dir.path()).knowledge();
+    let known = open(dir.path()).take_knowledge();
     let orphans: Vec<_> =
         known.servers.iter().map(|one| (one.server.id.pid, one.orphan.map(|o| o.reaping))).collect();
     assert_eq!(orphans, [(10, None), (20, None), (30, Some(false)), (40, Some(true))]);
     assert_eq!(known.servers[0].server, tracked(10, claude(), 1));
 }
 
-/// A verdict on one that was never told counts, twice is once, and after the end nothing is changed.
+/// A verdict on an unrecorded server counts, repetition changes nothing, and after its end nothing changes.
 #[test]
 fn unproven_is_a_fact_like_others() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
     let doubted = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM servers WHERE {sql}"));
-    tell(&mut store, [(2, unproven(10, &[Doubt::Traced])), (5, unproven(10, &[Doubt::Traced]))]);
+    record(&mut store, [(2, unproven(10, &[Doubt::Traced])), (5, unproven(10, &[Doubt::Traced]))]);
     assert_eq!(doubted("unproven / 1000000 = 1785153602 AND doubts = '[\"traced\"]' AND rss = 900000"), 1);
-    tell(&mut store, [(6, Fact::Ended { server: id(10), end: End::Exited })]);
-    tell(
+    record(&mut store, [(6, Fact::Ended { server: id(10), end: End::Exited })]);
+    record(
         &mut store,
         [(7, unproven(10, &[Doubt::Clients])), (8, orphan(10, &[])), (9, Fact::Cleared { server: id(10) })],
     );
@@ -170,24 +170,24 @@ fn unproven_is_a_fact_like_others() {
     assert_eq!(doubted("true"), 1);
 }
 
-/// Its servers ended with it; its numbers go on.
+/// Its servers ended with the boot; its numbers continue.
 #[test]
 fn another_boot() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    tell(&mut store, [(1, run(claude(), 4, true)), (1, server(10, claude(), 4)), (2, orphan(10, &[]))]);
+    record(&mut store, [(1, run(claude(), 4, true)), (1, server(10, claude(), 4)), (2, orphan(10, &[]))]);
     drop(store);
     let (mut store, _) = open_in(dir.path(), "another", OFFSET + 3_600_000_000_000).unwrap();
-    let known = store.knowledge();
+    let known = store.take_knowledge();
     assert_eq!(known.servers, []);
     let [run] = known.runs.as_slice() else { panic!("{known:?}") };
     assert_eq!((run.run.generation, run.run.alive, run.this_boot), (4, true, false));
-    // The same number and birth again are another server.
-    tell(&mut store, [(1, server(10, claude(), 5))]);
+    // The same process id and start time is another server now.
+    record(&mut store, [(1, server(10, claude(), 5))]);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM servers"), 2);
     drop(store);
     let (mut store, _) = open_in(dir.path(), "another", OFFSET).unwrap();
-    assert_eq!(store.knowledge().servers.len(), 1);
+    assert_eq!(store.take_knowledge().servers.len(), 1);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn nobody_else_may_read_or_write_it() {
     let above = tempfile::tempdir().unwrap();
     let dir = above.path().join("state/orphand");
     let mut store = open(&dir);
-    tell(&mut store, [(1, run(claude(), 1, true))]);
+    record(&mut store, [(1, run(claude(), 1, true))]);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
     for file in ["orphand.db", "orphand.db-wal", "orphand.db-shm"] {
@@ -206,7 +206,7 @@ fn nobody_else_may_read_or_write_it() {
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o770)).unwrap();
     let error = open_in(&dir, BOOT, OFFSET).unwrap_err().to_string();
     let expected = format!(
-        "the state directory {} can be written by others: it must be orphand's alone (chown root, chmod 700)",
+        "the state directory {} can be written by others: only orphand may write to it (chown root, chmod 700)",
         dir.display()
     );
     assert_eq!(error, expected);
@@ -215,8 +215,8 @@ fn nobody_else_may_read_or_write_it() {
 #[test]
 fn a_directory_that_cannot_be_made_is_one_line() {
     let error = open_in(Path::new("/proc/orphand"), BOOT, OFFSET).unwrap_err().to_string();
-    assert!(error.starts_with("cannot make the state directory /proc/orphand: "), "{error}");
-    assert!(error.ends_with("or name another directory with --state-dir"), "{error}");
+    assert!(error.starts_with("cannot create the state directory /proc/orphand: "), "{error}");
+    assert!(error.ends_with("or choose another directory with --state-dir"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -1,4 +1,4 @@
-//! The store on real files.
+//! Tests of the store with real files.
 
 mod bounds;
 mod damage;
@@ -20,7 +20,7 @@ pub(super) const BOOT: &str = "0c8a1b9e-0000-4000-8000-000000000001";
 /// 2026-07-27T12:00:00Z at boot.
 pub(super) const OFFSET: i64 = 1_785_153_600_000_000_000;
 
-/// However long ago the stories of the tests are.
+/// Limits that keep everything, however old it is.
 const EVER: Limits = Limits { age: Duration::from_secs(u32::MAX as u64), bytes: u64::MAX, rows: u64::MAX };
 
 pub(super) fn open_in(dir: &Path, boot: &str, offset_ns: i64) -> Result<(Store, Opening), StoreError> {
@@ -29,11 +29,11 @@ pub(super) fn open_in(dir: &Path, boot: &str, offset_ns: i64) -> Result<(Store, 
 
 pub(super) fn open(dir: &Path) -> Store {
     let (store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
-    assert_eq!(opening.set_aside, None);
+    assert_eq!(opening.damaged, None);
     store
 }
 
-pub(super) fn tell(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {
+pub(super) fn record(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {
     for (seconds, fact) in facts {
         store.remember(at(seconds), &fact);
     }
@@ -109,12 +109,12 @@ pub(super) fn reaped(pid: u32) -> Fact {
     Fact::Ended { server: id(pid), end }
 }
 
-/// A server's whole life as an orphan that is ended.
+/// The whole life of a server that is ended as an orphan.
 pub(super) fn life(pid: u32, key: &RunKey, generation: u64) -> [Fact; 4] {
     [server(pid, key.clone(), generation), orphan(pid, &[]), Fact::Reaping { server: id(pid) }, reaped(pid)]
 }
 
-/// One number that a query gives.
+/// The number that a query returns.
 pub(super) fn number(dir: &Path, sql: &str) -> i64 {
-    rusqlite::Connection::open(dir.join(place::FILE)).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    rusqlite::Connection::open(dir.join(files::FILE)).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
 }

@@ -11,7 +11,7 @@ fn time(seconds: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_second(OFFSET / 1_000_000_000 + seconds).unwrap()
 }
 
-/// Two runs of a service, one of an agent, an orphan of nobody.
+/// Two runs of a service, one of an agent, and an orphan without an owner.
 fn story(store: &mut Store) {
     let mut facts = vec![
         (1, run(unit(), 1, true)),
@@ -35,7 +35,7 @@ fn story(store: &mut Store) {
     facts.push((25, Fact::Server { server: nobodys }));
     facts.push((26, orphan(50, &[Guard::OwnUnit])));
     facts.push((27, Fact::Lost { losses: Losses { exec: 3, ..Losses::default() } }));
-    tell(store, facts);
+    record(store, facts);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn beside_a_running_daemon_and_after_it() {
     let mut store = open(dir.path());
     story(&mut store);
     let beside = history(dir.path(), &query()).unwrap();
-    store.stopped(at(30)).unwrap();
+    store.record_stop(at(30)).unwrap();
     drop(store);
     let mut after = history(dir.path(), &query()).unwrap();
     assert_eq!(after.daemons[0].stopped.take(), Some(time(30)));
@@ -111,7 +111,7 @@ fn of_one_agent_and_of_late() {
     assert_eq!((since(23).orphans.len(), since(24).orphans.len(), since(28).losses.len()), (4, 3, 0));
 }
 
-/// With the host everything ended, seen by a daemon or not.
+/// Everything ended with the host, whether a daemon saw it or not.
 #[test]
 fn after_another_boot() {
     let dir = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn without_a_store_it_is_one_line_and_none_is_made() {
     let error = history(dir.path(), &query()).unwrap_err().to_string();
     let file = dir.path().join("orphand.db");
     let expected = format!(
-        "there is no store at {}: `orphand run` keeps one; --state-dir says where it is",
+        "there is no store at {}: `orphand run` creates it; --state-dir names its directory",
         file.display()
     );
     assert_eq!(error, expected);
@@ -142,7 +142,7 @@ fn without_a_store_it_is_one_line_and_none_is_made() {
     assert!(error.is_damage(), "{error}");
 }
 
-/// What was unproven to its end, what is, and what was at some time and is or was an orphan in the end.
+/// Servers that were unproven to their end, that still are, and that were for some time and became orphans.
 #[test]
 fn what_is_unproven_is_counted_by_itself() {
     let dir = tempfile::tempdir().unwrap();
@@ -152,22 +152,22 @@ fn what_is_unproven_is_counted_by_itself() {
     facts.extend((1..=6).map(|n| (3, unproven(n * 10, &[Doubt::WireHeld]))));
     facts.push((3, orphan(70, &[Guard::OwnUnit])));
     facts.extend([
-        // Its doubts changed; it is there.
+        // Its doubts changed; it is still there.
         (4, unproven(10, &[Doubt::WireHeld, Doubt::Clients])),
-        // It ended by itself; a person ended it; nobody saw its end.
+        // One exited by itself, a user ended one, and nobody saw the end of one.
         (4, Fact::Ended { server: id(20), end: End::Exited }),
         (4, Fact::Reaping { server: id(30) }),
         (5, reaped(30)),
         (5, Fact::Ended { server: id(60), end: End::Unseen }),
-        // The last doubt went, and it was ended as an orphan; a living owner was found.
+        // One lost its last doubt and was ended as an orphan; for one a living owner was found.
         (4, orphan(40, &[])),
         (5, Fact::Reaping { server: id(40) }),
         (6, reaped(40)),
         (4, Fact::Cleared { server: id(50) }),
-        // An orphan of which somebody took hold.
+        // An orphan that somebody began to use.
         (7, unproven(70, &[Doubt::StdoutRead])),
     ]);
-    tell(&mut store, facts);
+    record(&mut store, facts);
     let past = history(dir.path(), &query()).unwrap();
     let account = past.runs[0].account;
     assert_eq!((account.servers, account.unproven, account.unproven_left), (7, 5, 2));
@@ -195,7 +195,7 @@ fn what_is_unproven_is_counted_by_itself() {
     );
     let orphans: Vec<_> = past.orphans.iter().map(|one| (one.id.as_str(), one.doubts.len())).collect();
     assert_eq!(orphans, [("40@400", 0)]);
-    // With the host they ended all.
+    // All ended with the host.
     let later =
         history(dir.path(), &HistoryQuery { boot_id: Some("another".to_owned()), ..query() }).unwrap();
     assert_eq!((later.sum().unproven, later.sum().unproven_left), (5, 0));

@@ -1,4 +1,4 @@
-//! A disk that does not come back, played by the right to write, which the test keeps.
+//! A disk that does not answer. The test holds the write lock to simulate it.
 
 use std::{
     sync::Arc,
@@ -8,8 +8,8 @@ use std::{
 
 use super::*;
 
-/// What was handed over is committed sooner or later.
-fn settle(writer: &mut Writer) {
+/// Commits until everything is written.
+fn commit_all(writer: &mut StoreWriter) {
     let begun = Instant::now();
     while writer.commit().is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
@@ -22,11 +22,11 @@ fn settle(writer: &mut Writer) {
 fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let gate = Arc::clone(store.keeper.gate());
-    let mut writer = Writer::of(store).unwrap();
+    let gate = Arc::clone(store.maintenance.gate());
+    let mut writer = StoreWriter::of(store).unwrap();
     writer.remember(at(1), &run(claude(), 1, true));
-    settle(&mut writer);
-    let turn = gate.turn();
+    commit_all(&mut writer);
+    let guard = gate.lock();
     let begun = Instant::now();
     for generation in 2..1000 {
         writer.remember(at(2), &run(claude(), generation, true));
@@ -37,12 +37,12 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     assert!(took < Duration::from_secs(2), "1,000 facts held the daemon {took:?}");
     assert_eq!((writer.pending(), writer.is_silent()), (998, true));
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
-    drop(turn);
-    settle(&mut writer);
+    drop(guard);
+    commit_all(&mut writer);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 999);
-    // What was said yes to needs no good end.
+    // What was confirmed survives without a regular stop.
     writer.remember(at(3), &run(claude(), 1000, true));
-    settle(&mut writer);
+    commit_all(&mut writer);
     assert_eq!(number(dir.path(), "SELECT max(generation) FROM runs"), 1000);
 }
 
@@ -50,35 +50,35 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
 fn what_waits_is_written_when_the_daemon_stops() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let gate = Arc::clone(store.keeper.gate());
-    let mut writer = Writer::of(store).unwrap();
-    let turn = gate.turn();
+    let gate = Arc::clone(store.maintenance.gate());
+    let mut writer = StoreWriter::of(store).unwrap();
+    let guard = gate.lock();
     writer.remember(at(1), &run(claude(), 1, true));
     assert!(writer.commit().is_err());
     writer.remember(at(2), &run(claude(), 2, true));
-    assert!(matches!(writer.stopped(at(3)), Err(StoreError::Silent { .. })));
-    drop(turn);
-    writer.stopped(at(3)).unwrap();
+    assert!(matches!(writer.record_stop(at(3)), Err(StoreError::Silent { .. })));
+    drop(guard);
+    writer.record_stop(at(3)).unwrap();
     drop(writer);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 2);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM daemons WHERE stopped IS NULL"), 0);
 }
 
-/// Two facts beyond what there is room for, of which one was handed over.
+/// Two facts more than there is room for, one of which was already sent.
 #[test]
 fn memory_is_bounded_while_it_hangs() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let gate = Arc::clone(store.keeper.gate());
-    let mut writer = Writer::of(store).unwrap();
-    let turn = gate.turn();
+    let gate = Arc::clone(store.maintenance.gate());
+    let mut writer = StoreWriter::of(store).unwrap();
+    let guard = gate.lock();
     writer.remember(at(1), &run(claude(), 1, true));
     assert!(writer.commit().is_err());
     for pid in 10..=11 + u32::try_from(backlog::PENDING).unwrap() {
         writer.remember(at(2), &server(pid, claude(), 1));
     }
     assert_eq!(writer.pending(), backlog::PENDING + 1);
-    drop(turn);
-    settle(&mut writer);
+    drop(guard);
+    commit_all(&mut writer);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 12);
 }

@@ -7,11 +7,11 @@ use super::{
     *,
 };
 
-/// As orphand 0.1 wrote it: made with the first version of the schema, and kept.
+/// A file as orphand 0.1 wrote it: made with the first version of the schema, and kept.
 const V1: &str = include_str!("v1.sql");
 
 fn stored(dir: &Path, sql: &str) -> Connection {
-    place::directory(dir).unwrap();
+    files::create_directory(dir).unwrap();
     let db = Connection::open(dir.join("orphand.db")).unwrap();
     db.execute_batch(sql).unwrap();
     db
@@ -22,17 +22,18 @@ fn a_store_of_version_1_is_read() {
     let dir = tempfile::tempdir().unwrap();
     drop(stored(dir.path(), V1));
     let mut store = open(dir.path());
-    let known = store.knowledge();
+    let known = store.take_knowledge();
     assert_eq!(known.runs.len(), 2);
     assert_eq!(known.runs[0].run.key, unit());
     assert_eq!(known.servers[0].server, tracked(10, unit(), 2));
-    tell(&mut store, [(9, reaped(10))]);
+    record(&mut store, [(9, reaped(10))]);
     drop(store);
-    assert_eq!(open(dir.path()).knowledge().servers, []);
+    assert_eq!(open(dir.path()).take_knowledge().servers, []);
     assert_eq!(number(dir.path(), "PRAGMA user_version"), i64::from(newest(STEPS)));
 }
 
-/// What version 1 spared for a reason that is a doubt today is unproven; what ended, or was signalled, was an orphan.
+/// A server that version 1 spared for a reason that is a doubt today is unproven; one that ended or was
+/// signalled was an orphan.
 #[test]
 fn the_guards_of_version_1_that_are_gone() {
     let rows = [
@@ -53,10 +54,10 @@ fn the_guards_of_version_1_that_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     drop(stored(dir.path(), V1));
     drop(stored(dir.path(), &all));
-    let known = open(dir.path()).knowledge();
+    let known = open(dir.path()).take_knowledge();
     let orphans: Vec<_> = known.servers.iter().map(|one| (one.server.id.pid, one.orphan.is_some())).collect();
     assert_eq!(orphans, [(10, false), (20, false), (30, false), (40, true), (60, true)]);
-    // What was unreadable is so still, and keeps nobody from opening.
+    // An unreadable row stays unreadable and does not prevent opening.
     let query = orphand_core::model::HistoryQuery { boot_id: Some(BOOT.to_owned()), ..Default::default() };
     assert!(history::history(dir.path(), &query).unwrap_err().is_damage());
     drop(stored(dir.path(), "DELETE FROM servers WHERE pid = 70"));
@@ -82,7 +83,8 @@ fn the_guards_of_version_1_that_are_gone() {
     );
 }
 
-/// Damaged before it could be brought up to date: its numbers go on, and what it followed reads as today.
+/// A file that was damaged before its upgrade: its numbers continue, and its tracked servers are read like
+/// new ones.
 #[test]
 fn a_damaged_one_of_version_1_is_salvaged() {
     let dir = tempfile::tempdir().unwrap();
@@ -90,10 +92,10 @@ fn a_damaged_one_of_version_1_is_salvaged() {
     let guarded =
         r#"UPDATE servers SET judged = since, evidence = '[]', guards = '["observe","listening"]', rss = 7"#;
     drop(stored(dir.path(), guarded));
-    place::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
+    files::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
     let (mut store, opening) = open_in(dir.path(), BOOT, OFFSET).unwrap();
-    assert_eq!(opening.set_aside.map(|aside| aside.runs), Some(2));
-    let known = store.knowledge();
+    assert_eq!(opening.damaged.map(|aside| aside.runs), Some(2));
+    let known = store.take_knowledge();
     assert_eq!(known.runs.last().map(|run| run.run.generation), Some(2));
     assert_eq!(known.servers[0].orphan, None);
     drop(store);
@@ -113,7 +115,7 @@ fn a_step_changes_the_file_once() {
     }
     let green = "SELECT count(*) FROM runs WHERE colour = 'green'";
     assert_eq!(db.query_row(green, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
-    // One that fails leaves all as it was.
+    // A migration that fails changes nothing.
     steps.push("CREATE TABLE half (id); SELECT * FROM nowhere");
     migrate(&mut db, &steps).unwrap_err();
     assert_eq!(version(&db).unwrap(), newest(STEPS) + 1);
@@ -128,7 +130,7 @@ fn a_newer_one_is_refused_and_left_alone() {
     let line = refused.to_string();
     assert!(
         line.ends_with(
-            "is of version 99, this orphand knows up to 4: run the newer orphand, or move the file away"
+            "has version 99, this orphand supports up to 4: run the newer orphand, or move the file away"
         ),
         "{line}"
     );

@@ -1,9 +1,9 @@
-//! `guest FOLDER OUT`: plays the day of untether on a host of its own, whose service manager is the real pid 1, and tells what
-//! was the case to the file OUT (a serial line), one JSON object a line; whoever booted the host judges. FOLDER is the scene: its
-//! `bin` has the programs. First a daemon only observes, then its successor reaps; at last orphand is the service it is
-//! shipped as, which hangs once.
+//! `guest FOLDER OUT`: plays the restarts of a service on a host of its own whose pid 1 is the real service
+//! manager, and writes the results to the file OUT (a serial line) as one JSON object per line; the program
+//! that booted the host judges them. FOLDER is the scene; its `bin` has the programs. First a daemon only
+//! observes, then its successor reaps, and at last orphand runs as the packaged service, which hangs once.
 //!
-//! It waits for what it expects, with deadlines; what does not come is told as `trouble` and ends the play.
+//! It waits for what it expects, with timeouts. If something does not come, it reports `trouble` and ends.
 
 mod service;
 
@@ -28,7 +28,7 @@ const UNIT: &str = "untether.service";
 /// Starts of the unit while the first daemon observes, and further ones before the second one.
 const OBSERVED: usize = 5;
 const REAPED: usize = 3;
-/// And by the service before it hangs, and after that.
+/// And by the service, before it hangs and after that.
 const SERVED: usize = 2;
 
 struct Guest {
@@ -41,16 +41,16 @@ struct Guest {
 fn main() -> Result<()> {
     let mut args = env::args_os().skip(1).map(PathBuf::from);
     let (folder, out) = args.next().zip(args.next()).context("usage: guest FOLDER OUT")?;
-    // It is not to become our controlling terminal, whose end would be ours.
+    // It must not become the controlling terminal, whose end would end this process.
     let out = rustix::fs::open(&out, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
         .with_context(|| format!("open {}", out.display()))?;
     let truth = Truth::listen(&folder)?;
     let mut guest = Guest { folder, out: File::from(out), truth, starts: Vec::new() };
     if let Err(error) = guest.play() {
-        guest.say(&json!({ "about": "trouble", "text": format!("{error:#}") }))?;
+        guest.write(&json!({ "about": "trouble", "text": format!("{error:#}") }))?;
     }
-    guest.say(&json!({ "about": "end" }))?;
-    // The host is switched off as soon as we are gone.
+    guest.write(&json!({ "about": "end" }))?;
+    // The host is switched off as soon as this process ends.
     if rustix::termios::isatty(&guest.out) {
         rustix::termios::tcdrain(&guest.out).context("drain the line")?;
     }
@@ -59,10 +59,10 @@ fn main() -> Result<()> {
 
 impl Guest {
     fn play(&mut self) -> Result<()> {
-        self.say_host()?;
+        self.write_host()?;
         let observer = Launch { state: "../state", args: vec!["--observe"], ..Launch::default() };
         let observer = self.act("observe", &observer, OBSERVED, "orphan_spared")?;
-        self.say(&json!({ "about": "status", "daemon": "observe", "status": observer.ask(&["status"])? }))?;
+        self.write(&json!({ "about": "status", "daemon": "observe", "status": observer.ask(&["status"])? }))?;
         self.end("observe", &observer)?;
         let reaper = Launch { state: "../state", ..Launch::default() };
         let reaper = self.act("reap", &reaper, REAPED, "orphan_reaped")?;
@@ -70,12 +70,12 @@ impl Guest {
         self.serve()
     }
 
-    /// The service goes on where the last daemon stopped, and so does its successor after it has hung.
+    /// The service continues where the last daemon stopped, and so does its successor after the hang.
     fn serve(&mut self) -> Result<()> {
         Service::install(&self.folder.join("state"))?;
         let first = Service::start()?;
         self.watch("service", &first, SERVED, "orphan_reaped")?;
-        self.say(&first.standing()?)?;
+        self.write(&first.status()?)?;
         Service::prefer_tracepoint()?;
         let second = first.hang()?;
         self.end_of("service", &first.events()?)?;
@@ -84,16 +84,17 @@ impl Guest {
         self.end_of("again", &second.events()?)
     }
 
-    /// A daemon, and `count` starts of the unit that it sees; when this returns it has told `last` of everybody left behind.
+    /// Starts a daemon and restarts the unit `count` times. Returns when it has reported `last` for every
+    /// server that was left behind.
     fn act(&mut self, name: &str, launch: &Launch, count: usize, last: &str) -> Result<Daemon> {
         let daemon = Daemon::start(&self.folder.join(name), launch).with_context(|| name.to_owned())?;
         self.watch(name, &daemon, count, last)?;
         Ok(daemon)
     }
 
-    /// The same for one that runs.
+    /// The same for a daemon that already runs.
     fn watch(&mut self, name: &str, daemon: &dyn Watch, count: usize, last: &str) -> Result<()> {
-        // Whom an earlier daemon has ended this one does not tell of.
+        // Servers that an earlier daemon ended are not reported again.
         let mut left: BTreeSet<_> =
             self.starts.iter().flatten().map(|t| t.id).filter(|one| one.alive()).collect();
         let new = self.starts.len();
@@ -104,14 +105,15 @@ impl Guest {
         left.extend(earlier.iter().skip(new).flatten().map(|t| t.id));
         for server in left {
             if let Err(error) = daemon.expect(last, &|e| e.is(last, server)) {
-                self.say_events(name, &daemon.told()?)?;
+                self.write_events(name, &daemon.told()?)?;
                 return Err(error.context(format!("{name}: {last} of {server} is missing")));
             }
         }
         Ok(())
     }
 
-    /// Start the unit anew, and wait until the daemon has told of its agent: what has ended before anybody looked has no unit.
+    /// Restarts the unit and waits until the daemon has reported its agent, because the unit of a process that
+    /// ended earlier cannot be found out.
     fn restart(&mut self, name: &str, daemon: &dyn Watch) -> Result<()> {
         systemctl(&["restart", UNIT])?;
         let invocation = systemctl(&["show", "--property=InvocationID", "--value", UNIT])?;
@@ -124,7 +126,9 @@ impl Guest {
         }
         let ids: Vec<String> = servers.iter().map(|t| t.id.to_string()).collect();
         self.starts.push(servers);
-        self.say(&json!({ "about": "start", "daemon": name, "agent": agent.id.to_string(), "servers": ids }))
+        self.write(
+            &json!({ "about": "start", "daemon": name, "agent": agent.id.to_string(), "servers": ids }),
+        )
     }
 
     /// Stop a daemon, and tell what it said, and who of all servers lives.
@@ -132,26 +136,26 @@ impl Guest {
         let ended = daemon.finish();
         let events = daemon.events();
         if let Err(error) = ended {
-            self.say_events(name, &events)?;
+            self.write_events(name, &events)?;
             return Err(error.context(name.to_owned()));
         }
         self.end_of(name, &events)
     }
 
-    /// One that has ended.
+    /// Reports a daemon that has ended.
     fn end_of(&mut self, name: &str, events: &[Event]) -> Result<()> {
-        self.say_events(name, events)?;
+        self.write_events(name, events)?;
         let servers = self.starts.iter().flatten().map(|t| t.id);
         let alive: Vec<String> = servers.filter(|one| one.alive()).map(|one| one.to_string()).collect();
-        self.say(&json!({ "about": "alive", "daemon": name, "servers": alive }))
+        self.write(&json!({ "about": "alive", "daemon": name, "servers": alive }))
     }
 
-    fn say_host(&mut self) -> Result<()> {
+    fn write_host(&mut self) -> Result<()> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let mounts = read("/proc/self/mounts");
         let cgroups = mounts.lines().filter(|m| m.split(' ').nth(2).is_some_and(|t| t.starts_with("cgroup")));
         let cgroups: Vec<&str> = cgroups.collect();
-        self.say(&json!({
+        self.write(&json!({
             "about": "host",
             "kernel": read("/proc/sys/kernel/osrelease"),
             "init": fs::read_link("/proc/1/exe").unwrap_or_default(),
@@ -160,23 +164,23 @@ impl Guest {
         }))
     }
 
-    fn say_events(&mut self, name: &str, events: &[Event]) -> Result<()> {
+    fn write_events(&mut self, name: &str, events: &[Event]) -> Result<()> {
         for event in events {
             let event: &Value = event;
-            self.say(&json!({ "about": "event", "daemon": name, "event": event }))?;
+            self.write(&json!({ "about": "event", "daemon": name, "event": event }))?;
         }
         Ok(())
     }
 
-    fn say(&mut self, what: &Value) -> Result<()> {
-        // One write a line.
+    fn write(&mut self, what: &Value) -> Result<()> {
+        // One write per line.
         self.out.write_all(format!("{what}\n").as_bytes()).context("tell the host outside")
     }
 }
 
-/// A daemon that can be listened to.
+/// A daemon whose events can be read.
 trait Watch {
-    /// The first event, past or to come, that `wanted` holds for.
+    /// Waits for an event for which `wanted` holds; earlier events count.
     fn expect(&self, what: &str, wanted: &dyn Fn(&Event) -> bool) -> Result<Event>;
 
     /// All events so far.
@@ -204,7 +208,7 @@ impl Watch for Service {
     }
 }
 
-/// Tell the service manager something; gives its answer.
+/// Runs systemctl and returns its output.
 fn systemctl(args: &[&str]) -> Result<String> {
     let output = output(Command::new("systemctl").args(args))?;
     let error = String::from_utf8_lossy(&output.stderr);

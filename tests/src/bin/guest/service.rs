@@ -1,4 +1,5 @@
-//! orphand as a service of the guest's pid 1: installed, started, hung, stopped; its events are what its journal has.
+//! orphand as a service of the guest's pid 1: installed, started, hung, stopped. Its events are read from the
+//! journal.
 
 use std::{fs, path::Path, process::Command};
 
@@ -11,13 +12,13 @@ use crate::systemctl;
 
 const UNIT: &str = "orphand.service";
 const CONFIG: &str = "/etc/orphand/config.toml";
-/// As short as the play.
+/// Short times, because the play is short.
 const SHORT: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\n";
 /// Setsid by the tracepoint, whose number is in a tracefs that only root may enter.
 const TRACEPOINT: &str = "setsid = \"tracepoint\"\n";
-/// What Debian sets this to keeps the tracepoint for `CAP_SYS_ADMIN`; 2 is the kernel's own value.
+/// Debian's default reserves the tracepoint for `CAP_SYS_ADMIN`; 2 is the kernel's default.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// That a hang is found at once.
+/// Makes the watchdog find a hang at once.
 const QUICK: &str = "[Service]\nWatchdogSec=5\nTimeoutAbortSec=1\nRestartSec=100ms\n";
 
 /// A daemon that the service manager started.
@@ -26,7 +27,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// What the package leaves to whoever runs it; the store is an earlier daemon's.
+    /// Installs what the package leaves to the administrator. The store is that of an earlier daemon.
     pub(crate) fn install(state: &Path) -> Result<()> {
         for (path, text) in [(CONFIG, SHORT), ("/run/systemd/system/orphand.service.d/quick.conf", QUICK)] {
             let folder = Path::new(path).parent().context("no folder")?;
@@ -68,8 +69,8 @@ impl Service {
         Ok(events)
     }
 
-    /// Who it is and what it may do.
-    pub(crate) fn standing(&self) -> Result<Value> {
+    /// Its process and its rights.
+    pub(crate) fn status(&self) -> Result<Value> {
         let path = format!("/proc/{}/status", self.main.pid);
         let text = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
         let of = |name: &str| {
@@ -88,13 +89,13 @@ impl Service {
         }))
     }
 
-    /// The next daemon sees setsid by the tracepoint.
+    /// Makes the next daemon use the tracepoint for setsid.
     pub(crate) fn prefer_tracepoint() -> Result<()> {
         fs::write(CONFIG, format!("{SHORT}{TRACEPOINT}")).with_context(|| format!("write {CONFIG}"))?;
         fs::write(PARANOID, "2").with_context(|| format!("write {PARANOID}"))
     }
 
-    /// Lets it stand still until the watchdog has ended it; gives its successor, which is ready.
+    /// Stops it until the watchdog has ended it; returns its successor when that is ready.
     pub(crate) fn hang(&self) -> Result<Self> {
         self.main.signal(Signal::STOP)?;
         self.main.wait_gone()?;
@@ -113,7 +114,7 @@ impl Service {
         Ok(())
     }
 
-    /// What it said, for the report of a failure.
+    /// Status and log, for the report of a failure.
     pub(crate) fn account() -> String {
         journal(&["-n", "60", "-o", "short-monotonic"]).unwrap_or_default()
     }

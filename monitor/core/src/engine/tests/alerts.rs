@@ -14,7 +14,7 @@ fn rule(on: Watched, above: u64) -> AlertRule {
         on,
         above,
         agent: None,
-        within: if on.looks_back() { Duration::from_secs(60) } else { Duration::ZERO },
+        within: if on.has_period() { Duration::from_secs(60) } else { Duration::ZERO },
         hold: Duration::ZERO,
         cooldown: Duration::ZERO,
     }

@@ -1,4 +1,4 @@
-//! What is a secret and what is not, and the laws of redaction.
+//! What is a secret and what is not, and the properties of redaction.
 
 use proptest::prelude::*;
 
@@ -166,7 +166,7 @@ fn programs_stay() {
     stays(&["uv", "tool", "uvx", "--with", "httpx==0.28", "mcp-server-auth"]);
 }
 
-/// What begins like a reference to a secret and is none.
+/// Values that begin like a reference to a secret and are not one.
 #[test]
 fn a_reference_that_is_not_whole() {
     for value in ["{{", "{{}", "${", "<", "$"] {
@@ -186,7 +186,7 @@ fn what_is_about_a_secret_is_none() {
     stays(&[""]);
 }
 
-/// Quadratic time would take minutes for this.
+/// With quadratic time this would take minutes.
 #[test]
 fn time_is_linear() {
     const SIZE: usize = 50_000;

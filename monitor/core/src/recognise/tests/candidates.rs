@@ -1,4 +1,4 @@
-//! The names handed to the kernel side.
+//! The process names for the kernel side.
 
 use crate::recognise::{Candidate, Rules};
 

@@ -1,7 +1,7 @@
-//! Tables of command lines, taken from real processes and from users' configurations, with what they are.
+//! Tables of command lines from real processes and from users' configurations, with their roles.
 //!
-//! A line is `words => role`; words with blanks stand in single quotes; `exe: PATH` in front gives the
-//! executed file where it is not the first word.
+//! A line is `words => role`. Words with blanks are in single quotes. `exe: PATH` in front gives the
+//! executable if it is not the first word.
 
 use super::{Role, Rules};
 use crate::model::Image;
@@ -13,7 +13,7 @@ mod properties;
 mod rules;
 mod servers;
 
-/// The words of a line, as a shell would split it.
+/// The words of a line, split as a shell does.
 fn split(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
     for c in line.chars() {
@@ -66,7 +66,7 @@ fn told(role: &Role) -> String {
     }
 }
 
-/// Compares a table with what `rules` say; tells all differences at once.
+/// Compares a table with the result of `rules`, and reports all differences at once.
 fn check_with(rules: &Rules, table: &str) {
     let mut wrong = Vec::new();
     let mut lines = 0;

@@ -1,4 +1,4 @@
-//! What is neither agent nor server: the negative twins, and the other trades.
+//! Programs that are neither agents nor servers: negative twins, and hosts, shells, launchers and tools.
 
 use super::check;
 

@@ -1,4 +1,4 @@
-//! What holds for any command line.
+//! Properties that hold for every command line.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -8,7 +8,7 @@ use crate::{
     recognise::{Role, Rules},
 };
 
-/// Words that mean something somewhere.
+/// Words with a meaning in some rule.
 const WORDS: &[&str] = &[
     "mcp",
     "serve",
@@ -90,8 +90,8 @@ proptest! {
         prop_assert_eq!(rules.role(&image), rules.role(&image));
     }
 
-    /// The twin of the tables: no argument makes a server or an agent of a program that has no commands, and
-    /// none unmakes one.
+    /// The counterpart of the tables: no argument makes a program without commands a server or an agent, and
+    /// no argument removes its role.
     #[test]
     fn arguments_do_not_change_what_a_program_is(
         line in select(&[
@@ -105,11 +105,11 @@ proptest! {
         ][..]),
         more in vec(word(), 1..6),
     ) {
-        // a lone `mcp-server-git` may be a path, with words behind it is one for sure: both are the same
+        // a lone `mcp-server-git` may be a path; with further words it cannot be: both have the same role
         prop_assert_eq!(with(line, &more), with(line, &[]), "{} {:?}", line, more);
     }
 
-    /// Only what stands right behind the program counts, so one innocent word hides the rest.
+    /// Only the words right after the program count, so an unrelated word hides the rest.
     #[test]
     fn arguments_further_behind_prove_nothing(
         line in select(&[
@@ -144,8 +144,8 @@ proptest! {
     }
 }
 
-/// Prints what a look costs: `cargo test -p orphand-core --lib --config 'profile.test.package.orphand-core.opt-level=3' -- --ignored
-/// --nocapture a_look`.
+/// Prints the cost of one recognition: `cargo test -p orphand-core --lib --config
+/// 'profile.test.package.orphand-core.opt-level=3' -- --ignored --nocapture a_look`.
 #[test]
 #[ignore = "a measurement"]
 fn a_look_costs_little() {
@@ -168,7 +168,7 @@ fn a_look_costs_little() {
             }
             begin.elapsed().as_nanos() / 1000
         };
-        // the fastest of many rounds: the machine has other things to do
+        // the fastest of many rounds, because the machine is shared
         println!("{:>5} ns  {line}", (0..200).map(round).min().unwrap());
     }
 }

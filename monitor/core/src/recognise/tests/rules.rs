@@ -127,7 +127,7 @@ fn rules_survive_their_own_text() {
     assert!(Rules::from_source("[[nonsense]]\n").is_err());
 }
 
-/// A script of a shell that has an agent's name is a wrapper, unless the configuration says that it is the agent.
+/// A shell script with an agent's name is a wrapper, unless the configuration says that it is the agent.
 #[test]
 fn a_shell_script_is_an_agent_by_rule_only() {
     check_with(&Rules::builtin(), "/bin/bash /usr/local/bin/claude => shell");

@@ -1,4 +1,4 @@
-//! Command lines with secrets and without: two tables, one row each.
+//! Command lines with and without secrets: two tables with one row each.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::super::argv;
 const SECRETS: &str = include_str!("secrets.txt");
 const INNOCENTS: &str = include_str!("innocents.txt");
 
-/// The rows of a table, divided into arguments.
+/// The rows of a table as lists of arguments.
 fn rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -16,7 +16,8 @@ fn arguments(row: &str) -> Vec<String> {
     row.split(" ¦ ").map(str::to_owned).collect()
 }
 
-/// A secret of `length` letters of one kind, which end in a capital, a digit and a letter wherever the kind has them.
+/// A secret of `length` characters of one kind. Its end has a capital, a digit and a small letter if the kind
+/// allows them.
 fn secret(kind: char, length: usize, seed: &mut u64) -> String {
     let letters = match kind {
         'a' | 'b' => "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
@@ -48,7 +49,7 @@ fn secret(kind: char, length: usize, seed: &mut u64) -> String {
     made + end
 }
 
-/// A row with its secrets made, and these.
+/// A row with generated secrets, and these secrets.
 fn fill(row: &str, seed: &mut u64) -> (String, Vec<String>) {
     let (mut filled, mut made, mut rest) = (String::new(), Vec::new(), row);
     while let Some((head, tail)) = rest.split_once("<<") {
@@ -62,7 +63,7 @@ fn fill(row: &str, seed: &mut u64) -> (String, Vec<String>) {
     (filled + rest, made)
 }
 
-/// Whether eight letters at either end of a secret can be read.
+/// Whether eight characters at either end of a secret are visible.
 fn shows(redacted: &str, secret: &str) -> bool {
     let n = secret.len().min(8);
     redacted.contains(&secret[..n]) || redacted.contains(&secret[secret.len() - n..])
@@ -101,10 +102,10 @@ fn innocent_words_stay() {
     assert!(masked.is_empty(), "{masked:#?}");
 }
 
-/// The kernel keeps the first part of a long command line: whatever the place it is cut at, no secret's beginning shows.
+/// The kernel keeps only the start of a long command line. Wherever it cuts, no start of a secret is visible.
 #[test]
 fn a_secret_cut_in_half_does_not_show() {
-    // How many letters of a secret it takes to know it, behind those that are part of its prefix.
+    // How many characters of a secret, after its prefix, are needed to recognise it.
     const BEGUN: usize = 10;
     let mut shown = Vec::new();
     let mut seed = 7;
@@ -126,6 +127,7 @@ fn a_secret_cut_in_half_does_not_show() {
             }
         }
     }
-    // Not to be told from other words before the rest has been seen: webhooks of hosts that nobody knows, Discord's and Terraform's parts.
+    // These cannot be recognised before they are complete: webhooks of unknown hosts, tokens of Discord and
+    // Terraform.
     assert!(shown.len() <= 8, "{} shown: {}", shown.len(), shown.join("\n"));
 }

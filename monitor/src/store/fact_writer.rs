@@ -1,4 +1,4 @@
-//! Facts into rows. Every statement may be carried out twice and changes nothing the second time; what has ended stays so.
+//! Writes facts as rows. Every statement is idempotent, and what has ended is never changed.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,21 @@ use rusqlite::{Connection, OptionalExtension as _, named_params, params};
 use super::column::{int, json, wall_us};
 use orphand_core::model::{BootTime, End, Fact, Losses, ProcessId, Run, RunKey, Tracked};
 
-/// The rows of `keys`, by key. To be forgotten when a transaction fails: some may have been made in it.
+/// Row ids of the table `keys` by key. A cache; it must be cleared when a transaction fails, because rows may
+/// have been inserted in it.
 pub(super) type Keys = HashMap<RunKey, i64>;
 
-/// Where facts go, and how their times are read.
-pub(super) struct Scribe<'a> {
+/// Writes facts within a transaction.
+pub(super) struct FactWriter<'a> {
     pub db: &'a Connection,
-    /// This boot's row.
+    /// The row id of this boot.
     pub boot: i64,
-    /// From `CLOCK_BOOTTIME` to the wall clock.
+    /// The offset from `CLOCK_BOOTTIME` to the wall clock in nanoseconds.
     pub offset_ns: i64,
     pub keys: &'a mut Keys,
 }
 
-impl Scribe<'_> {
+impl FactWriter<'_> {
     /// Writes a fact that became known at `at`.
     pub fn write(&mut self, at: BootTime, fact: &Fact) -> rusqlite::Result<()> {
         let now = wall_us(at, self.offset_ns);
@@ -29,7 +30,7 @@ impl Scribe<'_> {
             Fact::Forgotten { key } => self.forgotten(now, key),
             Fact::Server { server } => self.server(now, server),
             Fact::Orphan { server, evidence, guards, rss_bytes, pss_bytes } => {
-                self.meet(now, *server)?;
+                self.ensure_row(now, *server)?;
                 self.change(
                     *server,
                     "UPDATE servers SET judged = coalesce(judged, ?4), evidence = ?5, guards = ?6, rss = ?7, pss = ?8,
@@ -39,8 +40,8 @@ impl Scribe<'_> {
                 )
             }
             Fact::Unproven { server, evidence, doubts, rss_bytes } => {
-                self.meet(now, *server)?;
-                // It was an orphan, perhaps: it is none any more. A signal that was sent was sent.
+                self.ensure_row(now, *server)?;
+                // If it was an orphan, it no longer is. A signal that was sent stays recorded.
                 self.change(
                     *server,
                     "UPDATE servers SET unproven = coalesce(unproven, ?4), evidence = ?5, doubts = ?6, rss = ?7,
@@ -50,7 +51,7 @@ impl Scribe<'_> {
                 )
             }
             Fact::Reaping { server } => {
-                self.meet(now, *server)?;
+                self.ensure_row(now, *server)?;
                 self.change(
                     *server,
                     "UPDATE servers SET reaping = coalesce(reaping, ?4)
@@ -78,7 +79,7 @@ impl Scribe<'_> {
 
     fn run(&mut self, at: BootTime, run: &Run) -> rusqlite::Result<()> {
         let key = self.key(&run.key)?;
-        // It began with its process, which may have been there long before us.
+        // A run began with its process, which may have started long before the daemon.
         let born = BootTime(run.main.start.saturating_mul(10_000_000));
         let began = if run.main.start == 0 { at } else { born.min(at) };
         self.db
@@ -100,7 +101,7 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    /// Its rows are for the keeper to delete, in time.
+    /// Marks the key; the maintenance thread deletes its rows later.
     fn forgotten(&mut self, now: i64, key: &RunKey) -> rusqlite::Result<()> {
         self.keys.remove(key);
         self.db
@@ -142,8 +143,9 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    /// A verdict counts even on a server that was never told: the telling may have been lost to a full disk.
-    fn meet(&self, now: i64, server: ProcessId) -> rusqlite::Result<()> {
+    /// A verdict counts even if the server was never recorded: that fact may have been lost while the disk
+    /// was full.
+    fn ensure_row(&self, now: i64, server: ProcessId) -> rusqlite::Result<()> {
         self.db
             .prepare_cached(
                 "INSERT INTO servers (boot, pid, start, name, rule, processes, since)
@@ -163,7 +165,7 @@ impl Scribe<'_> {
             }
         };
         let signal = signal.map(|signal| json(&signal)).transpose()?;
-        // Its processes are of no use any more.
+        // Its processes are no longer needed.
         self.change(
             server,
             "UPDATE servers SET ended = ?4, how = ?5, signal = ?6, took_ms = ?7, freed = ?8, freed_pss = ?9,
@@ -181,7 +183,7 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    /// Carries out `sql` on one server: its identity is ?1 to ?3, the rest follows.
+    /// Runs `sql` on one server: ?1 to ?3 are its identity, the other parameters follow.
     fn change(&self, server: ProcessId, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
         let start = int(server.start);
         let mut all: Vec<&dyn rusqlite::ToSql> = vec![&self.boot, &server.pid, &start];

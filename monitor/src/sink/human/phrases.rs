@@ -1,9 +1,9 @@
-//! Words and short phrases for the parts of a notice.
+//! Phrases for the parts of a notice.
 
 use orphand_core::model::text;
 use orphand_core::model::{AgentView, Doubt, Evidence, Guard, ProcessView, ServerView, Signal, Watched};
 
-/// How many links of a launch chain are named.
+/// How many programs of a launch chain are named.
 const LINKS: usize = 5;
 
 /// Programs whose first argument says what they do.
@@ -20,7 +20,7 @@ pub(super) fn of_owner(owner: Option<&AgentView>) -> String {
     owner.map_or_else(String::new, |owner| format!(" of {}", agent_name(owner)))
 }
 
-/// `npm exec > sh > node, pid 1234`: a server at its birth.
+/// `npm exec > sh > node, pid 1234`: a server that was just recognised.
 pub(super) fn born(server: &ServerView) -> String {
     match server.processes.last() {
         Some(process) => format!("{}, pid {}", launch_chain(&server.processes), process.pid),
@@ -40,7 +40,8 @@ pub(super) fn extent(server: &ServerView, rss_bytes: u64) -> String {
     parts.join(", ")
 }
 
-/// `npm exec > sh > node > chrome x12`: what the processes of a server run, from the head of the chain down.
+/// The programs of a server's processes from the head of the launch chain down: `npm exec > sh > node >
+/// chrome x12`.
 fn launch_chain(processes: &[ProcessView]) -> String {
     let mut links: Vec<(String, usize)> = Vec::new();
     for process in processes {
@@ -59,8 +60,8 @@ fn launch_chain(processes: &[ProcessView]) -> String {
     format!("{}{more}", shown.join(" > "))
 }
 
-/// The program of a process in a word or two. The name in argv is what people know (`npm exec`); a program
-/// without one is called by its file.
+/// The program of a process in one or two words. argv has the name that people know (`npm exec`); without
+/// argv, the name of the executable.
 fn program(process: &ProcessView) -> String {
     let title = process.argv.first().map_or("", String::as_str);
     let mut parts = title.split_whitespace();
@@ -76,14 +77,14 @@ fn program(process: &ProcessView) -> String {
 /// ` exited with code 1`, ` was ended by SIGKILL`.
 pub(super) fn ending(exit_code: Option<u8>, signal: Option<u8>) -> String {
     match (exit_code, signal) {
-        (_, Some(signal)) => format!(" was ended by {}", signal_name(signal)),
+        (_, Some(signal)) => format!(" was killed by {}", signal_name(signal)),
         (Some(0), None) => " exited".to_owned(),
         (Some(code), None) => format!(" exited with code {code}"),
         (None, None) => " ended".to_owned(),
     }
 }
 
-/// A signal orphand sends.
+/// The name of a signal that orphand sends.
 pub(in crate::sink) const fn sent(signal: Signal) -> &'static str {
     match signal {
         Signal::Term => "SIGTERM",
@@ -91,8 +92,8 @@ pub(in crate::sink) const fn sent(signal: Signal) -> &'static str {
     }
 }
 
-/// The name of a signal by its number, signal(7); those that end processes have the same number on all
-/// architectures orphand builds for.
+/// The name of a signal, signal(7). Those that end processes have the same numbers on every architecture that
+/// orphand is built for.
 fn signal_name(number: u8) -> String {
     let name = match number {
         1 => "SIGHUP",
@@ -116,72 +117,72 @@ fn signal_name(number: u8) -> String {
     name.to_owned()
 }
 
-/// What speaks for an orphan.
+/// Evidence as a phrase.
 pub(in crate::sink) const fn evidence(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::OwnerExited => "owner exited",
         Evidence::StdinHangup => "stdin hung up",
-        Evidence::StaleInvocation => "from an earlier start of its unit",
+        Evidence::StaleInvocation => "it belongs to an earlier start of its unit",
         Evidence::UnitStopped => "its unit is stopped",
         Evidence::SessionExpired => "its session has expired",
-        Evidence::SpawnerThreadExited => "the thread that started it is gone",
+        Evidence::SpawnerThreadExited => "the thread that started it has exited",
         Evidence::NoOwner => "no owner found",
     }
 }
 
-/// What keeps it from being proven.
+/// A doubt as a phrase.
 const fn doubt(doubt: Doubt) -> &'static str {
     match doubt {
-        Doubt::WireHeld => "somebody holds its stdin",
-        Doubt::StdoutRead => "somebody reads its stdout",
-        Doubt::WireUnknown => "who holds its wires is not known",
+        Doubt::WireHeld => "another process holds its stdin",
+        Doubt::StdoutRead => "another process reads its stdout",
+        Doubt::WireUnknown => "it is not known who holds its wires",
         Doubt::OwnerUnknown => "its owner is not known",
-        Doubt::Clients => "somebody is connected to it or was a moment ago",
+        Doubt::Clients => "a client is connected to it, or was shortly before",
         Doubt::Traced => "a debugger is attached",
     }
 }
 
-/// What forbids to end it.
+/// A guard as a phrase.
 const fn guard(guard: Guard) -> &'static str {
     match guard {
         Guard::ExemptRule => "a rule exempts it",
-        Guard::OptedOut => "it asks to be left alone",
-        Guard::Multiplexer => "a terminal multiplexer lives in it",
-        Guard::OtherUid => "it is another user's",
-        Guard::LiveAgentBelow => "an agent works below it",
-        Guard::OwnUnit => "it is a unit of systemd",
-        Guard::Observe => "orphand only looks",
+        Guard::OptedOut => "it opted out",
+        Guard::Multiplexer => "it contains a terminal multiplexer",
+        Guard::OtherUid => "it runs as another user",
+        Guard::LiveAgentBelow => "a live agent is below it",
+        Guard::OwnUnit => "systemd manages it as a unit",
+        Guard::Observe => "orphand runs in observe mode",
     }
 }
 
-/// Why it is not proven, in words. Never empty.
+/// The doubts as text, never empty.
 pub(in crate::sink) fn list_doubts(doubts: &[Doubt]) -> String {
     let doubts: Vec<&str> = doubts.iter().copied().map(doubt).collect();
     if doubts.is_empty() { "it is not proven that nobody uses it".to_owned() } else { doubts.join(", ") }
 }
 
-/// What forbids to end it, in words.
+/// The guards as text.
 pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
     let guards: Vec<&str> = guards.iter().copied().map(guard).collect();
     guards.join(", ")
 }
 
-/// `; 2 processes it had started stay`, or nothing: what a server let go outlives it.
-pub(super) fn stay(let_go: &[ProcessView]) -> String {
+/// `; 2 processes that it started stay`, or nothing.
+pub(super) fn remaining(let_go: &[ProcessView]) -> String {
     match let_go.len() {
         0 => String::new(),
-        1 => "; 1 process it had started stays".to_owned(),
-        more => format!("; {more} processes it had started stay"),
+        1 => "; 1 process that it started stays".to_owned(),
+        more => format!("; {more} processes that it started stay"),
     }
 }
 
-/// `too many: 12 orphans of claude, allowed are 10`.
+/// `too many: 12 orphans of claude, limit 10`.
 pub(super) fn threshold(rule: &str, on: Watched, agent: Option<&str>, value: u64, limit: u64) -> String {
     let rule = text::sanitise(rule);
     let of = agent.map(|agent| format!(" of {}", text::sanitise(agent))).unwrap_or_default();
     let (value, limit) = match on {
-        Watched::Blind if value > 0 => return format!("{rule}: records of the kernel are lost"),
-        Watched::Blind => return format!("{rule}: nothing is lost any more"),
+        Watched::Blind if value > 0 => return format!("{rule}: kernel records are lost"),
+        Watched::Blind => return format!("{rule}: no kernel records are lost any more"),
         Watched::Orphans => (text::count(value, "orphan", "orphans"), limit.to_string()),
         Watched::Rss => (format!("{} in orphans", text::size(value)), text::size(limit)),
         Watched::Rate => (text::count(value, "new orphan", "new orphans"), limit.to_string()),
@@ -190,5 +191,5 @@ pub(super) fn threshold(rule: &str, on: Watched, agent: Option<&str>, value: u64
             limit.to_string(),
         ),
     };
-    format!("{rule}: {value}{of}, allowed are {limit}")
+    format!("{rule}: {value}{of}, limit {limit}")
 }

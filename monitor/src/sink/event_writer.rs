@@ -1,8 +1,8 @@
-//! The way out of the daemon: a bounded queue and a thread that writes.
+//! An event writer: a bounded queue and a thread that writes.
 //!
-//! Invariant: nothing the reader does can hold up the caller. A reader that stalls fills the queue; from then
-//! on the newest notices are dropped, and where they are missing the reader finds a `lost` line with their
-//! number once it reads again. A reader that goes away is one warning, and the daemon goes on without it.
+//! Invariant: the reader cannot block the caller. If the reader stalls, the queue fills, and then new notices
+//! are dropped. When the reader continues, it finds a `lost` line with their number where they are missing.
+//! If the reader goes away, one warning is logged and the daemon continues without it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,25 +18,25 @@ use rustix::event::{PollFd, PollFlags};
 use super::Format;
 use orphand_core::model::{BootTime, Losses, Notice};
 
-/// Notices that may wait for their reader. A server's line has some 2 kB.
+/// How many notices may be queued. The line of a server has about 2 kB.
 pub const QUEUE: usize = 4096;
 
-/// What they may take together, in bytes: users decide how long the lines about their processes are.
+/// How many bytes of memory they may take: users decide how long the lines about their processes are.
 const QUEUE_BYTES: usize = 8 << 20;
 
-/// Lines are handed to the system together while there are more, up to about this many bytes.
+/// Queued lines are written together, up to about this many bytes.
 const BATCH: usize = 64 * 1024;
 
-/// What an [`Outlet`] writes to: any file descriptor, and what takes whole messages.
-pub trait Target: Send {
-    /// How many bytes are handed over together before the next notice is formatted; 0: one notice at a time.
+/// The destination of an [`EventWriter`]: a file descriptor, or something that takes whole messages.
+pub trait Output: Send {
+    /// Up to how many bytes are collected for one write; 0: each notice is written by itself.
     const BATCH: usize;
 
-    /// Hands all of it over, however long that takes.
+    /// Writes the whole text, however long that takes.
     fn write(&mut self, text: &str) -> io::Result<()>;
 }
 
-impl<T: AsFd + Send> Target for T {
+impl<T: AsFd + Send> Output for T {
     const BATCH: usize = BATCH;
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -44,9 +44,9 @@ impl<T: AsFd + Send> Target for T {
     }
 }
 
-/// A sink that writes to a [`Target`].
+/// A queue and a thread that writes its notices to an [`Output`].
 #[derive(Debug)]
-pub struct Outlet {
+pub struct EventWriter {
     name: &'static str,
     shared: Arc<Shared>,
     capacity: usize,
@@ -54,17 +54,17 @@ pub struct Outlet {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
-    /// Something for the writer to do.
+    queue: Mutex<Queue>,
+    /// Signals the thread that there is something to do.
     filled: Condvar,
-    /// The writer has ended.
+    /// Signals that the thread has ended.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    queue: VecDeque<Item>,
-    /// What the notices in it take, by [`Notice::queued_bytes`].
+struct Queue {
+    items: VecDeque<Item>,
+    /// The memory of the queued notices in bytes, by [`Notice::queued_bytes`].
     bytes: usize,
     dropped: u64,
     closed: bool,
@@ -75,53 +75,53 @@ struct State {
 #[derive(Debug)]
 enum Item {
     Notice(BootTime, Box<Notice>),
-    /// So many notices are missing here, the first of them caused then.
+    /// A number of notices was dropped here; the first was caused at this time.
     Gap(BootTime, u64),
 }
 
-impl Outlet {
-    /// Starts to write to `out`, which may be non-blocking or not. `name` is the sink's name in `lost` lines
-    /// and in the log, `stream`.
+impl EventWriter {
+    /// Starts the thread. `out` may be blocking or not. `name` is the sink's name in `lost` lines and in the
+    /// log, for example `stream`.
     pub fn start(
         name: &'static str,
-        out: impl Target + 'static,
+        out: impl Output + 'static,
         format: impl Format + 'static,
         capacity: usize,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let writer = Writer { name, out, format, shared: Arc::clone(&shared), in_hand: 0 };
+        let writer = Writer { name, out, format, shared: Arc::clone(&shared), unwritten: 0 };
         thread::Builder::new().name(format!("orphand-{name}")).spawn(move || writer.run())?;
         Ok(Self { name, shared, capacity })
     }
 
-    /// Its name.
+    /// The sink's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Takes a notice over. Never blocks.
+    /// Queues a notice, or drops it if the queue is full. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
-        let weight = notice.queued_bytes();
+        let size = notice.queued_bytes();
         let mut state = self.shared.lock();
         if state.closed {
             state.dropped += 1;
-        } else if state.queue.len() < self.capacity && state.bytes + weight <= QUEUE_BYTES {
-            state.bytes += weight;
-            state.queue.push_back(Item::Notice(at, notice));
+        } else if state.items.len() < self.capacity && state.bytes + size <= QUEUE_BYTES {
+            state.bytes += size;
+            state.items.push_back(Item::Notice(at, notice));
             drop(state);
             self.shared.filled.notify_one();
         } else {
             state.dropped += 1;
-            match state.queue.back_mut() {
+            match state.items.back_mut() {
                 Some(Item::Gap(_, missing)) => *missing += 1,
-                // The one entry beyond the capacity.
-                _ => state.queue.push_back(Item::Gap(at, 1)),
+                // The gap may exceed the capacity by this one entry.
+                _ => state.items.push_back(Item::Gap(at, 1)),
             }
         }
     }
 
-    /// Notices that did not reach the reader: the queue was full, or the reader gone. Written and dropped are
-    /// together all that were pushed.
+    /// How many notices were dropped: the queue was full, or the reader gone. Every notice is either written
+    /// or counted here.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }
@@ -131,8 +131,8 @@ impl Outlet {
         self.shared.lock().closed
     }
 
-    /// Writes what is left, for at most `patience`; whether all of it was written. A writer that hangs is left
-    /// to the end of the process.
+    /// Writes what is queued, for at most `patience`. Returns whether everything was written. A blocked
+    /// thread is left until the process ends.
     pub fn finish(self, patience: Duration) -> bool {
         let mut state = self.shared.lock();
         state.stopping = true;
@@ -143,9 +143,9 @@ impl Outlet {
     }
 }
 
-impl State {
-    fn take(&mut self) -> Option<Item> {
-        let item = self.queue.pop_front()?;
+impl Queue {
+    fn pop(&mut self) -> Option<Item> {
+        let item = self.items.pop_front()?;
         if let Item::Notice(_, notice) = &item {
             self.bytes = self.bytes.saturating_sub(notice.queued_bytes());
         }
@@ -154,16 +154,16 @@ impl State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics with the lock held; and if it did, the state would still be whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // No code panics while it holds the lock, and the state would be consistent even then.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next item, or nothing when all is written and no more will come.
+    /// Waits for the next item; `None` when everything is written and no more will come.
     fn next(&self) -> Option<Item> {
         let state = self.lock();
-        let waited = self.filled.wait_while(state, |state| state.queue.is_empty() && !state.stopping);
-        waited.unwrap_or_else(PoisonError::into_inner).take()
+        let waited = self.filled.wait_while(state, |state| state.items.is_empty() && !state.stopping);
+        waited.unwrap_or_else(PoisonError::into_inner).pop()
     }
 }
 
@@ -172,19 +172,19 @@ struct Writer<O, F> {
     out: O,
     format: F,
     shared: Arc<Shared>,
-    /// Notices taken from the queue and not written yet.
-    in_hand: u64,
+    /// Notices that were removed from the queue and are not written yet.
+    unwritten: u64,
 }
 
-impl<O: Target, F: Format> Writer<O, F> {
+impl<O: Output, F: Format> Writer<O, F> {
     fn run(mut self) {
         let result = self.write_all_items();
         let mut state = self.shared.lock();
         if let Err(error) = result {
             state.closed = true;
-            let waiting = state.queue.drain(..).filter(|item| matches!(item, Item::Notice(..))).count();
-            state.dropped += self.in_hand + u64::try_from(waiting).unwrap_or(u64::MAX);
-            tracing::warn!("{}: {error}; going on without it, events are no longer written there", self.name);
+            let waiting = state.items.drain(..).filter(|item| matches!(item, Item::Notice(..))).count();
+            state.dropped += self.unwritten + u64::try_from(waiting).unwrap_or(u64::MAX);
+            tracing::warn!("cannot write events to {}: {error}; orphand continues without it", self.name);
         }
         state.ended = true;
         drop(state);
@@ -197,11 +197,11 @@ impl<O: Target, F: Format> Writer<O, F> {
             lines.clear();
             self.format_item(item, &mut lines);
             while lines.len() < O::BATCH {
-                let Some(item) = self.shared.lock().take() else { break };
+                let Some(item) = self.shared.lock().pop() else { break };
                 self.format_item(item, &mut lines);
             }
             self.out.write(&lines)?;
-            self.in_hand = 0;
+            self.unwritten = 0;
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl<O: Target, F: Format> Writer<O, F> {
     fn format_item(&mut self, item: Item, lines: &mut String) {
         match item {
             Item::Notice(at, notice) => {
-                self.in_hand += 1;
+                self.unwritten += 1;
                 self.format.write(at, &notice, lines);
             }
             Item::Gap(at, missing) => {
@@ -220,7 +220,8 @@ impl<O: Target, F: Format> Writer<O, F> {
     }
 }
 
-/// Writes everything. Standard output may have been made non-blocking by whoever shares it: then waits.
+/// Writes everything. Standard output may be non-blocking if it is shared with another program; then this
+/// waits.
 fn write_all(out: impl AsFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(&out, bytes) {

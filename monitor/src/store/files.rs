@@ -1,4 +1,4 @@
-//! The directory and the file: made with the right modes, checked, opened, set aside where damaged.
+//! The state directory and the store's file: created with safe modes, checked, opened, renamed if damaged.
 
 use std::{
     fs, io,
@@ -14,34 +14,36 @@ use super::{
     schema::{self, STEPS},
 };
 
-/// The file in the state directory.
+/// The name of the file in the state directory.
 pub(super) const FILE: &str = "orphand.db";
-/// A mark that the file was found to be damaged while the daemon ran.
+/// The name of a file that tells the next daemon about damage.
 const SUSPECT: &str = "orphand.db.suspect";
-/// Damaged files that are kept for whoever wants to know; older ones are removed.
+/// How many damaged files are kept for inspection; older ones are removed.
 const KEPT_DAMAGED: usize = 3;
-/// A larger file is not read as a whole at the start: the tables that numbers rest on are, the rest later in the background.
+/// Up to this size in bytes the whole file is checked at the start. Of a larger file, only the tables that
+/// run numbers depend on are; the rest is checked later in the background.
 const CHECKED_AT_START: u64 = 4 << 20;
 
-/// Makes the directory where it is missing, and sees that nobody else can write into it.
-pub(super) fn directory(dir: &Path) -> Result<(), StoreError> {
+/// Creates the directory if it does not exist, and checks that no other user can write to it.
+pub(super) fn create_directory(dir: &Path) -> Result<(), StoreError> {
     let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(failed("make the state directory")(error));
+            return Err(failed("create the state directory")(error));
         }
         _ => {}
     }
-    vet(dir, rustix::process::geteuid().as_raw())
+    check_private(dir, rustix::process::geteuid().as_raw())
 }
 
-/// Whether a daemon of this user could keep its store in this directory: it is that user's alone, and can be made or written (as far as
-/// we can tell of another one). Makes nothing. Gives the bytes that are free there.
+/// Checks whether a daemon of `user` could keep its store in `dir`: no other user can write to it, and it
+/// exists or can be created. For another user than the caller this is an estimate. Creates nothing. Returns
+/// the free space in bytes.
 pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
     let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
-    let there = dir.try_exists().map_err(failed("look at the state directory"))?;
+    let there = dir.try_exists().map_err(failed("read the state directory"))?;
     let nearest = if there {
-        vet(dir, user)?;
+        check_private(dir, user)?;
         dir
     } else {
         dir.ancestors().find(|above| above.exists()).unwrap_or(dir)
@@ -49,16 +51,17 @@ pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
     let may = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     let flags = rustix::fs::AtFlags::EACCESS;
     rustix::fs::accessat(rustix::fs::CWD, nearest, may, flags).map_err(|errno| {
-        failed(if there { "write into" } else { "make the state directory" })(errno.into())
+        failed(if there { "write into" } else { "create the state directory" })(errno.into())
     })?;
-    let room = rustix::fs::statvfs(nearest).map_err(|errno| failed("look at the disk of")(errno.into()))?;
+    let room =
+        rustix::fs::statvfs(nearest).map_err(|errno| failed("read the free space of")(errno.into()))?;
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Sees that nobody but this user (and root) can write into it.
-fn vet(dir: &Path, user: u32) -> Result<(), StoreError> {
+/// Checks that only this user and root can write to it.
+fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
     let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
-    let found = fs::metadata(dir).map_err(failed("look at the state directory"))?;
+    let found = fs::metadata(dir).map_err(failed("read the state directory"))?;
     let open = |why| Err(StoreError::Open { path: dir.to_owned(), why });
     if !found.is_dir() {
         return Err(failed("use as the state directory")(io::ErrorKind::NotADirectory.into()));
@@ -72,8 +75,9 @@ fn vet(dir: &Path, user: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes an empty file of mode 0600 if there is none; whether it did. SQLite gives its other files the same mode.
-pub(super) fn touch(file: &Path) -> Result<bool, StoreError> {
+/// Creates an empty file of mode 0600 if it does not exist. Returns whether it was created. SQLite gives its
+/// other files the same mode.
+pub(super) fn create_if_missing(file: &Path) -> Result<bool, StoreError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -81,13 +85,13 @@ pub(super) fn touch(file: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// A connection for writing. `synchronous` is SQLite's word for when fsync(2) is called.
+/// Opens a connection for writing. `synchronous` is SQLite's setting for when fsync(2) is called.
 pub(super) fn connect(file: &Path, synchronous: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
-    // The gate keeps writers of this daemon apart; nobody else writes.
+    // The write lock keeps the writers of this daemon apart, and nobody else writes.
     db.busy_timeout(Duration::from_millis(50))?;
-    // The space of deleted rows can be given back; has to be said before there is a table.
+    // Allows the space of deleted rows to be released; must be set before the first table.
     db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.query_row("PRAGMA wal_autocheckpoint = 0", [], |_| Ok(()))?;
@@ -99,8 +103,8 @@ pub(super) fn connect(file: &Path, synchronous: &str) -> rusqlite::Result<Connec
     Ok(db)
 }
 
-/// Whether the file can be trusted, as far as that can be found out quickly. `Err` is damage or a failure.
-pub(super) fn examine(db: &Connection, file: &Path) -> Result<(), StoreError> {
+/// Checks what can be checked quickly. `Err` is damage or a failure to read.
+pub(super) fn check_quickly(db: &Connection, file: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::of("read", file, source);
     if let Ok(what) = fs::read_to_string(suspect(file)) {
         return Err(StoreError::Damaged { path: file.to_owned(), what: what.trim().to_owned() });
@@ -121,23 +125,23 @@ pub(super) fn examine(db: &Connection, file: &Path) -> Result<(), StoreError> {
     checks.iter().try_for_each(|check| verify(db, file, check))
 }
 
-/// The whole file, however long it takes.
-pub(super) fn examine_all(db: &Connection, file: &Path) -> Result<(), StoreError> {
+/// Checks the whole file, however long that takes.
+pub(super) fn check_all(db: &Connection, file: &Path) -> Result<(), StoreError> {
     verify(db, file, "PRAGMA quick_check(1)")
 }
 
 fn verify(db: &Connection, file: &Path, check: &str) -> Result<(), StoreError> {
-    let said: String =
+    let result: String =
         db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, error))?;
-    match said.as_str() {
+    match result.as_str() {
         "ok" => Ok(()),
-        _ => Err(StoreError::Damaged { path: file.to_owned(), what: said.replace('\n', " ") }),
+        _ => Err(StoreError::Damaged { path: file.to_owned(), what: result.replace('\n', " ") }),
     }
 }
 
-/// Leaves word for the next daemon that the file is damaged.
+/// Tells the next daemon that the file is damaged.
 pub(super) fn mark_suspect(file: &Path, what: &str) {
-    // Where this fails the next daemon finds out by itself.
+    // If this fails, the next daemon finds the damage by itself.
     let _ = fs::write(suspect(file), what);
 }
 
@@ -145,9 +149,9 @@ fn suspect(file: &Path) -> PathBuf {
     file.with_file_name(SUSPECT)
 }
 
-/// Renames the file and what belongs to it; the new name.
-pub(super) fn set_aside(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
-    let failed = |source| StoreError::File { operation: "set aside", path: file.to_owned(), source };
+/// Renames the file and the files that belong to it. Returns the new path.
+pub(super) fn rename_damaged(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
+    let failed = |source| StoreError::File { operation: "rename", path: file.to_owned(), source };
     let date = at.strftime("%Y%m%dT%H%M%SZ");
     let base = format!("{FILE}.damaged-{date}");
     let names = std::iter::once(base.clone()).chain((2..1000).map(|n| format!("{base}-{n}")));
@@ -163,12 +167,12 @@ pub(super) fn set_aside(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, Sto
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    forget_old(file);
+    remove_old(file);
     Ok(aside)
 }
 
 /// Removes all damaged files but the latest.
-fn forget_old(file: &Path) {
+fn remove_old(file: &Path) {
     let Some(entries) = file.parent().and_then(|dir| fs::read_dir(dir).ok()) else { return };
     let prefix = format!("{FILE}.damaged-");
     let mut old: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -180,7 +184,7 @@ fn forget_old(file: &Path) {
     let excess = old.len().saturating_sub(KEPT_DAMAGED);
     for path in old.iter().take(excess) {
         for suffix in ["", "-wal", "-shm"] {
-            // They cost space, nothing else.
+            // If this fails, they only take space.
             let _ = fs::remove_file(with_suffix(path, suffix));
         }
     }
@@ -192,7 +196,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Which file a path leads to: device and inode.
+/// The file that a path leads to: device and inode.
 pub(super) fn identity(file: &Path) -> Option<(u64, u64)> {
     fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
 }

@@ -1,15 +1,16 @@
-//! By what name a scraper has reached us. Pure.
+//! Checks the host name in requests for metrics. Pure.
 //!
-//! A web page whose own name leads to 127.0.0.1 could read what is served there (DNS rebinding): the browser sends the page's
-//! name. On an address of this host alone, only names that lead nowhere else are served.
+//! A web page whose own name resolves to 127.0.0.1 could read the metrics (DNS rebinding); the browser then
+//! sends the page's name. So on a loopback address, only names that always mean this host are accepted.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Names of this host by which no other can be meant.
-const OURS: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
+/// Names that always mean this host.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
 
-/// Whether a request with this `Host`, port and all, may be answered on a loopback address: an address, or a name of OURS.
-pub(super) fn is_ours(host: &str) -> bool {
+/// Whether a request with this `Host` (with or without a port) may be answered on a loopback address: it is
+/// an IP address, or one of `LOCAL_NAMES`.
+pub(super) fn is_local(host: &str) -> bool {
     if let Some((address, port)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address.parse::<Ipv6Addr>().is_ok()
             && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
@@ -22,7 +23,7 @@ pub(super) fn is_ours(host: &str) -> bool {
         return true;
     }
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    OURS.contains(&name.as_str()) || name.ends_with(".localhost")
+    LOCAL_NAMES.contains(&name.as_str()) || name.ends_with(".localhost")
 }
 
 fn is_port(text: &str) -> bool {
@@ -38,10 +39,10 @@ mod tests {
         for host in
             ["localhost", "LocalHost:9477", "localhost.", "a.localhost:1", "127.0.0.1:9477", "192.0.2.1"]
         {
-            assert!(is_ours(host), "{host}");
+            assert!(is_local(host), "{host}");
         }
         for host in ["[::1]:9477", "[::1]", "::1", "ip6-localhost:9477"] {
-            assert!(is_ours(host), "{host}");
+            assert!(is_local(host), "{host}");
         }
     }
 
@@ -60,7 +61,7 @@ mod tests {
             ":9477",
             "a b",
         ] {
-            assert!(!is_ours(host), "{host}");
+            assert!(!is_local(host), "{host}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Readers that read, stall, and go away. Real pipes; the reader is the barrier, nobody sleeps.
+//! Readers that read, stall, and go away. Real pipes; the tests wait for the reader and never sleep.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::*;
-use crate::sink::{stream::Json, wall::Wall};
+use crate::sink::{stream::Json, wall_clock::WallClock};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -19,8 +19,7 @@ fn pipe() -> (BufReader<File>, OwnedFd) {
     (BufReader::new(File::from(read)), write)
 }
 
-/// A pipe with no room left in it, so that the writer waits for the reader from the start. What fills it are
-/// line feeds.
+/// A full pipe, so that the writer must wait for the reader from the start. It is filled with line feeds.
 fn full_pipe() -> (BufReader<File>, OwnedFd) {
     let (read, write) = pipe();
     rustix::io::ioctl_fionbio(&write, true).unwrap();
@@ -29,28 +28,29 @@ fn full_pipe() -> (BufReader<File>, OwnedFd) {
     (read, write)
 }
 
-fn outlet(write: OwnedFd, capacity: usize) -> Outlet {
-    Outlet::start("stream", write, Json::new(Wall::default()), capacity).unwrap()
+fn writer(write: OwnedFd, capacity: usize) -> EventWriter {
+    EventWriter::start("stream", write, Json::new(WallClock::default()), capacity).unwrap()
 }
 
-fn push(outlet: &Outlet, number: u64) {
-    outlet.push(BootTime(number), Box::new(Notice::Resynced { added: number, removed: 0 }));
+fn push(writer: &EventWriter, number: u64) {
+    writer.push(BootTime(number), Box::new(Notice::Resynced { added: number, removed: 0 }));
 }
 
-/// Fills the queue, until a notice is dropped; how many were pushed.
-fn stall(outlet: &Outlet) -> u64 {
+/// Fills the queue until a notice is dropped. Returns how many were pushed.
+fn stall(writer: &EventWriter) -> u64 {
     let mut pushed = 0;
-    while outlet.dropped() == 0 {
-        push(outlet, pushed);
+    while writer.dropped() == 0 {
+        push(writer, pushed);
         pushed += 1;
-        // The writer may still take a batch from the queue: let it.
+        // The writer may still take a batch from the queue.
         thread::yield_now();
     }
     pushed
 }
 
-/// `seq` has no gap; the numbers of the notices that came, and those that `lost` lines say are missing.
-fn account(lines: &str) -> (Vec<u64>, u64) {
+/// Checks that `seq` has no gap. Returns the numbers of the notices that arrived, and how many `lost` lines
+/// say are missing.
+fn read_numbers(lines: &str) -> (Vec<u64>, u64) {
     let (mut came, mut lost) = (Vec::new(), 0);
     for (n, line) in lines.lines().filter(|line| !line.is_empty()).enumerate() {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -71,34 +71,34 @@ fn account(lines: &str) -> (Vec<u64>, u64) {
 #[test]
 fn lines_arrive_in_order() {
     let (mut read, write) = pipe();
-    let outlet = outlet(write, 64);
+    let writer = writer(write, 64);
     let mut line = String::new();
     for number in 0..10 {
-        push(&outlet, number);
+        push(&writer, number);
         read.read_line(&mut line).unwrap();
     }
-    assert!(outlet.finish(PATIENCE));
-    let (came, lost) = account(&line);
+    assert!(writer.finish(PATIENCE));
+    let (came, lost) = read_numbers(&line);
     assert_eq!((came.len(), lost), (10, 0));
 }
 
 #[test]
 fn a_stalled_reader_costs_lines_and_is_told_how_many() {
     let (mut read, write) = full_pipe();
-    let outlet = outlet(write, 8);
-    let mut pushed = stall(&outlet);
+    let writer = writer(write, 8);
+    let mut pushed = stall(&writer);
     for _ in 0..5 {
-        push(&outlet, pushed);
+        push(&writer, pushed);
         pushed += 1;
     }
-    let dropped = outlet.dropped();
+    let dropped = writer.dropped();
     let reader = thread::spawn(move || {
         let mut lines = String::new();
         read.read_to_string(&mut lines).unwrap();
         lines
     });
-    assert!(outlet.finish(PATIENCE));
-    let (came, lost) = account(&reader.join().unwrap());
+    assert!(writer.finish(PATIENCE));
+    let (came, lost) = read_numbers(&reader.join().unwrap());
     assert_eq!(lost, dropped);
     assert_eq!(came.len() as u64 + lost, pushed);
 }
@@ -106,20 +106,20 @@ fn a_stalled_reader_costs_lines_and_is_told_how_many() {
 #[test]
 fn lines_flow_again_after_a_stall() {
     let (mut read, write) = full_pipe();
-    let outlet = outlet(write, 8);
-    let mut pushed = stall(&outlet);
+    let writer = writer(write, 8);
+    let mut pushed = stall(&writer);
     let (mut lines, mut lost) = (String::new(), false);
-    // The lost line comes by itself, without another notice behind it.
+    // The lost line arrives without another notice after it.
     while !lost {
         let from = lines.len();
         read.read_line(&mut lines).unwrap();
         lost = lines[from..].contains(r#""event":"lost""#);
     }
-    push(&outlet, pushed);
+    push(&writer, pushed);
     pushed += 1;
     read.read_line(&mut lines).unwrap();
-    assert!(outlet.finish(PATIENCE));
-    let (came, lost) = account(&lines);
+    assert!(writer.finish(PATIENCE));
+    let (came, lost) = read_numbers(&lines);
     assert_eq!(came.len() as u64 + lost, pushed);
     assert_eq!(came.last(), Some(&(pushed - 1)));
 }
@@ -127,10 +127,10 @@ fn lines_flow_again_after_a_stall() {
 #[test]
 fn a_stalled_reader_does_not_hold_up_the_end() {
     let (read, write) = full_pipe();
-    let outlet = outlet(write, 8);
-    stall(&outlet);
+    let writer = writer(write, 8);
+    stall(&writer);
     let began = Instant::now();
-    assert!(!outlet.finish(Duration::from_millis(30)));
+    assert!(!writer.finish(Duration::from_millis(30)));
     assert!(began.elapsed() < PATIENCE);
     drop(read);
 }
@@ -138,26 +138,26 @@ fn a_stalled_reader_does_not_hold_up_the_end() {
 #[test]
 fn a_reader_that_went_away_is_no_end() {
     let (read, write) = pipe();
-    let outlet = outlet(write, 8);
+    let writer = writer(write, 8);
     drop(read);
     let mut pushed = 0;
-    while !outlet.closed() {
-        push(&outlet, pushed);
+    while !writer.closed() {
+        push(&writer, pushed);
         pushed += 1;
         thread::yield_now();
     }
-    push(&outlet, pushed);
-    assert_eq!(outlet.dropped(), pushed + 1, "nothing was written, so everything was dropped");
-    assert!(!outlet.finish(PATIENCE), "not everything was written");
+    push(&writer, pushed);
+    assert_eq!(writer.dropped(), pushed + 1, "nothing was written, so everything was dropped");
+    assert!(!writer.finish(PATIENCE), "not everything was written");
 }
 
 #[test]
 fn a_full_disk_is_a_reader_that_went_away() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let outlet = Outlet::start("stream", full, Json::new(Wall::default()), 8).unwrap();
-    push(&outlet, 0);
-    let shared = Arc::clone(&outlet.shared);
-    assert!(!outlet.finish(PATIENCE));
+    let writer = EventWriter::start("stream", full, Json::new(WallClock::default()), 8).unwrap();
+    push(&writer, 0);
+    let shared = Arc::clone(&writer.shared);
+    assert!(!writer.finish(PATIENCE));
     assert!(shared.lock().closed);
 }
 
@@ -165,29 +165,29 @@ fn a_full_disk_is_a_reader_that_went_away() {
 fn a_non_blocking_pipe_is_waited_for() {
     let (mut read, write) = pipe();
     rustix::io::ioctl_fionbio(&write, true).unwrap();
-    let outlet = outlet(write, 100_000);
+    let writer = writer(write, 100_000);
     for number in 0..2_000 {
-        push(&outlet, number);
+        push(&writer, number);
     }
     let reader = thread::spawn(move || {
         let mut lines = String::new();
         read.read_to_string(&mut lines).unwrap();
         lines
     });
-    assert!(outlet.finish(PATIENCE));
-    assert_eq!(account(&reader.join().unwrap()).0.len(), 2_000);
+    assert!(writer.finish(PATIENCE));
+    assert_eq!(read_numbers(&reader.join().unwrap()).0.len(), 2_000);
 }
 
-/// From the engine's hand to the reader's. Printed, not judged: the machine may be busy.
+/// The time from the engine to the reader. It is printed and not asserted, because the machine may be busy.
 #[test]
 fn latency() {
     let (mut read, write) = pipe();
-    let outlet = outlet(write, 64);
+    let writer = writer(write, 64);
     let mut line = String::new();
     let mut times: Vec<Duration> = (0..1_000)
         .map(|number| {
             let began = Instant::now();
-            push(&outlet, number);
+            push(&writer, number);
             line.clear();
             read.read_line(&mut line).unwrap();
             began.elapsed()
@@ -195,5 +195,5 @@ fn latency() {
         .collect();
     times.sort_unstable();
     eprintln!("push to read: p50 {:?}, p99 {:?}, max {:?}", times[500], times[990], times[999]);
-    assert!(outlet.finish(PATIENCE));
+    assert!(writer.finish(PATIENCE));
 }

@@ -1,0 +1,132 @@
+//! Limits on connections: in total and per client.
+//!
+//! Invariant: a client that sends its request at once is served, whatever other connections are open. A
+//! connection without a request is closed to make room for a new one, the oldest first: one of the same
+//! client if that has reached its limit, otherwise one of the client with the most.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// Whether the request of a connection has been read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RequestRead(Arc<AtomicBool>);
+
+impl RequestRead {
+    /// Marks the request as read.
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+struct Connection<P> {
+    peer: P,
+    request_read: RequestRead,
+    task: AbortHandle,
+}
+
+/// The open connections. `P` identifies a client.
+#[derive(Debug)]
+pub(super) struct Connections<P> {
+    of_peer: usize,
+    of_all: usize,
+    /// Whether connections with a request may be closed, too, the oldest first.
+    may_close_active: bool,
+    open: VecDeque<Connection<P>>,
+}
+
+impl<P: Ord + Copy> Connections<P> {
+    /// So many of a peer, so many of all.
+    pub(super) const fn new(of_peer: usize, of_all: usize, may_close_active: bool) -> Self {
+        Self { of_peer, of_all, may_close_active, open: VecDeque::new() }
+    }
+
+    /// Makes room for one more connection of this client, by closing another one if needed. Returns whether
+    /// there is room.
+    pub(super) fn make_room(&mut self, peer: P) -> bool {
+        self.open.retain(|connection| !connection.task.is_finished());
+        let mut counts: BTreeMap<P, usize> = BTreeMap::from([(peer, 1)]);
+        for connection in &self.open {
+            *counts.entry(connection.peer).or_default() += 1;
+        }
+        if counts.get(&peer).is_some_and(|count| *count > self.of_peer) {
+            return self.close_one(peer);
+        }
+        if self.open.len() < self.of_all {
+            return true;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(most, _)| most);
+        most.is_some_and(|most| self.close_one(most))
+    }
+
+    /// Adds a connection that `task` serves.
+    pub(super) fn insert(&mut self, peer: P, request_read: RequestRead, task: &JoinHandle<()>) {
+        self.open.push_back(Connection { peer, request_read, task: task.abort_handle() });
+    }
+
+    fn close_one(&mut self, peer: P) -> bool {
+        let of_peer = |connection: &Connection<P>| connection.peer == peer;
+        let idle =
+            self.open.iter().position(|connection| of_peer(connection) && !connection.request_read.get());
+        let oldest = || self.open.iter().position(of_peer).filter(|_| self.may_close_active);
+        let Some(connection) = idle.or_else(oldest).and_then(|at| self.open.remove(at)) else { return false };
+        connection.task.abort();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(connections: &mut Connections<u32>, peer: u32, has_request: bool) -> Option<JoinHandle<()>> {
+        connections.make_room(peer).then(|| {
+            let request_read = RequestRead::default();
+            if has_request {
+                request_read.set();
+            }
+            let task = tokio::spawn(std::future::pending());
+            connections.insert(peer, request_read, &task);
+            task
+        })
+    }
+
+    #[tokio::test]
+    async fn who_has_not_asked_makes_room() {
+        let mut connections = Connections::new(4, 6, false);
+        let first = open(&mut connections, 1, false).unwrap();
+        for _ in 0..3 {
+            open(&mut connections, 1, true).unwrap();
+        }
+        // The first one of the same client is closed; then no connection without a request is left.
+        open(&mut connections, 1, true).unwrap();
+        assert!(first.await.unwrap_err().is_cancelled());
+        assert!(open(&mut connections, 1, true).is_none());
+        // Others have room until all connections have sent a request.
+        assert!(open(&mut connections, 2, true).is_some());
+        let idle = open(&mut connections, 2, false).unwrap();
+        assert!(open(&mut connections, 3, false).is_none());
+        assert!(!idle.is_finished());
+    }
+
+    #[tokio::test]
+    async fn who_has_the_most_makes_room_for_others() {
+        let mut connections = Connections::new(64, 64, true);
+        let tasks: Vec<_> = (0..64).map(|_| open(&mut connections, 1, true).unwrap()).collect();
+        assert!(open(&mut connections, 2, false).is_some());
+        let mut tasks = tasks.into_iter();
+        assert!(tasks.next().unwrap().await.unwrap_err().is_cancelled());
+        assert!(tasks.all(|task| !task.is_finished()));
+    }
+}

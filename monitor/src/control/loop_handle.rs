@@ -1,0 +1,161 @@
+//! The handle of the daemon's loop: sends it queries, and does what would be too slow in the loop.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{
+        Semaphore,
+        mpsc::{self, error::TrySendError},
+        oneshot,
+    },
+    time::timeout,
+};
+
+use super::Query;
+use crate::{
+    host::{Proc, patiently},
+    probe::Sampler,
+    store::{StoreError, history},
+};
+use orphand_core::model::{
+    History, HistoryQuery, Planned, ProcessId, ReapRequest, Reloaded, Report, ServerReport, Status,
+};
+
+/// How long the loop may take to answer. Normally it takes a few milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many threads may read the store at a time. A read whose client went away counts until it is done, so
+/// that reads do not pile up.
+const HISTORY_READS: usize = 2;
+
+/// Why a query was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// The queue of queries is full.
+    #[error("the daemon is busy: too many requests at a time; try again")]
+    Busy,
+    /// The loop did not answer in time.
+    #[error("the daemon did not answer in time: it is still starting, or is stuck; nothing was done")]
+    Late,
+    /// The loop has ended.
+    #[error("the daemon is stopping")]
+    Stopped,
+}
+
+/// The handle of the daemon's loop.
+#[derive(Clone, Debug)]
+pub struct LoopHandle {
+    queries: mpsc::Sender<Query>,
+    proc: Arc<Proc>,
+    sampler: Arc<Mutex<Sampler>>,
+    state_dir: Arc<Path>,
+    history_reads: Arc<Semaphore>,
+}
+
+impl LoopHandle {
+    pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc, state_dir: &Path) -> Self {
+        let history_reads = Arc::new(Semaphore::new(HISTORY_READS));
+        Self {
+            queries,
+            proc: Arc::new(proc),
+            sampler: Arc::default(),
+            state_dir: state_dir.into(),
+            history_reads,
+        }
+    }
+
+    /// The status with memory as last measured. Cheap.
+    pub async fn cached_status(&self) -> Result<Status, QueryError> {
+        self.query(Query::Status).await
+    }
+
+    /// The status with memory measured now, and with proportional memory (PSS) if `pss` is set.
+    pub async fn status(&self, pss: bool) -> Result<Status, QueryError> {
+        let status = self.cached_status().await?;
+        let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
+        let measured = tokio::task::spawn_blocking(move || {
+            patiently(move || {
+                // The sampler is moved out of the lock, because a process may block the thread that reads its
+                // memory.
+                let locked = || sampler.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut taken = std::mem::take(&mut *locked());
+                let mut status = status.clone();
+                measure(&proc, &mut taken, &mut status.report, pss);
+                *locked() = taken;
+                status
+            })
+        });
+        measured.await.map_err(|_| QueryError::Stopped)
+    }
+
+    /// The servers that a request selects.
+    pub async fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
+        self.query(|reply| Query::Plan(request, reply)).await
+    }
+
+    /// Ends the servers that a request selects.
+    pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
+        self.query(|reply| Query::Reap(request, reply)).await
+    }
+
+    /// Makes the daemon read its configuration again.
+    pub async fn reload(&self) -> Result<Result<Reloaded, String>, QueryError> {
+        self.query(Query::Reload).await
+    }
+
+    /// Reads the store through a read-only connection of its own, without the loop.
+    pub async fn history(&self, query: HistoryQuery) -> Result<Result<History, StoreError>, QueryError> {
+        let permit = Arc::clone(&self.history_reads).try_acquire_owned().map_err(|_| QueryError::Busy)?;
+        let dir = Arc::clone(&self.state_dir);
+        let read = tokio::task::spawn_blocking(move || {
+            let past = history::history(&dir, &query);
+            drop(permit);
+            past
+        });
+        read.await.map_err(|_| QueryError::Stopped)
+    }
+
+    async fn query<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, QueryError> {
+        let (reply, answer) = oneshot::channel();
+        self.queries.try_send(query(reply)).map_err(|error| match error {
+            TrySendError::Full(_) => QueryError::Busy,
+            TrySendError::Closed(_) => QueryError::Stopped,
+        })?;
+        match timeout(TIMEOUT, answer).await {
+            Ok(answer) => answer.map_err(|_| QueryError::Stopped),
+            Err(_) => Err(QueryError::Late),
+        }
+    }
+}
+
+/// Measures the memory of all servers and of agents that were left behind: resident, and proportional if
+/// requested. A process that has exited counts as 0. If one cannot be read, the proportional sum is absent.
+pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: bool) {
+    let mut all: Vec<&mut ServerReport> = report.unowned.iter_mut().collect();
+    for agent in &mut report.agents {
+        all.extend(agent.left_behind.as_deref_mut());
+        all.extend(&mut agent.servers);
+    }
+    let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.members).copied().collect();
+    let resident: HashMap<ProcessId, u64> =
+        sampler.of(proc, &processes).into_iter().map(|memory| (memory.process, memory.rss_bytes)).collect();
+    for one in all {
+        let own = || one.members.iter().copied();
+        let sum = own().filter_map(|process| resident.get(&process)).sum();
+        if pss {
+            one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proportional(proc, process)?));
+        }
+        one.server.rss_bytes = Some(sum);
+    }
+}
+
+/// Proportional memory in bytes: 0 if the process has exited, absent if it cannot be read.
+fn proportional(proc: &Proc, process: ProcessId) -> Option<u64> {
+    let Ok(Some(dir)) = proc.identified(process) else { return Some(0) };
+    dir.proportional_bytes().ok()
+}
