@@ -45,7 +45,7 @@ impl Engine {
             self.next_after_failure(key, true);
         } else if !asked || finding.guards.is_empty() {
             if let Some(server) = self.world.server_mut(key) {
-                server.blind_looks = 0;
+                server.blind_inspections = 0;
             }
             if self.let_go_of(now, key, &finding.members) {
                 return;
@@ -63,8 +63,8 @@ impl Engine {
     /// An inspection could not see everything, or says nothing because records are missing: the time until the next one.
     fn next_after_failure(&mut self, key: ServerKey, blind: bool) -> Duration {
         let Some(server) = self.world.server_mut(key) else { return INSPECT_AGAIN };
-        let delay = if server.blind_looks < BLIND_INSPECTIONS { INSPECT_AGAIN } else { WHILE_BLIND };
-        server.blind_looks += u32::from(blind);
+        let delay = if server.blind_inspections < BLIND_INSPECTIONS { INSPECT_AGAIN } else { WHILE_BLIND };
+        server.blind_inspections += u32::from(blind);
         delay
     }
 
@@ -100,7 +100,7 @@ impl Engine {
 /// Whether inspections have failed so often that this is told: what cannot be seen is a doubt.
 fn says_blind(server: &Server, now: BootTime) -> bool {
     let is_due = !server.phase.is_clear() && server.phase.grace().is_none_or(|deadline| deadline <= now);
-    is_due && !server.phase.asked() && server.blind_looks >= BLIND_INSPECTIONS
+    is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
 }
 
 /// The finding as the case sees it.

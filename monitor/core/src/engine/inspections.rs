@@ -75,7 +75,7 @@ impl Engine {
 
     fn ask_for_inspection(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
         let Some(server) = self.world.server(key) else { return };
-        if let Some(Asked { token, since, .. }) = server.looking() {
+        if let Some(Asked { token, since, .. }) = server.inspection() {
             if now.since(since) < LOST {
                 self.world.set_timer(key, Some(now + INSPECT_AGAIN));
                 return;
@@ -87,7 +87,7 @@ impl Engine {
         let observed = if at_once { None } else { self.observe(key).map(Box::new) };
         self.world.set_timer(key, Some(now + INSPECT_AGAIN));
         let token = self.ask(About::Server(subject), Purpose::Inspect { server: key, observed });
-        self.world.begin_look(key, token, now);
+        self.world.begin_inspection(key, token, now);
     }
 
     fn subject(&self, key: ServerKey, server: &Server) -> Subject {
@@ -121,7 +121,7 @@ impl Engine {
         asked: Option<&Observed>,
         facts: &ServerFacts,
     ) {
-        self.world.end_look(key);
+        self.world.end_inspection(key);
         let Some(asked) = asked else {
             self.inspected(now, key, facts);
             return;
@@ -129,11 +129,11 @@ impl Engine {
         let Some(observed) = self.observe(key) else { return };
         let Some(server) = self.world.server_mut(key) else { return };
         if observed == *asked {
-            server.stale_looks = 0;
+            server.stale_inspections = 0;
         } else {
-            server.stale_looks = server.stale_looks.saturating_add(1);
+            server.stale_inspections = server.stale_inspections.saturating_add(1);
         }
-        let restless = server.stale_looks > RESTLESS;
+        let restless = server.stale_inspections > RESTLESS;
         let fits = observed == *asked || (restless && observed.frame == asked.frame);
         if !fits || self.is_outlived(facts) {
             let delay = if restless { INSPECT_AGAIN } else { INSPECT_SOON };

@@ -245,7 +245,7 @@ impl Engine {
             (Purpose::Inspect { server, observed }, Answer::Server { facts }) => {
                 self.inspection_answered(now, server, observed.as_deref(), &facts);
             }
-            (Purpose::Inspect { server, .. }, _) => self.world.end_look(server),
+            (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
             // An answer to another question than was asked tells nothing.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
                 self.report_agent_exit(agent, at, status, &servers);

@@ -1,7 +1,7 @@
 //! Another configuration while the daemon runs: what is known is judged by it from now on.
 //!
 //! Nothing that is followed is forgotten, and nothing follows from a change alone: whatever the new rules protect is spared at the
-//! next look, whatever they stop to protect is looked at again before anything is done to it.
+//! next inspection, whatever they stop to protect is inspected again before anything is done to it.
 
 use super::{Engine, Settings};
 use crate::{

@@ -180,12 +180,12 @@ impl Agents {
         self.by_key.values().map(|agent| &agent.account)
     }
 
-    /// When to look at an agent that may have been left behind.
+    /// When to inspect an agent that may have been left behind.
     pub fn next_left(&self) -> Option<BootTime> {
         self.by_main.values().filter_map(|key| self.by_key.get(key)?.timer).min()
     }
 
-    /// The agent whose time for such a look has come, the timer removed.
+    /// The agent whose time for such an inspection has come, the timer removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
         let due = self.by_main.values().filter_map(|key| {
             let agent = self.by_key.get(key).filter(|a| a.timer.is_some_and(|at| at <= now))?;

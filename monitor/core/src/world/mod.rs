@@ -124,12 +124,12 @@ impl World {
     }
 
     /// An inspection of a server is under way from now on.
-    pub fn begin_look(&mut self, key: ServerKey, token: u64, since: BootTime) {
-        self.servers.begin_look(key, token, since);
+    pub fn begin_inspection(&mut self, key: ServerKey, token: u64, since: BootTime) {
+        self.servers.begin_inspection(key, token, since);
     }
 
     /// It is not any more.
-    pub fn end_look(&mut self, key: ServerKey) {
-        self.servers.end_look(key);
+    pub fn end_inspection(&mut self, key: ServerKey) {
+        self.servers.end_inspection(key);
     }
 }

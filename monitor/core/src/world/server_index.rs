@@ -49,7 +49,7 @@ impl Servers {
     /// Takes a server out.
     pub(super) fn remove(&mut self, key: ServerKey) -> Option<Server> {
         self.set_timer(key, None);
-        self.end_look(key);
+        self.end_inspection(key);
         self.by_key.remove(&key)
     }
 
@@ -80,18 +80,20 @@ impl Servers {
         self.set_timer(key, timer);
     }
 
-    /// A look is under way from now on.
-    pub(super) fn begin_look(&mut self, key: ServerKey, token: u64, since: BootTime) {
-        self.end_look(key);
+    /// An inspection is under way from now on.
+    pub(super) fn begin_inspection(&mut self, key: ServerKey, token: u64, since: BootTime) {
+        self.end_inspection(key);
         let Some(server) = self.by_key.get_mut(&key) else { return };
         let user = server.user;
-        server.looking = Some(Asked { token, since, user });
+        server.inspection = Some(Asked { token, since, user });
         *self.under_way.entry(user).or_default() += 1;
     }
 
     /// It is not any more.
-    pub(super) fn end_look(&mut self, key: ServerKey) {
-        let Some(asked) = self.by_key.get_mut(&key).and_then(|server| server.looking.take()) else { return };
+    pub(super) fn end_inspection(&mut self, key: ServerKey) {
+        let Some(asked) = self.by_key.get_mut(&key).and_then(|server| server.inspection.take()) else {
+            return;
+        };
         if let Some(count) = self.under_way.get_mut(&asked.user) {
             *count -= 1;
             if *count == 0 {
@@ -144,7 +146,7 @@ impl Servers {
             if let Some(at) = server.timer {
                 timers.entry(server.user).or_default().insert((at, *key));
             }
-            if let Some(asked) = server.looking {
+            if let Some(asked) = server.inspection {
                 *under_way.entry(asked.user).or_default() += 1;
             }
         }

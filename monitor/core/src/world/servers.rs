@@ -59,12 +59,12 @@ pub struct Server {
     pub disowned: bool,
     /// Whether the server proper and its launch chain have ended by themselves: what is left of it was only started by it.
     pub proper_ended: bool,
-    /// Looks in a row that could not see everything.
-    pub blind_looks: u32,
+    /// Inspections in a row that could not see everything.
+    pub blind_inspections: u32,
     /// The look that is under way.
-    pub(super) looking: Option<Asked>,
-    /// Looks in a row during which it changed.
-    pub stale_looks: u32,
+    pub(super) inspection: Option<Asked>,
+    /// Inspections in a row during which it changed.
+    pub stale_inspections: u32,
     /// How far its case has come.
     pub phase: Phase,
     /// When the engine will look at it again.
@@ -90,7 +90,7 @@ pub struct NewServer {
     pub seeks_owner: bool,
 }
 
-/// A look that was asked for.
+/// An inspection that was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// The question.
@@ -132,9 +132,9 @@ impl Server {
             seeks_owner,
             disowned: false,
             proper_ended: false,
-            blind_looks: 0,
-            looking: None,
-            stale_looks: 0,
+            blind_inspections: 0,
+            inspection: None,
+            stale_inspections: 0,
             phase: Phase::default(),
             timer: None,
         }
@@ -181,8 +181,8 @@ impl Server {
     }
 
     /// The look that is under way.
-    pub const fn looking(&self) -> Option<Asked> {
-        self.looking
+    pub const fn inspection(&self) -> Option<Asked> {
+        self.inspection
     }
 
     /// Whether the process is the server's or one of its wrappers.
