@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{
-    daemon::orphand,
+    binary::orphand,
     event::Event,
     host::{Identity, output, within},
     scene::Scene,

@@ -13,6 +13,7 @@
 //! The [`judgement`] table plays all situations in which orphand must judge correctly, side by side.
 #![forbid(unsafe_code)]
 
+mod binary;
 mod cast;
 mod cgroup;
 mod client;
@@ -35,9 +36,10 @@ mod systemd;
 mod truth;
 mod twins;
 
+pub use binary::orphand;
 pub use cast::Actor;
 pub use client::{Client, Sdk};
-pub use daemon::{Daemon, Launch, orphand};
+pub use daemon::{Daemon, Launch};
 pub use event::Event;
 pub use hook::HookScript;
 pub use host::{Bystander, Identity, output, reuse, within};

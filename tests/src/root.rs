@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use crate::{daemon::orphand, host::output};
+use crate::{binary::orphand, host::output};
 
 const STAGE: &str = include_str!("../stage/root.sh");
 

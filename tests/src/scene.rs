@@ -15,9 +15,10 @@ use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 use crate::{
+    binary::built,
     cast::{Actor, Cast},
     cgroup::Cgroup,
-    daemon::{Daemon, Launch, built},
+    daemon::{Daemon, Launch},
     event::Event,
     host::Identity,
     part::Part,

@@ -105,7 +105,7 @@ fn rest(check: bool) -> Result<Vec<(&'static str, Command)>> {
     let mut all = Vec::new();
     if check {
         let mut lints = Command::new(workspace::ourselves()?);
-        lints.args(["check", "clippy", "clippy-bpf", "docs"]);
+        lints.args(["check", "clippy", "clippy-bpf", "reference", "docs"]);
         all.push(("check", lints));
     }
     all.push(("fuzz", fuzz::building()?));

@@ -25,7 +25,8 @@ pub use self::{
     stated::{GroundTruth, Stated, When},
 };
 use crate::{
-    daemon::{Launch, orphand},
+    binary::orphand,
+    daemon::Launch,
     scene::{Scene, scene},
 };
 
