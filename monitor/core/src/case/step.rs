@@ -134,7 +134,14 @@ fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Ve
     };
     // What is new about its guards is told after the next inspection.
     let soon = Action::SetDeadline(Some(facts.now));
+    // There would be no case if nobody had asked: what was begun stops for good.
+    let only_asked = phase.cause().is_some_and(|cause| cause.reason == Reason::Asked)
+        && !matches!(facts.owner, Owner::Exited(_));
     match phase {
+        _ if only_asked => {
+            let deadline = facts.owner_wanted.then_some(facts.now + facts.pace.grace);
+            (Phase::Clear, vec![Action::SetDeadline(deadline), spared])
+        }
         Phase::Clear | Phase::Grace { .. } => {
             let deadline = facts.now + facts.pace.grace;
             let (phase, deadline) = match facts.owner {

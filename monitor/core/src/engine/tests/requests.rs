@@ -112,6 +112,25 @@ fn a_refused_server_in_use_is_in_use_as_before() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
+/// A guard that appears while a server in use is being ended ends the request, not only this try.
+#[test]
+fn a_guard_stops_the_end_of_a_server_in_use_for_good() {
+    let mut story = in_use(Settings::default());
+    story.polite.clear();
+    ask(&mut story, active());
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    story.facts.opted_out = true;
+    story.pass_secs(5);
+    assert_eq!(story.told(), ["orphan_spared opted_out"]);
+    story.facts.opted_out = false;
+    // The owner closes its end: without it nobody but the request would be a reason.
+    story.facts.stdin = WireState::HungUp;
+    story.pass_secs(1000);
+    assert_eq!((story.sent(), story.told()), (vec![], vec![]));
+    assert_eq!(story.engine.plan(&active())[0].state, "live");
+}
+
 #[test]
 fn a_plan_tells_what_forbids_it() {
     let mut story = Story::agent_with_server(Settings::default());
