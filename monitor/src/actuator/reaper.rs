@@ -17,7 +17,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    host::{HostError, Proc, UNANSWERED, patiently},
+    host::{HostError, Proc, UNANSWERED, with_deadline},
     os::{descriptors, readable},
 };
 use orphand_core::model::{ProcessId, Signal, SignalError};
@@ -106,7 +106,7 @@ impl Reaper {
             return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));
         };
         let proc = Arc::clone(&self.proc);
-        patiently(move || compare(&proc, process, uid))?;
+        with_deadline(move || compare(&proc, process, uid))?;
         // The pidfd must still be alive, see there: then the number was its own all the time.
         send(&pidfd, signal)?;
         let event = epoll::EventData::new_u64(process.pid.into());
@@ -185,7 +185,7 @@ impl Reaper {
             return Err(never(process, "pid 1"));
         }
         let proc = Arc::clone(&self.proc);
-        match patiently(move || is_ours(&proc, process.pid)) {
+        match with_deadline(move || is_ours(&proc, process.pid)) {
             Ok(false) => {}
             Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
             Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::Query;
 use crate::{
-    host::{Proc, patiently},
+    host::{Proc, with_deadline},
     probe::Sampler,
     store::{StoreError, history},
 };
@@ -79,7 +79,7 @@ impl LoopHandle {
         let status = self.cached_status().await?;
         let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
         let measured = tokio::task::spawn_blocking(move || {
-            patiently(move || {
+            with_deadline(move || {
                 // The sampler is moved out of the lock, because a process may block the thread that reads its
                 // memory.
                 let locked = || sampler.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 //! [`ProcessDir`] belongs to one process: the directory is opened once and the kernel binds it to that
 //! process, so a reused number answers `ESRCH` instead of another process' facts.
 //!
-//! A read that a process can keep waiting is done on a thread with a deadline ([`patiently`]). Parsers are pure functions over
+//! A read that a process can keep waiting is done on a thread with a deadline ([`with_deadline`]). Parsers are pure functions over
 //! bytes.
 
 mod cgroup;
@@ -48,7 +48,7 @@ pub use statm::Statm;
 pub use stuck::{Stuck, stuck};
 pub use system::{boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, process_limits};
 pub use unix::{UnixSocket, UnixSockets, port_range};
-pub use watch::{UNANSWERED, Visit, patiently};
+pub use watch::{UNANSWERED, Visit, with_deadline};
 
 use orphand_core::model::ProcessId;
 

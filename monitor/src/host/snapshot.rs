@@ -8,7 +8,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use rustix::io::Errno;
 
-use super::{HostError, Proc, Seen, UNANSWERED, as_parent, look, moved_wire::mend_moved_wires, patiently};
+use super::{
+    HostError, Proc, Seen, UNANSWERED, as_parent, look, moved_wire::mend_moved_wires, with_deadline,
+};
 use crate::os::descriptors::ran_out;
 use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
 
@@ -78,7 +80,7 @@ impl Procfs {
         wants_stdio: impl Fn(&Image) -> bool + Send + Sync + 'static,
     ) -> Result<Snapshot, ProcfsError> {
         let this = self.clone();
-        patiently(move || this.look(horizon, &wants_stdio))
+        with_deadline(move || this.look(horizon, &wants_stdio))
     }
 
     fn look(
@@ -117,7 +119,7 @@ impl Procfs {
     /// The command line of this very process, if it is alive and readable.
     pub fn command_line(&self, id: ProcessId) -> Option<CommandLine> {
         let this = self.clone();
-        patiently(move || {
+        with_deadline(move || {
             let dir = this.proc.identified(id).ok()??;
             let (cmdline, more) = dir.command_line(COMMAND_LINE_MAX).ok()?;
             Some(CommandLine { exe: dir.exe(), cmdline, more })
@@ -127,7 +129,7 @@ impl Procfs {
     /// This process, if it is alive and readable.
     pub fn process(&self, id: ProcessId) -> Option<SnapshotProcess> {
         let this = self.clone();
-        patiently(move || this.proc.seen(id))
+        with_deadline(move || this.proc.seen(id))
     }
 }
 

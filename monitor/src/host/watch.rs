@@ -5,7 +5,7 @@
 //! are closed, and a file system in user space need not answer the close. Likewise whoever keeps its memory locked, or has a path
 //! that leads to a server that is away.
 //!
-//! Invariant: who looks through [`patiently`] never waits for one process longer than [`PATIENCE`]. What does not answer is an
+//! Invariant: who looks through [`with_deadline`] never waits for one process longer than [`PATIENCE`]. What does not answer is an
 //! error to the look ([`UNANSWERED`]), never an absence, and nobody asks it again before the thread that waits for it comes back.
 
 use std::{
@@ -162,7 +162,7 @@ pub(super) fn door(pid: u32) -> Result<(), Errno> {
 }
 
 /// Looks, and where a process keeps it waiting, looks again without that process. What is looked at twice must not care.
-pub fn patiently<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
+pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
     if POST.with_borrow(Option::is_some) {
         return look();
     }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
 
 use super::Probe;
-use crate::host::{Proc, Statm, patiently};
+use crate::host::{Proc, Statm, with_deadline};
 use orphand_core::model::{Memory, ProcessId};
 
 /// Reads resident memory again and again: keeps `statm` of each process open, which costs a tenth of opening it.
@@ -87,7 +87,7 @@ impl Probe {
     /// they end. Costs 15 us and 10 us for each resident megabyte, so for a report, not for a tick.
     pub fn proportional(&self, processes: &[ProcessId]) -> Vec<(ProcessId, u64)> {
         let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
-        patiently(move || {
+        with_deadline(move || {
             let one = |&process| {
                 let dir = proc.identified(process).ok()??;
                 Some((process, dir.proportional_bytes().ok()?))

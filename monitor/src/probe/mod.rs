@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
-use crate::host::{HostError, Passes, Proc, patiently};
+use crate::host::{HostError, Passes, Proc, with_deadline};
 use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
 
 /// Asks the host. Its copies share what they remember.
@@ -66,7 +66,7 @@ impl Probe {
     pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
         let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
         let (this, about) = (self.clone(), about.clone());
-        patiently(move || this.answer_now(&about, &|| others.clone()))
+        with_deadline(move || this.answer_now(&about, &|| others.clone()))
     }
 
     fn answer_now(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {

@@ -8,14 +8,14 @@ use std::os::fd::OwnedFd;
 use rustix::{fs::readlinkat, io::Errno};
 
 use super::Probe;
-use crate::host::{Lodging, ProcessDir, patiently};
+use crate::host::{Lodging, ProcessDir, with_deadline};
 use orphand_core::model::{ProcessId, Unit, UnitFacts, UnitState};
 
 impl Probe {
     /// The unit of this process. None outside of services, and where it cannot be read.
     pub fn unit(&self, process: ProcessId) -> Option<UnitFacts> {
         let this = self.clone();
-        patiently(move || this.unit_now(process))
+        with_deadline(move || this.unit_now(process))
     }
 
     fn unit_now(&self, process: ProcessId) -> Option<UnitFacts> {

@@ -22,7 +22,7 @@ pub(super) struct Alarms {
     /// Orphans detected and processes that could not be ended, the eldest first, for rules that look back.
     past: VecDeque<Happened>,
     /// Something happened since the values were looked at.
-    stirred: bool,
+    dirty: bool,
     next: Option<BootTime>,
 }
 
@@ -63,7 +63,7 @@ impl Alarms {
             same.map_or_else(new, |at| before.swap_remove(at))
         };
         self.all = rules.iter().map(take).collect();
-        self.stirred = true;
+        self.dirty = true;
         before.into_iter().filter_map(|alarm| Some((alarm.rule, alarm.firing?))).collect()
     }
 
@@ -77,7 +77,7 @@ impl Alarms {
         if self.all.is_empty() {
             return;
         }
-        self.stirred = true;
+        self.dirty = true;
         let (what, run) = match notice {
             Notice::OrphanDetected { server, .. } => (Watched::Rate, server.run.as_ref()),
             Notice::ReapFailed { server, .. } => (Watched::ReapFailures, server.run.as_ref()),
@@ -91,9 +91,9 @@ impl Alarms {
         }
     }
 
-    /// A value may have moved although nothing was told.
-    pub(super) fn stir(&mut self) {
-        self.stirred = !self.all.is_empty();
+    /// A measured value may have changed without an event.
+    pub(super) fn mark_dirty(&mut self) {
+        self.dirty = !self.all.is_empty();
     }
 
     fn counted(&self, rule: &AlertRule, now: BootTime) -> u64 {
@@ -155,7 +155,7 @@ impl Engine {
     /// Tells what was crossed, if anything happened that may have.
     pub(super) fn evaluate_alerts(&mut self, now: BootTime) {
         let due = self.alarms.next.is_some_and(|at| at <= now);
-        if !due && !self.alarms.stirred {
+        if !due && !self.alarms.dirty {
             return;
         }
         self.alarms.forget(now);
@@ -174,7 +174,7 @@ impl Engine {
         for notice in told {
             self.emit(now, notice);
         }
-        self.alarms.stirred = false;
+        self.alarms.dirty = false;
     }
 
     /// Nobody would ever tell the end of an alert whose rule is gone.

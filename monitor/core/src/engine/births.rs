@@ -53,7 +53,7 @@ impl Engine {
         let same_wires = (node.stdin(), node.stdout()) == (server.stdin, server.stdout);
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
-            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward => false,
+            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager => false,
             Role::Launcher | Role::Shell | Role::Other { .. } => same_wires && rules.only_launches(before),
         };
         if !goes_on {
@@ -106,7 +106,7 @@ impl Engine {
             // A child of a multiplexer runs a program of its own: it is treated like any stranger.
             self.world.unprotect(id, forgettable);
         }
-        if *role == Role::Steward {
+        if *role == Role::ServiceManager {
             self.manager_ran(id);
         }
         self.classify_by_role(now, at, id);
@@ -189,7 +189,7 @@ impl Engine {
             agent.sid = sid;
         }
         if let Some(server) =
-            server.and_then(|key| self.world.server_mut(key)).filter(|s| s.proper() == process)
+            server.and_then(|key| self.world.server_mut(key)).filter(|s| s.main_process() == process)
         {
             server.session = sid;
         }

@@ -43,7 +43,8 @@ impl Engine {
         };
         let main_process = matches!(event, Event::Proceed).then(|| self.main_process(key)).flatten();
         let Some(server) = self.world.server_mut(key) else { return };
-        let (main_ended, owner_wanted, known_by) = (server.proper_ended, server.seeks_owner, server.proper());
+        let (main_ended, owner_wanted, known_by) =
+            (server.main_ended, server.seeks_owner, server.main_process());
         let phase = mem::take(&mut server.phase);
         let facts = Facts {
             now,
@@ -78,7 +79,7 @@ impl Engine {
             Action::UpdateMemory => {
                 if let Some((server, seen)) = self.world.server_mut(key).zip(seen) {
                     server.rss_bytes = Some(seen.rss_bytes);
-                    self.alarms.stir();
+                    self.alarms.mark_dirty();
                 }
             }
             Action::KeepView => {

@@ -7,7 +7,7 @@ use crate::{
     case::{self, Event, INSPECT_AGAIN},
     lineage::ServerKey,
     model::{BootTime, Doubt, Mode, ServerFacts, Stdio},
-    verdict::{Finding, Look, Members, examine},
+    verdict::{Finding, Inspection, Members, examine},
     world::Server,
 };
 
@@ -35,7 +35,7 @@ impl Engine {
             return;
         }
         let asked = server.phase.asked();
-        self.take_users(facts);
+        self.update_users(facts);
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
             finding.doubts.push(Doubt::WireUnknown);
@@ -70,7 +70,7 @@ impl Engine {
 
     /// What the facts mean for a server.
     fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
-        Some(examine(&Look {
+        Some(examine(&Inspection {
             graph: self.world.graph(),
             rules: &self.settings.rules,
             agents: self.world.agents(),
@@ -86,8 +86,8 @@ impl Engine {
     fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
         // What seemed to be the main process may have left its session unseen.
         let ended = |server: &mut Server| {
-            server.proper_ended |= members.core.is_empty() && server.phase.strongest_signal().is_none();
-            server.proper_ended
+            server.main_ended |= members.core.is_empty() && server.phase.strongest_signal().is_none();
+            server.main_ended
         };
         if self.world.server_mut(key).is_some_and(ended) {
             self.world.release(key, &members.let_go);

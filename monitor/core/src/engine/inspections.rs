@@ -169,9 +169,9 @@ impl Engine {
             copies: copies.collect(),
             owner: owner.map(|(owner, agent)| (owner, agent.exited())),
             wires: [server.stdin, server.stdout],
-            chain: [server.proper()].iter().chain(server.wrappers()).map(|id| self.seen(*id)).collect(),
+            chain: [server.main_process()].iter().chain(server.wrappers()).map(|id| self.seen(*id)).collect(),
             phase: server.phase.kind(),
-            flags: [server.seeks_owner, server.phase.asked(), server.disowned, server.proper_ended],
+            flags: [server.seeks_owner, server.phase.asked(), server.disowned, server.main_ended],
             repaired: self.last_repair,
             policies: self.policies,
         };

@@ -180,7 +180,7 @@ impl Engine {
         let unseen = missing || facts.blind.is_some() || facts.processes.is_empty();
         let unchanged = asked == self.observe_agent(key).as_ref();
         if unchanged {
-            self.take_users(facts);
+            self.update_users(facts);
         }
         let event = match facts.unit.as_ref().filter(|unit| unit.left_behind()) {
             _ if !unchanged || unseen => Event::Inconclusive { again: INSPECT_AGAIN },

@@ -189,8 +189,9 @@ impl Engine {
     /// more.
     fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
         let Some(parent) = head.parent.filter(|_| !self.ready) else { return false };
-        let steward = |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::Steward);
-        parent.pid == 1 || others.get(&parent).is_some_and(steward)
+        let manager =
+            |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::ServiceManager);
+        parent.pid == 1 || others.get(&parent).is_some_and(manager)
     }
 
     /// Enters a process with an inferred creator.
@@ -309,7 +310,11 @@ impl Engine {
             let (name, implied) = match role {
                 Role::Agent { name, .. } => (name, false),
                 // A program that launches or adopts others is no agent: the server stays without an owner.
-                Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. } => {
+                Role::Shell
+                | Role::Launcher
+                | Role::ServiceManager
+                | Role::Multiplexer
+                | Role::Exempt { .. } => {
                     return None;
                 }
                 Role::Server { name, .. } | Role::Other { name } => (name, true),

@@ -202,17 +202,17 @@ impl Engine {
     pub(super) fn report_server_started(&mut self, at: BootTime, key: ServerKey) {
         self.remember_server(at, key);
         let Some(view) = self.world.show(key) else { return };
-        let Some(proper) = self.world.server(key).map(Server::proper) else { return };
+        let Some(main) = self.world.server(key).map(Server::main_process) else { return };
         let owner = self.world.owner(key);
         let owner_sid = owner.map(|a| a.sid);
         let owner = owner.map(agent_view);
-        let sid = self.world.node(proper).map(|n: &Node| n.sid);
+        let sid = self.world.node(main).map(|n: &Node| n.sid);
         self.emit(at, Notice::ServerStarted { server: view.clone(), owner });
         if let (Some(sid), Some(owner_sid)) = (sid, owner_sid)
             && sid != owner_sid
         {
             // It left its owner's session before it was recognised: between fork and exec.
-            self.emit(at, Notice::ServerDetached { server: view, pid: proper.pid, sid });
+            self.emit(at, Notice::ServerDetached { server: view, pid: main.pid, sid });
         }
     }
 

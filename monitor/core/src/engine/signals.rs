@@ -14,7 +14,7 @@ impl Engine {
     }
 
     /// An inspection tells whom processes belong to now: setuid(2) makes no record.
-    pub(super) fn take_users(&mut self, facts: &ServerFacts) {
+    pub(super) fn update_users(&mut self, facts: &ServerFacts) {
         for seen in &facts.processes {
             self.world.set_user(seen.process, seen.uid);
         }

@@ -44,7 +44,7 @@ impl Engine {
     /// The main process: down the launch chain from the process that was recognised last.
     pub(super) fn main_process(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
-        let mut at = self.world.node(server.proper()).filter(|n| n.server == Some(key))?;
+        let mut at = self.world.node(server.main_process()).filter(|n| n.server == Some(key))?;
         loop {
             let mut next =
                 self.world.graph().children(at.id).filter(|n| {

@@ -73,8 +73,10 @@ impl Engine {
 
     /// Whether this process is the main one of a unit that a rule names, or this has to be asked first. Nothing is left to do then.
     pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
-        let others =
-            matches!(role, Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::Steward);
+        let others = matches!(
+            role,
+            Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager
+        );
         if others || !self.settings.rules.name_units() || self.world.agent_of(id).is_some() {
             return false;
         }
@@ -110,7 +112,8 @@ impl Engine {
             return BTreeSet::new();
         }
         for process in &snapshot.processes {
-            if process.id.pid == 1 || matches!(self.settings.rules.role(&process.image), Role::Steward) {
+            if process.id.pid == 1 || matches!(self.settings.rules.role(&process.image), Role::ServiceManager)
+            {
                 self.manager_ran(process.id);
             }
         }

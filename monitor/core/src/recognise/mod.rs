@@ -59,7 +59,7 @@ pub enum Role {
     },
     /// A program that hosts or adopts others (init, systemd, the listening sshd, containerd-shim). It is
     /// never an implied agent. The name `steward` is that of its configuration table.
-    Steward,
+    ServiceManager,
     /// Any other program. It becomes an implied agent if it starts an MCP server on pipes that it made.
     Other {
         /// The name that is shown for it: script or program without path.
@@ -72,7 +72,9 @@ impl Role {
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Agent { name, .. } | Self::Server { name, .. } | Self::Other { name } => Some(name),
-            Self::Launcher | Self::Shell | Self::Multiplexer | Self::Exempt { .. } | Self::Steward => None,
+            Self::Launcher | Self::Shell | Self::Multiplexer | Self::Exempt { .. } | Self::ServiceManager => {
+                None
+            }
         }
     }
 }
@@ -184,7 +186,7 @@ impl Rules {
             return Some(Role::Agent { name: rule.clone(), rule });
         }
         if first(&book.steward).is_some() {
-            return Some(Role::Steward);
+            return Some(Role::ServiceManager);
         }
         first(&book.launcher).map(|_| Role::Launcher)
     }
@@ -219,7 +221,7 @@ fn builtin_role(program: &Program<'_>) -> Role {
         return serves();
     }
     if own && is_steward(program) {
-        return Role::Steward;
+        return Role::ServiceManager;
     }
     other()
 }

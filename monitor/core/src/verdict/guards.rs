@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{look::Look, membership::Members};
+use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Guard, UnitFacts},
@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// What forbids to end the server now.
-pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
+pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let mut guards = BTreeSet::new();
-    let Look { server, facts, .. } = look;
-    if look.observe && !server.phase.asked() {
+    let Inspection { server, facts, .. } = inspection;
+    if inspection.observe && !server.phase.asked() {
         guards.insert(Guard::Observe);
     }
     // The manager started it, or adopted it from what runs now: which of the two cannot be told from outside.
@@ -23,18 +23,18 @@ pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
     if facts.opted_out {
         guards.insert(Guard::OptedOut);
     }
-    let owner = look.owner();
+    let owner = inspection.owner();
     if server.disowned || owner.is_some_and(|a| a.exempt) {
         guards.insert(Guard::ExemptRule);
     }
     let owner_uid = owner.filter(|a| !a.name.is_empty()).map(|a| a.uid);
     let foreign = |uid: u32| owner_uid.is_some_and(|owner| owner != uid);
-    let mut uids = look.processes(members).map(|facts| facts.uid);
-    if !look.other_uids && uids.any(foreign) {
+    let mut uids = inspection.processes(members).map(|facts| facts.uid);
+    if !inspection.other_uids && uids.any(foreign) {
         guards.insert(Guard::OtherUid);
     }
-    for node in at_and_below(look) {
-        if look.agents.of(node.id).is_some() {
+    for node in at_and_below(inspection) {
+        if inspection.agents.of(node.id).is_some() {
             guards.insert(Guard::LiveAgentBelow);
         }
         match node.role() {
@@ -54,8 +54,8 @@ pub fn guards(look: &Look<'_>, members: &Members) -> Vec<Guard> {
 }
 
 /// The server's processes and all that they created and that is in the graph.
-fn at_and_below<'a>(look: &Look<'a>) -> Vec<&'a Node> {
-    let Look { graph, server, .. } = *look;
+fn at_and_below<'a>(inspection: &Inspection<'a>) -> Vec<&'a Node> {
+    let Inspection { graph, server, .. } = *inspection;
     let mut found = BTreeSet::new();
     for process in server.processes() {
         if found.insert(*process) {

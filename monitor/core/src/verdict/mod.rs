@@ -3,11 +3,11 @@
 //! Used by `engine` only.
 
 mod guards;
-mod look;
+mod inspection;
 mod membership;
 mod proof;
 mod wires;
 
-pub use look::{Look, Makers};
+pub use inspection::{Inspection, Makers};
 pub use membership::{Members, members};
 pub use proof::{Finding, examine};

@@ -3,7 +3,7 @@
 //! Every holder outside of the server may be who uses it, whatever its age. Only two are accidents, each proven: another server
 //! of the same dead owner, which inherited a descriptor, and a forked copy of the killed owner that does nothing.
 
-use super::{look::Look, membership::Members};
+use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Doubt, Holder, Stdio, UnitFacts, WireState},
@@ -12,42 +12,42 @@ use crate::{
 };
 
 /// Whether nobody can talk to the server: what keeps that from being proven.
-pub fn somebody_talks(look: &Look<'_>, members: &Members) -> Option<Doubt> {
-    doubt(look, members, &look.facts.stdin, Doubt::WireHeld)
+pub fn somebody_talks(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
+    doubt(inspection, members, &inspection.facts.stdin, Doubt::WireHeld)
 }
 
 /// Whether nobody listens to the server, likewise.
-pub fn somebody_listens(look: &Look<'_>, members: &Members) -> Option<Doubt> {
-    if answers_nobody_knows_where(look) {
+pub fn somebody_listens(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
+    if answers_nobody_knows_where(inspection) {
         return Some(Doubt::WireUnknown);
     }
-    doubt(look, members, &look.facts.stdout, Doubt::StdoutRead)
+    doubt(inspection, members, &inspection.facts.stdout, Doubt::StdoutRead)
 }
 
 /// Whether the wire that carries the answers is not known. A pipe goes one way: a server that was found with the same one for both
 /// had moved its wires off its standard streams, and only the one that it reads was found again.
-fn answers_nobody_knows_where(look: &Look<'_>) -> bool {
-    matches!(look.server.stdin, Stdio::Pipe(_)) && look.server.stdin == look.server.stdout
+fn answers_nobody_knows_where(inspection: &Inspection<'_>) -> bool {
+    matches!(inspection.server.stdin, Stdio::Pipe(_)) && inspection.server.stdin == inspection.server.stdout
 }
 
-fn doubt(look: &Look<'_>, members: &Members, wire: &WireState, held: Doubt) -> Option<Doubt> {
+fn doubt(inspection: &Inspection<'_>, members: &Members, wire: &WireState, held: Doubt) -> Option<Doubt> {
     match wire {
         WireState::HungUp => None,
         WireState::Unknown => Some(Doubt::WireUnknown),
         WireState::Held { holders, unseen } => {
-            let used = holders.iter().any(|holder| !is_harmless(look, members, holder));
+            let used = holders.iter().any(|holder| !is_harmless(inspection, members, holder));
             (used || *unseen).then_some(held)
         }
     }
 }
 
 /// Whether nobody at all holds the other end of either wire, but the server itself.
-pub fn hung_up(look: &Look<'_>, members: &Members) -> bool {
-    !answers_nobody_knows_where(look) && both_hung_up(look, members)
+pub fn hung_up(inspection: &Inspection<'_>, members: &Members) -> bool {
+    !answers_nobody_knows_where(inspection) && both_hung_up(inspection, members)
 }
 
-fn both_hung_up(look: &Look<'_>, members: &Members) -> bool {
-    [&look.facts.stdin, &look.facts.stdout].into_iter().all(|wire| is_hung_up(wire, members))
+fn both_hung_up(inspection: &Inspection<'_>, members: &Members) -> bool {
+    [&inspection.facts.stdin, &inspection.facts.stdout].into_iter().all(|wire| is_hung_up(wire, members))
 }
 
 /// Whether the other end of this wire is open nowhere outside of the server.
@@ -61,74 +61,78 @@ pub fn is_hung_up(wire: &WireState, members: &Members) -> bool {
     }
 }
 
-/// Whether the owner, which has exited, was about to let go of a wire at the moment of the look.
-pub fn owner_is_leaving(look: &Look<'_>) -> bool {
-    let dead = look.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
-    let wires = [&look.facts.stdin, &look.facts.stdout];
+/// Whether the owner, which has exited, was about to let go of a wire at the moment of the inspection.
+pub fn owner_is_leaving(inspection: &Inspection<'_>) -> bool {
+    let dead = inspection.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
+    let wires = [&inspection.facts.stdin, &inspection.facts.stdout];
     dead.is_some_and(|dead| {
-        wires.iter().flat_map(|wire| super::look::holders(wire)).any(|holder| holder.process == dead)
+        wires.iter().flat_map(|wire| super::inspection::holders(wire)).any(|holder| holder.process == dead)
     })
 }
 
 /// The process that the server works for from now on, though its owner has exited: it can talk to the server, it was there before
 /// the server or is an agent in its own right, and it is none of those that only hand a wire on.
-pub fn host<'a>(look: &Look<'a>, members: &Members) -> Option<&'a Holder> {
-    let talkers = super::look::holders(&look.facts.stdin);
-    talkers.iter().find(|holder| !is_harmless(look, members, holder) && is_host(look, holder))
+pub fn host<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a Holder> {
+    let talkers = super::inspection::holders(&inspection.facts.stdin);
+    talkers.iter().find(|holder| !is_harmless(inspection, members, holder) && is_host(inspection, holder))
 }
 
-fn is_host(look: &Look<'_>, holder: &Holder) -> bool {
-    let node = look.node(holder.process);
+fn is_host(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+    let node = inspection.node(holder.process);
     if node.is_some_and(|n| n.server.or(n.wraps).is_some() || n.protected) {
         return false;
     }
     // What the server started may have inherited a descriptor; the server does not work for it.
-    if look.graph.ancestors(holder.process).any(|above| look.server.contains(above.id)) {
+    if inspection.graph.ancestors(holder.process).any(|above| inspection.server.contains(above.id)) {
         return false;
     }
-    let role = look.rules.role(&holder.image);
-    if matches!(role, Role::Shell | Role::Launcher | Role::Steward | Role::Multiplexer | Role::Exempt { .. })
-    {
+    let role = inspection.rules.role(&holder.image);
+    if matches!(
+        role,
+        Role::Shell | Role::Launcher | Role::ServiceManager | Role::Multiplexer | Role::Exempt { .. }
+    ) {
         return false;
     }
     // Of an owner that was killed a copy did not take over; one that does something may use the server all the same.
-    if let Some((owner, node)) = look.owner().zip(node)
+    if let Some((owner, node)) = inspection.owner().zip(node)
         && is_copy(owner, node)
     {
         return !owner.killed;
     }
-    let knows_what_it_does = look.agents.of(holder.process).is_some() || matches!(role, Role::Agent { .. });
-    knows_what_it_does || (look.server.owner().is_some() && holder.process.start < look.server.id.start)
+    let knows_what_it_does =
+        inspection.agents.of(holder.process).is_some() || matches!(role, Role::Agent { .. });
+    knows_what_it_does
+        || (inspection.server.owner().is_some() && holder.process.start < inspection.server.id.start)
 }
 
 /// Whether this holder cannot be who uses the server: it is the server itself, or holds the wire by accident.
-fn is_harmless(look: &Look<'_>, members: &Members, holder: &Holder) -> bool {
-    members.contains(holder.process) || is_sibling(look, holder) || is_idle_copy(look, holder)
+fn is_harmless(inspection: &Inspection<'_>, members: &Members, holder: &Holder) -> bool {
+    members.contains(holder.process) || is_sibling(inspection, holder) || is_idle_copy(inspection, holder)
 }
 
 /// Another server of the same dead owner inherited a descriptor, and nobody uses that server: else it may use the wire for them.
-fn is_sibling(look: &Look<'_>, holder: &Holder) -> bool {
+fn is_sibling(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     if holder.clients {
         return false;
     }
-    if look.makers.is_of_sibling(holder.process, look.server) {
+    if inspection.makers.is_of_sibling(holder.process, inspection.server) {
         return true;
     }
     // Of servers that were there before us the owners are not known; those of one start of a unit that is over had one.
     let ended = |unit: &Option<UnitFacts>| unit.as_ref().is_some_and(UnitFacts::left_behind);
-    look.server.owner().is_none()
-        && ended(&look.facts.unit)
+    inspection.server.owner().is_none()
+        && ended(&inspection.facts.unit)
         && ended(&holder.unit)
         && holder.unit.as_ref().map(|u| (&u.unit, &u.invocation_id))
-            == look.facts.unit.as_ref().map(|u| (&u.unit, &u.invocation_id))
-        && look.node(holder.process).is_some_and(|node| node.server.is_some())
+            == inspection.facts.unit.as_ref().map(|u| (&u.unit, &u.invocation_id))
+        && inspection.node(holder.process).is_some_and(|node| node.server.is_some())
 }
 
 /// A forked copy of the killed owner that has no server, session, listener or connection of its own, and did nothing since the
 /// owner's end: a worker of a pool that nobody gives work to any more.
-fn is_idle_copy(look: &Look<'_>, holder: &Holder) -> bool {
+fn is_idle_copy(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     let (Some(owner), Some(node), Some(now)) =
-        (look.owner(), look.node(holder.process), look.copy(holder.process))
+        (inspection.owner(), inspection.node(holder.process), inspection.copy(holder.process))
     else {
         return false;
     };
@@ -140,8 +144,8 @@ fn is_idle_copy(look: &Look<'_>, holder: &Holder) -> bool {
         && !then.connected
         && now.activity.is_some()
         && now.activity == then.activity
-        && !look.makers.made_a_server(holder.process)
-        && look.graph.children(holder.process).next().is_none()
+        && !inspection.makers.made_a_server(holder.process)
+        && inspection.graph.children(holder.process).next().is_none()
 }
 
 /// A fork of the dead owner that never ran another program.

@@ -95,16 +95,16 @@ impl World {
                     && n.origin().process == n.id
             })
         };
-        let main_lives = server.proper != lost.id && !server.recognised.is_empty();
-        let next = Some(server.proper).filter(|_| main_lives);
+        let main_lives = server.main_process != lost.id && !server.recognised.is_empty();
+        let next = Some(server.main_process).filter(|_| main_lives);
         let next = next.or_else(|| server.recognised.iter().max_by_key(order).copied());
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
         match next {
-            Some(next) if server.proper == lost.id => server.proper = next,
+            Some(next) if server.main_process == lost.id => server.main_process = next,
             Some(_) => {}
-            None => server.proper_ended |= server.phase.strongest_signal().is_none(),
+            None => server.main_ended |= server.phase.strongest_signal().is_none(),
         }
-        match (server.processes.is_empty(), was_core && server.proper_ended) {
+        match (server.processes.is_empty(), was_core && server.main_ended) {
             (true, _) => Remains::Nothing,
             (false, true) => Remains::Descendants,
             (false, false) => Remains::Server,
@@ -195,7 +195,7 @@ impl World {
         if let Some(server) = self.servers.get_mut(key) {
             server.recognised.insert(id);
             if server.stdin == wire {
-                server.proper = id;
+                server.main_process = id;
             }
         }
     }

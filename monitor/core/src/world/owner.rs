@@ -94,7 +94,7 @@ impl Search<'_> {
             return Claim::Agent(key);
         }
         match maker.program.role {
-            Role::Steward => Claim::Adopted,
+            Role::ServiceManager => Claim::Adopted,
             Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => Claim::Nobody,
             Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } if self.server.protected => {
                 Claim::Nobody
@@ -134,7 +134,7 @@ impl Search<'_> {
             return Claim::Agent(agent);
         }
         match program.role {
-            Role::Steward => return Claim::Adopted,
+            Role::ServiceManager => return Claim::Adopted,
             Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
             Role::Server { .. } | Role::Agent { .. } | Role::Other { .. } => {}
         }
@@ -158,7 +158,7 @@ impl Search<'_> {
                 return Claim::Agent(agent);
             }
             let Some(program) = &node.exec.program else { return Claim::Ask(node.id) };
-            if node.stdin() == self.server.stdin() && program.role != Role::Steward {
+            if node.stdin() == self.server.stdin() && program.role != Role::ServiceManager {
                 // It hands its own standard input down, so it does not talk to the server.
                 if let Some(server) = node.server {
                     return Claim::Joins(server);

@@ -9,14 +9,14 @@ use crate::{
     model::{BootTime, ProcessId, ProcessView, ServerView, Stdio},
 };
 
-/// An MCP stdio server: its launch chain, the server proper and its descendants.
+/// An MCP stdio server: its launch chain, the server's main process and its descendants.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Server {
     /// The head of its launch chain when it was recognised; names the server for ever.
     pub id: ProcessId,
     /// The recognised process furthest down the launch chain.
-    pub(super) proper: ProcessId,
+    pub(super) main_process: ProcessId,
     /// The name shown.
     pub name: String,
     /// The rule that recognised it.
@@ -25,7 +25,7 @@ pub struct Server {
     pub stdin: Stdio,
     /// Its standard output when it was born: the wire on which it answers.
     pub stdout: Stdio,
-    /// The session of the server proper: it may have been given one of its own before it was recognised.
+    /// The session of the server's main process: it may have been given one of its own before it was recognised.
     pub session: u32,
     /// The process that made the first; absent where nobody witnessed it.
     pub maker: Option<ProcessId>,
@@ -57,8 +57,8 @@ pub struct Server {
     pub seeks_owner: bool,
     /// Whether a configuration that was read later does not take it for a server any more: it is not ended.
     pub disowned: bool,
-    /// Whether the server proper and its launch chain have ended by themselves: what is left of it was only started by it.
-    pub proper_ended: bool,
+    /// Whether the server's main process and its launch chain have ended by themselves: what is left of it was only started by it.
+    pub main_ended: bool,
     /// Inspections in a row that could not see everything.
     pub blind_inspections: u32,
     /// The look that is under way.
@@ -110,7 +110,7 @@ impl Server {
         let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
         Self {
             id: wrappers.last().copied().unwrap_or(main),
-            proper: main,
+            main_process: main,
             name,
             rule,
             stdin,
@@ -131,7 +131,7 @@ impl Server {
             provenance,
             seeks_owner,
             disowned: false,
-            proper_ended: false,
+            main_ended: false,
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,
@@ -146,8 +146,8 @@ impl Server {
     }
 
     /// The recognised process furthest down the launch chain: the main process of the server. It may have exited.
-    pub const fn proper(&self) -> ProcessId {
-        self.proper
+    pub const fn main_process(&self) -> ProcessId {
+        self.main_process
     }
 
     /// Its living processes, launchers that belong to nobody else not included.

@@ -45,7 +45,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         processes: nodes.into_iter().take(shown).map(process_view).collect(),
         rss_bytes: server.rss_bytes,
         run: server.account.as_ref().map(Account::view),
-        session_leader: leads_session(server.proper, graph),
+        session_leader: leads_session(server.main_process, graph),
     }
 }
 

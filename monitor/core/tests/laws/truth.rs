@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Service {
-    /// From the head of the launch chain to the server proper.
+    /// From the head of the launch chain to the server's main process.
     pub chain: Vec<ProcessId>,
     /// The server's ends of its wires: what it reads, what it writes.
     pub wires: [End; 2],
@@ -39,7 +39,7 @@ pub struct Service {
     pub moved: bool,
     /// Whether it has closed one of its own ends.
     pub mute: bool,
-    /// Whether the server proper has become another program, which nobody may touch.
+    /// Whether the server's main process has become another program, which nobody may touch.
     pub over: bool,
     /// Who forked it for its owner and ended at once.
     pub go_between: Option<ProcessId>,

@@ -60,7 +60,7 @@ pub enum Use {
     Client(u8),
     /// One of those who pass by ends: a client, a debugger, a job.
     StrangerEnds(u8),
-    /// The server proper becomes another program.
+    /// The server's main process becomes another program.
     Becomes {
         place: u8,
         program: u8,

@@ -311,7 +311,7 @@ impl Shared {
         let began = Instant::now();
         match run::run(settings, facts, line, running) {
             Ok(report) => {
-                tell(settings, facts, &report, began.elapsed());
+                log_outcome(settings, facts, &report, began.elapsed());
                 report.outcome()
             }
             Err(error) => {
@@ -322,7 +322,7 @@ impl Shared {
     }
 }
 
-fn tell(settings: &Settings, facts: &Facts, report: &Report, took: Duration) {
+fn log_outcome(settings: &Settings, facts: &Facts, report: &Report, took: Duration) {
     let (path, event, outcome) = (settings.path.display(), &facts.event, report.outcome());
     if outcome == "ok" {
         tracing::debug!("hook {path} on {event}: done in {took:?}");

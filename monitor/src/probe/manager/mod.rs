@@ -20,7 +20,7 @@ use super::{
     Probe,
     unit::{is_users, runtime},
 };
-use crate::host::{Lodging, ProcessDir, patiently};
+use crate::host::{Lodging, ProcessDir, with_deadline};
 use orphand_core::model::{Place, ProcessId, UnitProperties};
 
 /// How long a manager may be silent.
@@ -108,7 +108,7 @@ impl Probe {
     /// Where the manager is of the unit that this process lives in, and what it says about the unit.
     pub fn service(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
         let this = self.clone();
-        patiently(move || this.service_now(process))
+        with_deadline(move || this.service_now(process))
     }
 
     fn service_now(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {

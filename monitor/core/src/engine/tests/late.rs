@@ -140,7 +140,7 @@ fn one_that_never_holds_still_is_judged_in_the_end() {
     assert!(asked.contains(&31) && asked.contains(&child) && !asked.contains(&(child + 1)), "{asked:?}");
 }
 
-/// The server proper itself must be what was looked at, however often it changes.
+/// The server's main process itself must be what was looked at, however often it changes.
 #[test]
 fn one_that_runs_anew_without_a_pause_gets_no_signal() {
     let mut story = being_looked_at();

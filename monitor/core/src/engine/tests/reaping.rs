@@ -66,7 +66,7 @@ fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
     story.uid = 1000;
     let mut story = orphaned(story);
     let looks = story.looks.len();
-    // The server proper was meant, and nothing was sent: the next thing is a look.
+    // The server's main process was meant, and nothing was sent: the next thing is a look.
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     story.pass_secs(1);
     assert_eq!(story.looks.len(), looks + 1);

@@ -62,7 +62,7 @@ fn told(role: &Role) -> String {
         Role::Shell => "shell".into(),
         Role::Multiplexer => "multiplexer".into(),
         Role::Exempt { rule } => format!("exempt by {rule}"),
-        Role::Steward => "steward".into(),
+        Role::ServiceManager => "steward".into(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::check;
 fn measured_launch_chains() {
     check(
         "
-        # npx: what the kernel's exec record shows, then the title, then the shell and the server proper
+        # npx: what the kernel's exec record shows, then the title, then the shell and the server's main process
         exe: /usr/bin/env /usr/bin/env node /usr/bin/npx -y @modelcontextprotocol/server-everything => launcher
         exe: /usr/bin/node node /usr/bin/npx -y @modelcontextprotocol/server-everything => server server-everything by npm-mcp
         exe: /usr/bin/node 'npm exec @modelcontextprotocol/server-everything' => server server-everything by npm-mcp

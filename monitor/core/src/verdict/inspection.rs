@@ -11,7 +11,7 @@ use super::membership::Members;
 
 /// All that a verdict on one server rests on.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct Inspection<'a> {
     /// The lineage.
     pub graph: &'a Graph,
     /// The rules.
@@ -26,7 +26,7 @@ pub struct Look<'a> {
     pub facts: &'a ServerFacts,
     /// Whether servers of another user than their owner's may be ended.
     pub other_uids: bool,
-    /// Whether orphand may only look.
+    /// Whether orphand only observes, and ends nothing.
     pub observe: bool,
 }
 
@@ -34,11 +34,11 @@ pub struct Look<'a> {
 pub trait Makers: std::fmt::Debug {
     /// Whether this process made the wire of a server that is alive.
     fn made_a_server(&self, process: ProcessId) -> bool;
-    /// Whether it is part of another server of the same owner: of its launch chain, or the server proper.
+    /// Whether it is part of another server of the same owner: of its launch chain, or the server's main process.
     fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool;
 }
 
-impl<'a> Look<'a> {
+impl<'a> Inspection<'a> {
     /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
         self.server.owner().and_then(|key| self.agents.get(key))
