@@ -170,11 +170,12 @@ const INSIDE: &str = "ORPHAND_TEST_INSIDE_PID_NAMESPACE";
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn a_number_given_out_again_is_safe() {
-    let inside = "sink::reaper::tests::a_pending_kill_does_not_reach_who_got_the_number";
+    let module = module_path!().split_once("::").unwrap().1;
+    let inside = format!("{module}::a_pending_kill_does_not_reach_who_got_the_number");
     let run = Command::new("unshare")
         .args(["--pid", "--fork", "--mount-proc"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", inside, "--nocapture", "--test-threads=1"])
+        .args(["--exact", &inside, "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
         .output()
         .unwrap();
