@@ -45,7 +45,7 @@ fn what_does_not_fit_waits_in_memory() {
     let error = store.commit().unwrap_err();
     let line = error.to_string();
     assert!(matches!(error, StoreError::Full { .. }), "{line}");
-    assert!(line.ends_with("no space left; what happens is kept in memory until there is space"), "{line}");
+    assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
     assert_eq!(store.pending(), 398);
     // At once again: not tried.
     assert!(matches!(store.commit(), Err(StoreError::NotYet { pending: 398, .. })));
