@@ -1,33 +1,36 @@
-//! Which service a process lives in, by the path of its control group. Pure.
+//! Finds the systemd service of a process from the path of its control group. Pure.
 //!
-//! systemd gives each unit a group below its slices (`/system.slice/x.service`), and a manager below another one (a user's, a
-//! container's) repeats that layout below its own root. What lies above the first slice or unit is that root.
+//! systemd gives each unit a control group below its slices (`/system.slice/x.service`). A manager below
+//! another one (that of a user or a container) repeats this layout below its own root. The path above the
+//! first slice or unit is the root of the manager.
 
 use orphand_core::model::Unit;
 
-/// A unit and where its manager is to be found.
+/// A unit, and the place of the manager that runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lodging {
     /// The unit.
     pub unit: Unit,
-    /// In which of the two hierarchies it was found.
+    /// The hierarchy in which it was found.
     hierarchy: Hierarchy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hierarchy {
-    /// Version 1 and hybrid: the one that systemd mounts for itself, `name=systemd`.
+    /// The hierarchy that systemd mounts for itself, `name=systemd`: cgroup version 1 and hybrid hosts.
     Named,
-    /// Version 2: `0::`.
+    /// The hierarchy of cgroup version 2: `0::`.
     Unified,
 }
 
 impl Lodging {
-    /// The unit of a process with this `/proc/PID/cgroup`. None outside of services: a scope, a session, a manager's own
-    /// group and the root are no service, and of groups outside our cgroup namespace the path is not known.
+    /// The unit of a process with this text of `/proc/PID/cgroup`. The result is `None` if the process is
+    /// in no service: scopes, sessions, the own group of a manager and the root are no services. It is also
+    /// `None` for groups outside our cgroup namespace, because their path is not known.
     ///
-    /// Both hierarchies are read: systemd keeps its units in one of them, and a container's may keep them in the other
-    /// one. Where both name a unit it is that of `name=systemd`, unless the other path leads further down.
+    /// Both hierarchies are read. systemd keeps its units in one of them, and a container may use the other
+    /// one. If both name a unit, the one of `name=systemd` counts, unless the other path leads further
+    /// down.
     pub fn parse(cgroup: &str) -> Option<Self> {
         let (named, unified) = (path(cgroup, Hierarchy::Named), path(cgroup, Hierarchy::Unified));
         let named_unit = named.and_then(unit);
@@ -44,14 +47,16 @@ impl Lodging {
         Some(Self { unit, hierarchy })
     }
 
-    /// Whether a process with this `/proc/PID/cgroup` lives where the unit's manager does: in `init.scope` below its root.
+    /// Whether a process with this text of `/proc/PID/cgroup` is in the group of the unit's manager:
+    /// `init.scope` below the manager's root.
     pub fn is_managed_from(&self, cgroup: &str) -> bool {
         path(cgroup, self.hierarchy).and_then(|path| path.strip_prefix(self.unit.manager.as_str()))
             == Some("/init.scope")
     }
 }
 
-/// The path in this hierarchy: `ID:CONTROLLERS:PATH` a line. The kernel marks a group that was removed under its last zombies.
+/// The path in this hierarchy. Each line is `ID:CONTROLLERS:PATH`. The kernel appends ` (deleted)` to the
+/// path of a group that was removed while it still had zombies.
 fn path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
     let path = cgroup.lines().find_map(|line| {
         let (id, rest) = line.split_once(':')?;
@@ -65,39 +70,41 @@ fn path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
     Some(path.strip_suffix(" (deleted)").unwrap_or(path))
 }
 
-/// Where a walk down a path has come to.
+/// The state of a walk down a path, after one component.
 enum At<'a> {
-    /// Above the first slice and unit.
+    /// Above the first slice or unit.
     Above,
     /// In slices of the manager at this root.
     Slices(&'a str),
-    /// In a service; it is the only place to end.
+    /// In a service. Only this state yields a unit at the end of the path.
     Service { manager: &'a str, name: &'a str },
     /// In something that is no service: a scope, a mount, a group that no manager made.
     Other,
 }
 
-/// The service that a group belongs to.
+/// The service that a control group belongs to.
 fn unit(path: &str) -> Option<Unit> {
     let mut at = At::Above;
     let mut end = 0;
     for raw in path.strip_prefix('/')?.split('/') {
-        // The path down to this component, which a manager found here has for its root.
+        // The path before this component. It is the root of a manager whose layout starts here.
         let above = path.get(..end)?;
         end += 1 + raw.len();
-        // `cg_unescape()` in systemd's basic/cgroup-util.c: a name that the kernel has for itself (`cgroup.procs`) gets a `_`.
+        // `cg_unescape()` in systemd's basic/cgroup-util.c: systemd puts a `_` before a name that the
+        // kernel uses itself (`cgroup.procs`).
         let name = raw.strip_prefix('_').unwrap_or(raw);
         if name == ".." {
             return None;
         }
         at = match (at, kind(name)) {
-            // Below a unit another manager's layout begins.
+            // A slice below a unit starts the layout of another manager.
             (At::Above | At::Service { .. } | At::Other, Kind::Slice) => At::Slices(above),
             (slices @ At::Slices(_), Kind::Slice) => slices,
             (At::Above, Kind::Service) => At::Service { manager: above, name },
             (At::Above, Kind::Other) => At::Above,
             (At::Slices(manager), Kind::Service) => At::Service { manager, name },
-            // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of slices too.
+            // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of
+            // slices, too.
             (At::Service { name: outer, .. }, Kind::Service) if is_user_manager(outer) => {
                 At::Service { manager: above, name }
             }
@@ -121,7 +128,8 @@ enum Kind {
     Other,
 }
 
-/// The kind of unit, if it is a name that systemd gives to one: `unit_name_is_valid()` in basic/unit-name.c.
+/// The kind of unit that a name denotes, if it is a valid unit name: `unit_name_is_valid()` in
+/// basic/unit-name.c.
 fn kind(name: &str) -> Kind {
     let Some((prefix, suffix)) = name.rsplit_once('.') else { return Kind::Other };
     let allowed = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
@@ -142,7 +150,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// `user@1000.service`
+/// Whether this is the service of a user's manager, such as `user@1000.service`.
 fn is_user_manager(service: &str) -> bool {
     let uid = service.strip_prefix("user@").and_then(|rest| rest.strip_suffix(".service"));
     uid.is_some_and(|uid| uid.parse::<u32>().is_ok())

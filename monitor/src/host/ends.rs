@@ -1,44 +1,51 @@
-//! The open ends of pipes and sockets on the whole host: what one pass of the kernel over all descriptors tells.
+//! The open ends of pipes and sockets on the whole host, found by one pass of the kernel over all
+//! descriptors.
 //!
-//! The kernel side makes such passes (`source::holders`); a probe asks for them. What /proc tells instead says less: it lists
-//! neither a descriptor that is in flight inside a socket nor how often a file is open.
+//! The kernel side implements the pass (`source::holders`), and probes request it. /proc gives less
+//! information: it lists neither a descriptor that is in flight inside a socket nor the number of
+//! references to an open file.
 
 use super::Access;
 use orphand_core::model::{ProcessId, Stdio};
 
-/// A descriptor that is open on a pipe, a FIFO or a socket that was asked for, or on the peer of such a socket.
+/// A descriptor that is open on a requested pipe, FIFO or socket, or on the peer of a requested socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenEnd {
-    /// Whose descriptor table it is in. A table that threads share is told once.
+    /// The process whose descriptor table has it. A table that threads share is reported once.
     pub process: ProcessId,
-    /// The descriptor's number in that table.
+    /// The descriptor number in that table.
     pub number: u32,
     /// The pipe or socket, by inode number.
     pub of: Stdio,
-    /// The device that the inode number belongs to (`super_block::s_dev`): pipes, sockets and FIFOs with a name count apart.
+    /// The device that the inode number belongs to (`super_block::s_dev`). Pipes, sockets and named FIFOs
+    /// have separate inode numbers.
     pub device: u32,
-    /// Of a unix socket: its peer's inode number; 0 where the peer was closed, or was not accepted yet.
+    /// The peer's inode number, for a unix socket; 0 if the peer was closed or is not accepted yet.
     pub peer: Option<u64>,
-    /// How it was opened.
+    /// The access mode.
     pub access: Access,
-    /// Which open file description it is (`struct file`); equal for duplicates and inherited ones. Not an address.
+    /// An identifier of the open file description (`struct file`). Duplicates and inherited descriptors
+    /// have the same one. It is not an address.
     pub file: u64,
-    /// References to that description: its descriptors, and whatever else keeps it open (in flight in a socket, `io_uring`, a
-    /// read(2) that is going on in a process with threads).
+    /// The number of references to the open file description: its descriptors, and everything else that
+    /// keeps it open (in flight in a socket, `io_uring`, a running read(2) in a process with threads).
     pub references: u64,
-    /// Of a pipe or FIFO: how many open file descriptions can read from it (`pipe_inode_info::readers`).
+    /// The number of open file descriptions that can read from the pipe or FIFO
+    /// (`pipe_inode_info::readers`).
     pub readers: u32,
-    /// Likewise, write to it.
+    /// The number of open file descriptions that can write to the pipe or FIFO
+    /// (`pipe_inode_info::writers`).
     pub writers: u32,
 }
 
-/// Who makes such passes.
+/// A provider of passes over all descriptors of the host.
 pub trait Passes: std::fmt::Debug + Send {
-    /// All open ends of these pipes and sockets, and of the peers of these sockets, in all processes of the host. Microseconds to
-    /// some hundred milliseconds, by the number of descriptors of the host.
+    /// All open ends of these pipes and sockets, and of the peers of these sockets, in all processes of the
+    /// host. A pass takes between microseconds and some hundred milliseconds, depending on the number of
+    /// descriptors on the host.
     ///
     /// # Errors
     ///
-    /// A line that says why there is none.
+    /// A line that says why the pass failed.
     fn pass(&mut self, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String>;
 }

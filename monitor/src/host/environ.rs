@@ -1,8 +1,9 @@
-//! The environment of a process, read to its very end.
+//! Searches the environment of a process, up to its very end.
 //!
-//! Invariant: "the entry is not there" is said only of an environment that was seen whole. `/proc/PID/environ` ends early
-//! without an error where a page cannot be read and where the process has replaced its memory meanwhile (`environ_read()`,
-//! fs/proc/base.c): so the length that was read is compared with the one that `stat` names.
+//! Invariant: the result "absent" is given only for an environment that was read completely.
+//! `/proc/PID/environ` ends early and without an error if a page cannot be read, or if the process has
+//! replaced its memory meanwhile (`environ_read()`, fs/proc/base.c). Therefore the length that was read is
+//! compared with the length that `stat` gives.
 
 use std::os::fd::OwnedFd;
 
@@ -13,26 +14,26 @@ use rustix::{
 
 use super::read;
 
-/// Bytes looked at, at most: more than `execve(2)` takes of arguments and environment together, which is a quarter of the
-/// stack's limit and never more than 6 MiB (`_STK_LIM / 4 * 3`).
+/// The most bytes that are searched. It is more than `execve(2)` accepts for arguments and environment
+/// together, which is a quarter of the stack limit and never more than 6 MiB (`_STK_LIM / 4 * 3`).
 const MOST: usize = 32 * 1024 * 1024;
-/// Bytes of one read.
+/// The size of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
-/// The process may call exec while it is looked at: so often it is begun anew.
+/// The number of attempts. A process that calls exec during a search makes that search fail.
 const TRIES: usize = 3;
 
-/// What a look through an environment says.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// The entry is there.
     Found,
-    /// It was read to its end, and the entry is not there.
+    /// The environment was read to its end, and the entry is not there.
     Absent,
-    /// It could not be read to its end.
+    /// The environment could not be read to its end.
     Unseen,
 }
 
-/// Looks for this whole entry, `NAME=VALUE`, in the environment behind a directory of /proc.
+/// Searches for the complete entry `NAME=VALUE` in the environment of the process behind `dir`.
 pub(super) fn find(dir: &OwnedFd, entry: &[u8]) -> Sight {
     find_within(dir, entry, MOST)
 }
@@ -74,8 +75,9 @@ fn find_once(dir: &OwnedFd, entry: &[u8], most: usize) -> Sight {
     if whole { Sight::Absent } else { Sight::Unseen }
 }
 
-/// Where the environment is in the memory of the process: its first byte, and the one behind its last. Nothing where that is
-/// not shown: no permission (both are 0 then), or no memory.
+/// The position of the environment in the memory of the process: the address of its first byte, and the
+/// address after its last byte. `None` if the kernel does not show it: there is no permission (both are 0
+/// then), or the process has no memory.
 fn place(dir: &OwnedFd) -> Option<(u64, u64)> {
     let (line, _) = read(dir, "stat", 4096).ok()?;
     parse_place(&line).filter(|place| *place != (0, 0))
@@ -88,10 +90,11 @@ fn parse_place(stat: &[u8]) -> Option<(u64, u64)> {
     Some((fields.nth(50 - 3)?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// A search for one entry among those that a NUL ends, in pieces of any size.
+/// An incremental search for one entry in a list of entries that each end with a NUL. The input may come in
+/// pieces of any size.
 struct Search<'a> {
     entry: &'a [u8],
-    /// So many bytes of the current entry are those of the one looked for; nothing if one differs.
+    /// The number of bytes of the current entry that match so far; `None` after a mismatch.
     matched: Option<usize>,
 }
 
@@ -100,7 +103,7 @@ impl<'a> Search<'a> {
         Self { entry, matched: Some(0) }
     }
 
-    /// Looks at the next bytes. Whether the entry ended among them.
+    /// Searches the next bytes. Returns whether the wanted entry ended among them.
     fn feed(&mut self, bytes: &[u8]) -> bool {
         for &byte in bytes {
             if byte != 0 {
@@ -114,7 +117,7 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// Whether the current entry, if it ends here, is the one looked for. The last one may end without a NUL.
+    /// Whether the current entry, if it ends here, is the wanted one. The last entry may lack its NUL.
     fn ends(&self) -> bool {
         self.matched == Some(self.entry.len())
     }

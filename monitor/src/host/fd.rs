@@ -1,4 +1,4 @@
-//! The open files of a process, as `/proc/PID/fd` tells them.
+//! The open files of a process, from `/proc/PID/fd`.
 
 use std::{
     cell::OnceCell,
@@ -19,19 +19,20 @@ use super::{
 };
 use orphand_core::model::Stdio;
 
-/// What a descriptor is open on.
+/// The object that a descriptor refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// An anonymous pipe, by inode number.
     Pipe(u64),
     /// A socket, by inode number.
     Socket(u64),
-    /// A file with a path (devices and FIFOs too), or an anonymous inode such as `anon_inode:[eventpoll]`.
+    /// A file with a path (including devices and FIFOs), or an anonymous inode such as
+    /// `anon_inode:[eventpoll]`.
     Path(Vec<u8>),
 }
 
 impl Target {
-    /// Reads a link of `/proc/PID/fd`.
+    /// Parses the target of a link in `/proc/PID/fd`.
     pub fn parse(link: &[u8]) -> Self {
         let number = |prefix: &[u8]| -> Option<u64> {
             std::str::from_utf8(link.strip_prefix(prefix)?.strip_suffix(b"]")?).ok()?.parse().ok()
@@ -46,41 +47,41 @@ impl Target {
     }
 }
 
-/// A descriptor's access mode.
+/// The access mode of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// It can be read.
+    /// The descriptor is open for reading.
     pub read: bool,
-    /// It can be written.
+    /// The descriptor is open for writing.
     pub write: bool,
 }
 
 /// An open descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fd {
-    /// Its number.
+    /// The descriptor number.
     pub number: u32,
-    /// What it is open on.
+    /// The object that it refers to.
     pub target: Target,
 }
 
 /// The open descriptors of a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FdTable {
-    /// In ascending order.
+    /// The descriptors, in ascending order of their numbers.
     pub fds: Vec<Fd>,
-    /// Whether there are more than orphand looks at (`FDS_MAX`).
+    /// Whether the process has more descriptors than the limit `FDS_MAX`.
     pub cut: bool,
 }
 
-/// Descriptors looked at in one process. A process that opens half a million files must not hold up verdicts
-/// about others for half a second.
+/// The most descriptors that are read of one process. Without this limit a process with half a million open
+/// files would delay the verdicts about others by half a second.
 const FDS_MAX: usize = 32 * 1024;
-/// Of which so many are read in one go.
+/// The number of descriptors after which the deadline of the read starts again.
 const AT_A_TIME: usize = 256;
 
 impl FdTable {
-    /// The table in `path` below `dir`, which is of the process with the number `pid`.
+    /// Reads the directory `path` below `dir`. `pid` is the process that it belongs to.
     pub(super) fn read(dir: impl AsFd, path: &str, pid: u32) -> Result<Self, Errno> {
         let mut at = visit(pid)?;
         let dir = openat(dir, path, DIRECTORY, Mode::empty())?;
@@ -90,14 +91,14 @@ impl FdTable {
         numbers.sort_unstable();
         let mut fds = Vec::with_capacity(numbers.len());
         for number in numbers {
-            // A long table is no long wait.
+            // Restart the deadline: a long table takes long, although no single read blocks.
             if fds.len() % AT_A_TIME == AT_A_TIME - 1 {
                 drop(at);
                 at = visit(pid)?;
             }
             match link(&dir, Name::of(number).as_str()) {
                 Ok(target) => fds.push(Fd { number, target: Target::parse(&target) }),
-                // Closed since, or a path longer than a page.
+                // The descriptor was closed meanwhile, or its path is longer than a page.
                 Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                 Err(errno) => return Err(errno),
             }
@@ -106,7 +107,7 @@ impl FdTable {
         Ok(Self { fds, cut })
     }
 
-    /// What descriptor `number` is open on.
+    /// The object that descriptor `number` refers to.
     pub fn target(&self, number: u32) -> Option<&Target> {
         self.fds.iter().find(|fd| fd.number == number).map(|fd| &fd.target)
     }
@@ -120,7 +121,7 @@ impl FdTable {
     }
 }
 
-/// The directory `/proc/PID/fd` of a process.
+/// The open directory `/proc/PID/fd` of a process.
 #[derive(Debug)]
 pub struct FdDir {
     pid: u32,
@@ -128,7 +129,7 @@ pub struct FdDir {
     mountinfo: OnceCell<Vec<u8>>,
 }
 
-/// Bytes of `mountinfo` read.
+/// Bytes of `mountinfo` that are read.
 const MOUNTINFO_MAX: u64 = 1024 * 1024;
 
 impl FdDir {
@@ -140,31 +141,31 @@ impl FdDir {
         visit(self.pid)
     }
 
-    /// What is mounted where for this process.
+    /// The mounts that the process sees, the text of its `mountinfo`.
     fn mountinfo(&self) -> &[u8] {
         self.mountinfo.get_or_init(|| {
             let mut lines = Vec::new();
             let file = openat(&self.dir, "../mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-            // What could not be read is not there: then nothing is remote.
+            // An unreadable `mountinfo` counts as empty: no mount is then taken for remote.
             file.map(|file| File::from(file).take(MOUNTINFO_MAX).read_to_end(&mut lines).ok()).ok();
             lines
         })
     }
 
-    /// Whether a look at this path may never end, as the process sees the file systems.
+    /// Whether access to this path may block for ever, judged by the mounts that the process sees.
     pub(super) fn may_hang(&self, path: &[u8]) -> bool {
         may_hang(self.mountinfo(), path)
     }
 
-    /// What descriptor `number` is open on now.
+    /// The object that descriptor `number` refers to now.
     pub fn target(&self, number: u32) -> Option<Target> {
         let _at = self.at().ok()?;
         link(&self.dir, Name::of(number).as_str()).ok().map(|target| Target::parse(&target))
     }
 
-    /// How descriptor `number` was opened: the permissions of the link are the file's `FMODE_READ` and
-    /// `FMODE_WRITE`, refreshed at each look-up (`tid_fd_update_inode()` in fs/proc/fd.c). One system call where
-    /// fdinfo takes three.
+    /// The access mode of descriptor `number`. The permissions of the link show the file's `FMODE_READ` and
+    /// `FMODE_WRITE`; the kernel refreshes them at each look-up (`tid_fd_update_inode()` in fs/proc/fd.c).
+    /// This costs one system call; reading fdinfo costs three.
     pub fn access(&self, number: u32) -> Option<Access> {
         let _at = self.at().ok()?;
         let stat = statat(&self.dir, Name::of(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -172,7 +173,7 @@ impl FdDir {
         Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
     }
 
-    /// What descriptor `number` is as a standard stream.
+    /// The kind of descriptor `number`, as a standard stream.
     pub fn stdio(&self, number: u32) -> Stdio {
         let Ok(_at) = self.at() else { return Stdio::Other };
         match link(&self.dir, Name::of(number).as_str()).map(|l| Target::parse(&l)) {
@@ -184,15 +185,17 @@ impl FdDir {
         }
     }
 
-    /// A hold on the file of descriptor `number` that neither opens it nor counts as a reader or writer.
+    /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it
+    /// and does not count as a reader or writer.
     pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         openat(&self.dir, Name::of(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// The kind of the file behind the link: the usual names without a look; else by type and device number, for a
-    /// FIFO may have any name. A dead network file system must not hang the daemon: `DONT_SYNC` asks no server, but
-    /// the walk there may.
+    /// The kind of the file behind the link. Well-known names are classified without a system call. Other
+    /// files are classified by type and device number, because a FIFO may have any name. A dead network
+    /// file system must not block the daemon: `DONT_SYNC` sends no request to the server, but the path walk
+    /// may, so remote mounts are excluded before.
     fn kind(&self, number: u32, path: &[u8]) -> Stdio {
         match path {
             b"/dev/null" => return Stdio::Null,
@@ -213,7 +216,8 @@ impl FdDir {
             (FileType::Socket, ..) => Stdio::Socket(file.stx_ino),
             (FileType::RegularFile, ..) => Stdio::File,
             (FileType::CharacterDevice, 1, 3) => Stdio::Null,
-            // Documentation/admin-guide/devices.txt: 4 and 5 are ttys and consoles, 136 to 143 pseudo terminals.
+            // Documentation/admin-guide/devices.txt: 4 and 5 are ttys and consoles, 136 to 143 pseudo
+            // terminals.
             (FileType::CharacterDevice, 4 | 5 | 136..=143, _) => Stdio::Terminal,
             _ => Stdio::Other,
         }

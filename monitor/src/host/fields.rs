@@ -1,15 +1,15 @@
-//! Files of /proc that are lines of `NAME: value` (`status`, `io`, `smaps_rollup`). Pure.
+//! Parses files of /proc that consist of lines `NAME: value` (`status`, `io`, `smaps_rollup`). Pure.
 
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-/// The words behind `name:`.
+/// The words after `name:`.
 pub(super) fn words<'a>(text: &'a [u8], name: &str) -> Option<SplitAsciiWhitespace<'a>> {
     let value = |line: &'a [u8]| line.strip_prefix(name.as_bytes())?.strip_prefix(b":");
     let value = text.split(|&byte| byte == b'\n').find_map(value)?;
     Some(std::str::from_utf8(value).ok()?.split_ascii_whitespace())
 }
 
-/// The first word behind `name:`, a number.
+/// The first word after `name:`, parsed as a number.
 pub(super) fn number<N: FromStr>(text: &[u8], name: &str) -> Option<N> {
     words(text, name)?.next()?.parse().ok()
 }

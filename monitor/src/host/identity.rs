@@ -1,37 +1,38 @@
-//! Who has a process number now, and whether that process still lives.
+//! Finds the process that has a pid now, and checks whether a process is still alive.
 //!
-//! The calling thread reads, without a deadline: `stat` and `status` alone. For the source, which compares the records of the
-//! kernel with /proc.
+//! The calling thread reads `stat` and `status` itself, without a deadline. The source uses this module to
+//! compare the records of the kernel with /proc.
 
 use rustix::{fs::CWD, io::Errno};
 
 use super::{Stat, fields, read};
 use orphand_core::model::ProcessId;
 
-/// Whether a process lives, as far as /proc shows.
+/// The state of a process, as far as /proc shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// This very process lives.
+    /// Exactly this process is alive.
     Alive,
-    /// It has ended, whoever has its number now.
+    /// The process has ended. Its pid may belong to another process now.
     Gone,
-    /// It could not be read: that is no proof of an end.
+    /// The process could not be read. This does not prove its end.
     Unseen,
 }
 
-/// Whether this very process lives: the same number and birth, and a thread that has not ended.
+/// Whether exactly this process is alive: pid and start time match, and at least one thread has not ended.
 pub fn presence(process: ProcessId) -> Presence {
     presence_if(process, |_| true)
 }
 
-/// Whether this very process lives and has not begun to exit: an exit that has begun may have been reported already
-/// (`do_exit()` sets `PF_EXITING`, then calls the tracepoint, then gives its children to another parent). A process that cannot
-/// be read stays.
+/// Whether exactly this process is alive and has not begun to exit. An exit that has begun may already have
+/// been reported: `do_exit()` sets `PF_EXITING`, then calls the tracepoint, then gives the children to
+/// another parent. The answer is `true` for a process that cannot be read.
 pub fn stays(process: ProcessId) -> bool {
     presence_if(process, |stat| !stat.has_begun_to_exit()) != Presence::Gone
 }
 
-/// The real user of this very process; nothing if it has ended. A process that cannot be read counts as root's.
+/// The real user id of exactly this process; `None` if it has ended. The result is 0 (root) for a process
+/// that cannot be read.
 pub fn user(process: ProcessId) -> Option<u32> {
     match presence(process) {
         Presence::Gone => None,
@@ -40,22 +41,23 @@ pub fn user(process: ProcessId) -> Option<u32> {
     }
 }
 
-/// The identity of the process with this number now.
+/// The identity of the process that has this pid now.
 pub fn identity(pid: u32) -> Option<ProcessId> {
     Some(ProcessId::new(pid, stat(pid).ok()?.start))
 }
 
-/// The session of this program; 0 if it was made outside its PID namespace, or never (the first process).
+/// The session id of this program. It is 0 if the session was made outside of its PID namespace, or if it
+/// never had one (the first process).
 pub fn session() -> Option<u32> {
     Some(stat(std::process::id()).ok()?.sid)
 }
 
-/// The real user of the process with this number now. `status` takes no lock that a process can keep.
+/// The real user id of the process that has this pid now. `status` takes no lock that a process can hold.
 pub(super) fn real_user(pid: u32) -> Option<u32> {
     fields::number(&status(pid)?, "Uid")
 }
 
-/// The effective user of the process with this number now.
+/// The effective user id of the process that has this pid now.
 pub fn effective_user(pid: u32) -> Option<u32> {
     fields::words(&status(pid)?, "Uid")?.nth(1)?.parse().ok()
 }

@@ -1,21 +1,21 @@
-//! What one process is, read from its directory.
+//! Reads the description of one process from its directory in /proc.
 
 use rustix::io::Errno;
 
 use super::{Proc, ProcessDir, moved_wire};
 use orphand_core::model::{Image, ProcessId, SnapshotProcess, Stdio};
 
-/// A process and the number of its parent, whose identity is still to be found.
+/// A process and the pid of its parent. The parent's identity is not resolved yet.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The process, without its parent.
+    /// The process. Its field `parent` is not set.
     pub process: SnapshotProcess,
-    /// Its parent's number; 0 for none.
+    /// The parent's pid; 0 if it has none.
     pub ppid: u32,
 }
 
-/// Reads a process; nothing for kernel threads and for what has ended. Standard streams are read where
-/// `wants_stdio` asks for them and said to be closed elsewhere.
+/// Reads a process. Returns `None` for kernel threads and for processes that have ended. The standard
+/// streams are read only if `wants_stdio` accepts the image; otherwise they are reported as closed.
 pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<Option<Seen>, Errno> {
     let stat = *dir.stat();
     if stat.is_kernel_thread() || !stat.is_alive() {
@@ -32,7 +32,8 @@ pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<O
     Ok(Some(Seen { process, ppid: stat.ppid }))
 }
 
-/// A parent is older than its child, or as old to the clock's tick: another process has its number else.
+/// Checks that `parent` can be the parent of `child`: a parent has started before its child, or in the same
+/// clock tick. A younger process has got the pid of the real parent by reuse.
 pub fn as_parent(parent: ProcessId, child: ProcessId) -> Option<ProcessId> {
     (parent.start <= child.start && parent.pid != child.pid).then_some(parent)
 }
@@ -50,13 +51,14 @@ impl Proc {
             }
         }
         let parent = self.process(ppid).ok().and_then(|parent| as_parent(parent.id(), id));
-        // The parent is who we read if the process still has it: numbers are reused, live parents are not.
+        // Keep the parent only if the process still has the same parent pid. The pid of a live parent is
+        // not reused, so the process read above is then the parent.
         let now = self.identified(id).ok()??;
         process.parent = parent.filter(|_| now.stat().ppid == ppid);
         Some(process)
     }
 
-    /// The numbers of all processes below this one now.
+    /// The pids of all present descendants of this process.
     fn descendants(&self, pid: u32) -> Option<Vec<u32>> {
         let parent = |pid| Some((pid, self.process(pid).ok()?.stat().ppid));
         let pairs: Vec<_> = self.pids().ok()?.into_iter().filter_map(parent).collect();

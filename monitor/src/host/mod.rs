@@ -1,11 +1,13 @@
-//! Reads of the running host: /proc and the kernel's list of unix sockets. Nobody else reads files of /proc.
+//! Reads the running host: /proc and the kernel's list of unix sockets. No other module reads files of
+//! /proc.
 //!
-//! Invariant: nothing here changes anything about the processes looked at, and everything read through one
-//! [`ProcessDir`] belongs to one process: the directory is opened once and the kernel binds it to that
-//! process, so a reused number answers `ESRCH` instead of another process' facts.
+//! Invariant: nothing in this module changes the processes that it inspects. Everything that is read
+//! through one [`ProcessDir`] belongs to one process: the directory is opened once, and the kernel binds
+//! that descriptor to the process. After the pid is reused, reads return `ESRCH` instead of the facts of
+//! another process.
 //!
-//! A read that a process can keep waiting is done on a thread with a deadline ([`with_deadline`]). Parsers are pure functions over
-//! bytes.
+//! A process can delay some of these reads. Such a read runs on a thread with a deadline
+//! ([`with_deadline`]). Parsers are pure functions over bytes.
 
 mod cgroup;
 mod ends;
@@ -52,22 +54,22 @@ pub use watch::{UNANSWERED, Visit, with_deadline};
 
 use orphand_core::model::ProcessId;
 
-/// What of the host could not be read.
+/// An error while reading the host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// A file or directory below /proc.
+    /// A file or directory below /proc could not be read.
     #[error("cannot {operation} {}: {source}", path.display())]
     Read {
-        /// What was tried: `open`, `list`.
+        /// The operation that failed: `open`, `list` or `read`.
         operation: &'static str,
-        /// Where.
+        /// The path that was read.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The root of /proc.
+/// An open /proc, or a directory tree with the same layout.
 #[derive(Debug)]
 pub struct Proc {
     root: OwnedFd,
@@ -75,12 +77,12 @@ pub struct Proc {
 }
 
 impl Proc {
-    /// The host's own `/proc`.
+    /// Opens the host's own `/proc`.
     pub fn system() -> Result<Self, HostError> {
         Self::at("/proc")
     }
 
-    /// A tree that looks like /proc, for tests and for /proc mounted elsewhere.
+    /// Opens a tree with the layout of /proc: for tests, and for a /proc that is mounted elsewhere.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, HostError> {
         let path = path.into();
         match openat(CWD, &path, DIRECTORY, Mode::empty()) {
@@ -89,10 +91,10 @@ impl Proc {
         }
     }
 
-    /// The numbers of all processes, zombies and kernel threads included, in the kernel's order.
+    /// The pids of all processes, including zombies and kernel threads, in the kernel's order.
     pub fn pids(&self) -> Result<Vec<u32>, HostError> {
         let mut pids = Vec::with_capacity(512);
-        // A descriptor of our own: the position in the directory belongs to the open file.
+        // Opens a new descriptor, because the read position belongs to the open file.
         openat(&self.root, ".", DIRECTORY, Mode::empty())
             .and_then(|dir| each_number(&dir, |n| pids.push(n)))
             .map_err(|errno| HostError::Read {
@@ -103,15 +105,16 @@ impl Proc {
         Ok(pids)
     }
 
-    /// The directory of the process that has the number `pid` now. [`UNANSWERED`]: reads of it do not end.
+    /// Opens the directory of the process that has the pid `pid` now. The error [`UNANSWERED`] means that
+    /// reads of this process do not return.
     pub fn process(&self, pid: u32) -> Result<ProcessDir, Errno> {
         watch::door(pid)?;
         let _at = watch::visit(pid)?;
         ProcessDir::open(&self.root, pid)
     }
 
-    /// The directory of exactly this process, or nothing if it has ended (a zombie has). An error is no proof
-    /// of an end: descriptors may have run out.
+    /// Opens the directory of exactly this process. `None` means that the process has ended; a zombie
+    /// counts as ended. An error does not prove an end: this program may have run out of descriptors.
     pub fn identified(&self, id: ProcessId) -> Result<Option<ProcessDir>, Errno> {
         match self.process(id.pid) {
             Ok(dir) => Ok(Some(dir).filter(|dir| dir.id() == id && dir.stat().is_alive())),
@@ -120,20 +123,22 @@ impl Proc {
         }
     }
 
-    /// The open files of the process that has the number `pid` now: what [`ProcessDir::fd_table`] says,
-    /// without the price of a [`ProcessDir`].
+    /// The open files of the process that has the pid `pid` now. The result equals that of
+    /// [`ProcessDir::fd_table`], without the cost of opening a [`ProcessDir`].
     pub fn fd_table(&self, pid: u32) -> Result<FdTable, Errno> {
         watch::door(pid)?;
         match FdTable::read(&self.root, &format!("{pid}/fd"), pid) {
             Ok(table) if !table.fds.is_empty() => Ok(table),
-            // A kernel thread, a zombie, or a process whose leading thread has exited and whose files are to be
-            // seen in its other threads only; or one that ended while it was read.
+            // The table is empty or not readable. Possible causes: a kernel thread, a zombie, or a process
+            // that ended during the read; or a process whose leading thread has exited, so that only its
+            // other threads show its files.
             Ok(_) | Err(Errno::ACCESS | Errno::PERM) => self.process(pid)?.fd_table(),
             Err(errno) => Err(errno),
         }
     }
 
-    /// Those above this process, its present parent first, as long as they can be read.
+    /// The ancestors of this process, its present parent first. The sequence stops at the first one that
+    /// cannot be read.
     pub fn ancestors(&self, dir: &ProcessDir) -> impl Iterator<Item = ProcessDir> {
         let above = |child: &ProcessDir| {
             let ppid = child.stat().ppid;
@@ -141,7 +146,7 @@ impl Proc {
             as_parent(parent.id(), child.id()).map(|_| parent)
         };
         let mut next = above(dir);
-        // A chain of parents ends at pid 1; the bound is for one that changes while it is walked.
+        // A chain of parents ends at pid 1. The bound covers a chain that changes during the walk.
         std::iter::from_fn(move || {
             let found = next.take()?;
             next = above(&found);
@@ -150,7 +155,7 @@ impl Proc {
         .take(1024)
     }
 
-    /// Our own network namespace: the text of the link.
+    /// Our own network namespace, as the text of the link `ns/net`.
     pub fn our_network(&self) -> Result<Vec<u8>, Errno> {
         link(&self.root, "thread-self/ns/net")
     }
@@ -158,7 +163,7 @@ impl Proc {
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Calls `found` for each entry of `dir` that is a decimal number.
+/// Calls `found` for each entry of `dir` whose name is a decimal number.
 fn each_number(dir: &OwnedFd, mut found: impl FnMut(u32)) -> Result<(), Errno> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut entries = RawDir::new(dir, &mut buffer);
@@ -170,7 +175,8 @@ fn each_number(dir: &OwnedFd, mut found: impl FnMut(u32)) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The name of a numbered entry, without an allocation: there are tens of thousands in one look.
+/// The decimal name of an entry, built without an allocation: one inspection of the host reads tens of
+/// thousands of entries.
 struct Name {
     digits: [u8; 10],
     from: usize,
@@ -196,19 +202,20 @@ impl Name {
     }
 }
 
-/// The target of a symbolic link; at most [`LINK_MAX`] bytes of it.
+/// The target of a symbolic link, at most [`LINK_MAX`] bytes of it.
 fn link(dir: impl AsFd, path: &str) -> Result<Vec<u8>, Errno> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); LINK_MAX];
     let (target, _) = rustix::fs::readlinkat_raw(dir, path, &mut buffer)?;
     Ok(target.to_vec())
 }
 
-/// `PATH_MAX`; `d_path()` fails with `ENAMETOOLONG` beyond a page.
+/// `PATH_MAX`. `d_path()` fails with `ENAMETOOLONG` when a path is longer than a page.
 const LINK_MAX: usize = 4096;
 
-/// Up to `limit` bytes of a file, and whether there is more. Only for files that are one record to the kernel (`stat`,
-/// `status`, `statm`, `cmdline`, `environ`, `cgroup`, `smaps_rollup`): they fill the buffer as long as they have something, so less
-/// than asked for is the end, and asking once more would cost a system call each.
+/// Reads up to `limit` bytes of a file. The second value says whether the file has more. Use it only for
+/// files that the kernel produces as one record (`stat`, `status`, `statm`, `cmdline`, `environ`, `cgroup`,
+/// `smaps_rollup`). The kernel fills the buffer for those as long as it has data, so a short read is the
+/// end of the file, and no further system call is needed to find the end.
 fn read(dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
     let file = openat(dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = Vec::with_capacity(limit.min(4095) + 1);

@@ -1,18 +1,20 @@
-//! Which paths must not be walked. Pure.
+//! Finds the paths that must not be walked because the walk may block. Pure.
 
-/// Whether the file system under `path` asks a server about a file that is reached through a magic link, which never
-/// ends while the server is away: those with a `d_weak_revalidate()`, called by `complete_walk()` in fs/namei.c.
-/// `mountinfo` is that of the process that has the file open. Over-cautious where a local file system is mounted
-/// below a remote one.
+/// Whether the file system under `path` may ask a server about a file that is reached through a magic link.
+/// Such a request never ends while the server does not respond. These file systems have a
+/// `d_weak_revalidate()`, called by `complete_walk()` in fs/namei.c. `mountinfo` must be that of the
+/// process that has the file open. The answer is too cautious if a local file system is mounted below a
+/// remote one.
 pub(super) fn may_hang(mountinfo: &[u8], path: &[u8]) -> bool {
     mountinfo.split(|&b| b == b'\n').filter_map(remote_mount).any(|mount| {
-        // Spaces and the like are written as `\040`: compared up to the first of them.
+        // Special characters such as spaces are written as `\040`. The comparison stops at the first of
+        // them.
         let mount = mount.split(|&b| b == b'\\').next().unwrap_or(mount);
         path.starts_with(mount)
     })
 }
 
-/// The mount point in a line of `mountinfo`, if the file system there is remote in that sense.
+/// The mount point in a line of `mountinfo`, if its file system is remote in that sense.
 fn remote_mount(line: &[u8]) -> Option<&[u8]> {
     let mut fields = line.split(|&b| b == b' ');
     let mount = fields.nth(4)?;

@@ -1,9 +1,11 @@
-//! Finds the wire that Python's mcp 2 has moved off descriptor 0.
+//! Finds the wire (the stdio connection of a server) that version 2 of Python's mcp package has moved off
+//! descriptor 0.
 //!
-//! While such a server serves, descriptor 0 is /dev/null, descriptor 1 is standard error's file, and the wire is
-//! the lowest other read-only pipe or connected unnamed socket whose other end is neither in the process itself
-//! (an event loop's self-pipe) nor in a descendant of it (a bridge's own child). Right in 28 of 28 servers
-//! observed. It says nothing about whether the process is a server.
+//! While such a server serves, descriptor 0 is /dev/null, and descriptor 1 is the same file as standard
+//! error. The wire is the lowest other descriptor that is a read-only pipe or a connected unnamed socket,
+//! and whose other end is neither in the process itself (the self-pipe of an event loop) nor in a
+//! descendant (the child of a bridge). This rule was right for 28 of 28 observed servers. It does not say
+//! whether the process is a server.
 
 use std::collections::HashSet;
 
@@ -36,14 +38,14 @@ pub(super) fn may_have_moved(process: &SnapshotProcess) -> bool {
         && (base(&process.image.exe) || process.image.argv.first().is_some_and(|program| base(program)))
 }
 
-/// `python`, `python3`, `python3.12`, `pypy3.10`
+/// Whether this is the file name of a Python: `python`, `python3`, `python3.12`, `pypy3.10`.
 fn is_python(name: &str) -> bool {
     name.strip_prefix("python")
         .or_else(|| name.strip_prefix("pypy"))
         .is_some_and(|version| version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
-/// The processes below `pid`, given all pairs of process and parent.
+/// All descendants of `pid`, given all pairs of process and parent.
 pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
     let mut found = Vec::new();
     let mut parents = HashSet::from([pid]);
@@ -68,7 +70,7 @@ pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option
     if table.target(1)? != table.target(2)? {
         return None;
     }
-    // Ends inside: pipes and sockets, in the process and in what is below it.
+    // Collect the pipe ends and sockets that the process and its descendants hold.
     let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
     let mut sockets: HashSet<u64> = table.sockets().collect();
     for fd in &table.fds {
@@ -104,7 +106,8 @@ pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option
         Target::Path(_) => None,
     })?;
     let Stdio::Pipe(_) = stdin else { return Some([stdin, stdin]) };
-    // It writes to the one pipe that nobody inside reads. With several nobody knows which: then it is told to be the same.
+    // Standard output is the one pipe that no inside process reads. With several candidates it cannot be
+    // told apart, so standard output is reported to be the same as standard input.
     let outward: HashSet<u64> = table
         .fds
         .iter()
@@ -119,12 +122,13 @@ pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option
     Some([stdin, stdout])
 }
 
-/// Whether it is one half of an unnamed pair whose other half is not among `inside`. A connection to a daemon
-/// (its end has a name), a listener's client or a datagram socket to a log is no wire.
+/// Whether the socket is one half of an unnamed pair whose other half is not among `inside`. A connection
+/// to a daemon (the daemon's end has a name), a client that a listener accepted, or a datagram socket to a
+/// log is no wire.
 fn is_outward(diag: &mut UnixSockets, inode: u64, inside: &HashSet<u64>) -> bool {
     let Ok(Some(socket)) = diag.find(inode) else { return false };
     let Some(peer) = socket.peer.filter(|_| socket.connection && socket.name.is_none()) else { return false };
-    // 0: the peer was closed; nobody inside holds it.
+    // 0: the peer was closed, so no inside process holds it.
     peer == 0
         || (!inside.contains(&peer) && diag.find(peer).is_ok_and(|p| p.is_some_and(|p| p.name.is_none())))
 }

@@ -1,4 +1,4 @@
-//! The tables of sockets of a network namespace, below `/proc/PID/net`. The parsers are pure.
+//! The socket tables of a network namespace, from `/proc/PID/net`. The parsers are pure.
 
 use std::{
     fs::File,
@@ -10,45 +10,45 @@ use rustix::io::Errno;
 
 use super::ProcessDir;
 
-/// Address and port. An IPv4 address that an IPv6 socket shows is that IPv4 address.
+/// Address and port. An IPv4 address that an IPv6 socket shows (`::ffff:a.b.c.d`) is converted to IPv4.
 pub type Endpoint = (IpAddr, u16);
 
-/// The state of a TCP socket, as far as it matters here: `include/net/tcp_states.h`.
+/// The state of a TCP socket, reduced to the distinctions that orphand needs: `include/net/tcp_states.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
     /// It waits for connections.
     Listen,
-    /// It asks for a connection.
+    /// It is requesting a connection.
     SynSent,
     /// It is not connected.
     Close,
-    /// The connection is over; the port is kept for a minute.
+    /// The connection has ended; the kernel keeps the port for a minute.
     TimeWait,
-    /// Connected, or on the way in or out.
+    /// Any other state: connected, or in the middle of opening or closing.
     Connected,
 }
 
 /// A line of `net/tcp`, `net/udp`, `net/tcp6` or `net/udp6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InternetSocket {
-    /// Its own end.
+    /// The local address and port.
     pub local: Endpoint,
-    /// The other end; port 0: none.
+    /// The remote address and port; port 0 means none.
     pub remote: Endpoint,
-    /// The state; of a UDP socket it says nothing.
+    /// The TCP state. It has no meaning for a UDP socket.
     pub state: TcpState,
-    /// The inode number; 0 for one that no process has.
+    /// The inode number; 0 for a socket that no process has open.
     pub inode: u64,
 }
 
-/// A line of `net/unix`. Nobody's peer is in it.
+/// A line of `net/unix`. This file does not name the peer of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixSocketLine {
     /// The inode number.
     pub inode: u64,
-    /// Whether it has a name.
+    /// Whether it is bound to a name.
     pub is_named: bool,
-    /// The state, include/uapi/linux/net.h: 1 is unconnected, 3 connected.
+    /// The state, include/uapi/linux/net.h: 1 is unconnected, 3 is connected.
     pub state: u8,
 }
 
@@ -59,18 +59,18 @@ impl UnixSocketLine {
     pub const CONNECTED: u8 = 3;
 }
 
-/// Why there is no table.
+/// The reason why a table could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// It could not be opened or read.
+    /// The file could not be opened or read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    /// A line of it is none.
+    /// A line could not be parsed.
     #[error("{file} has a line that is none: {line:?}")]
     Line {
-        /// Below the directory of the process.
+        /// The file, relative to the directory of the process.
         file: &'static str,
-        /// The line.
+        /// The line, at most 200 characters of it.
         line: String,
     },
 }
@@ -91,7 +91,7 @@ impl ProcessDir {
         for file in files {
             match self.table(file, u64::MAX) {
                 Ok(text) => sockets.extend(parse(file, &text, internet_socket)?),
-                // A kernel without IPv6; or the process has ended.
+                // The kernel has no IPv6, or the process has ended.
                 Err(error) if is_absent(&error) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -105,15 +105,15 @@ impl ProcessDir {
         parse(file, &self.table(file, u64::MAX)?, unix_socket)
     }
 
-    /// The addresses of the host in its network namespace, without the loopback's whole range; nothing where the list cannot be
-    /// read, or is longer than [`ADDRESSES_MAX`].
+    /// The local addresses of its network namespace. Of the loopback range only the single addresses are
+    /// listed. `None` if the list cannot be read or is longer than [`ADDRESSES_MAX`].
     pub fn addresses(&self) -> Option<Vec<IpAddr>> {
         let read = |file| {
             let text = self.table(file, ADDRESSES_MAX).ok()?;
             ((text.len() as u64) < ADDRESSES_MAX).then_some(text)
         };
         let mut found: Vec<IpAddr> = ipv4_addresses(&read("net/fib_trie")?).map(IpAddr::V4).collect();
-        // A kernel without IPv6 has no such file, and no such address.
+        // A kernel without IPv6 does not have this file.
         found.extend(read("net/if_inet6").iter().flat_map(|text| ipv6_addresses(text)).map(IpAddr::V6));
         Some(found)
     }
@@ -121,19 +121,19 @@ impl ProcessDir {
     fn table(&self, file: &str, limit: u64) -> std::io::Result<String> {
         let mut bytes = Vec::new();
         File::from(self.open_file(file)?).take(limit).read_to_end(&mut bytes)?;
-        // Names of unix sockets may be anything.
+        // The name of a unix socket may be any bytes.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
-/// Bytes read of a list of addresses.
+/// The most bytes of a list of addresses that are read.
 const ADDRESSES_MAX: u64 = 4 * 1024 * 1024;
 
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 
-/// All lines but the first, which names the columns.
+/// Parses all lines except the first, which names the columns.
 fn parse<T>(file: &'static str, text: &str, line: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, TableError> {
     let parsed = |text: &str| {
         line(text).ok_or_else(|| TableError::Line { file, line: text.chars().take(200).collect() })
@@ -141,8 +141,9 @@ fn parse<T>(file: &'static str, text: &str, line: impl Fn(&str) -> Option<T>) ->
     text.lines().skip(1).map(parsed).collect()
 }
 
-/// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 ..`: see
-/// `Documentation/networking/proc_net_tcp.rst`; what is needed is at the same place in all four.
+/// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 ..` is an
+/// example of a line. See `Documentation/networking/proc_net_tcp.rst`. The needed fields are at the same
+/// place in all four files.
 pub fn internet_socket(line: &str) -> Option<InternetSocket> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (local, remote) = (endpoint(fields.next()?)?, endpoint(fields.next()?)?);
@@ -153,12 +154,13 @@ pub fn internet_socket(line: &str) -> Option<InternetSocket> {
         10 => TcpState::Listen,
         _ => TcpState::Connected,
     };
-    // tx and rx, timer, retransmissions, user, timeout.
+    // Skips tx and rx, timer, retransmissions, user, timeout.
     let inode = fields.nth(5)?.parse().ok()?;
     Some(InternetSocket { local, remote, state, inode })
 }
 
-/// `ADDRESS:PORT`: the address in words of 32 bits as the machine has them in memory, the port as a number.
+/// Parses `ADDRESS:PORT` in hexadecimal: the address in 32-bit words in the machine's byte order, the port
+/// as a number.
 fn endpoint(text: &str) -> Option<Endpoint> {
     let (address, port) = text.split_once(':')?;
     let words = [0, 8, 16, 24].map(|at| address.get(at..at + 8));
@@ -177,7 +179,7 @@ fn endpoint(text: &str) -> Option<Endpoint> {
     Some((address, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// `ADDRESS: REFERENCES PROTOCOL FLAGS TYPE STATE INODE [NAME]`
+/// Parses a line `ADDRESS: REFERENCES PROTOCOL FLAGS TYPE STATE INODE [NAME]`.
 pub fn unix_socket(line: &str) -> Option<UnixSocketLine> {
     let mut fields = line.split_ascii_whitespace().skip(5);
     let state = u8::from_str_radix(fields.next()?, 16).ok()?;
@@ -185,7 +187,7 @@ pub fn unix_socket(line: &str) -> Option<UnixSocketLine> {
     Some(UnixSocketLine { inode, is_named: fields.next().is_some(), state })
 }
 
-/// The host's own addresses in `fib_trie`: a line `|-- ADDRESS`, below it what that is.
+/// The host's own IPv4 addresses in `fib_trie`: a line `|-- ADDRESS`, followed by lines that give its type.
 fn ipv4_addresses(text: &str) -> impl Iterator<Item = Ipv4Addr> {
     let mut address = None;
     text.lines().filter_map(move |line| {
@@ -197,7 +199,7 @@ fn ipv4_addresses(text: &str) -> impl Iterator<Item = Ipv4Addr> {
     })
 }
 
-/// Those in `if_inet6`: 32 digits at the beginning of each line.
+/// The addresses in `if_inet6`: 32 hexadecimal digits at the start of each line.
 fn ipv6_addresses(text: &str) -> impl Iterator<Item = Ipv6Addr> {
     text.lines().filter_map(|line| Some(u128::from_str_radix(line.get(..32)?, 16).ok()?.into()))
 }

@@ -1,4 +1,4 @@
-//! One directory of /proc: one process, whatever becomes of its number.
+//! One process directory of /proc. It stays bound to its process, even when the pid is reused.
 
 use std::os::fd::OwnedFd;
 
@@ -17,21 +17,23 @@ use super::{
 };
 use orphand_core::model::{Image, ProcessId, Stdio, redact};
 
-/// The directory of a process in /proc.
+/// The open directory of a process in /proc.
 #[derive(Debug)]
 pub struct ProcessDir {
     pid: u32,
     dir: OwnedFd,
-    /// The directory of a living thread, where the leading thread has exited and its own shows nothing.
+    /// The directory of a living thread. It is set if the leading thread has exited, because the leader's
+    /// own directory then shows no memory or files.
     thread: Option<OwnedFd>,
     stat: Stat,
 }
 
-/// Bytes of `cmdline` read. A longer command line (`MAX_ARG_STRLEN` is 128 KiB for one argument) is cut.
+/// Bytes of `cmdline` that are read. A longer command line is cut (`MAX_ARG_STRLEN` is 128 KiB for one
+/// argument).
 const ARGV_MAX: usize = 128 * 1024;
-/// Bytes of `environ` read for one value.
+/// Bytes of `environ` that are read to find one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
-/// Bytes of `cgroup` read: a dozen paths of `PATH_MAX`.
+/// Bytes of `cgroup` that are read: room for a dozen paths of `PATH_MAX`.
 const CGROUP_MAX: usize = 64 * 1024;
 pub(super) const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -43,45 +45,49 @@ impl ProcessDir {
         Ok(Self { pid, dir, thread, stat })
     }
 
-    /// Its identity.
+    /// The identity of the process: pid and start time.
     pub fn id(&self) -> ProcessId {
         ProcessId::new(self.pid, self.stat.start)
     }
 
-    /// As long as this lives we are at this process, which may keep us waiting: for whoever does more with it than is done here.
+    /// Marks the current thread as reading this process for as long as the returned guard exists. For
+    /// callers that do further reads that the process can block.
     pub fn at(&self) -> Result<Visit, Errno> {
         visit(self.pid)
     }
 
-    /// `stat` as it was when the directory was opened.
+    /// The fields of `stat`, read when the directory was opened.
     pub fn stat(&self) -> &Stat {
         &self.stat
     }
 
-    /// Whether the process is alive still: neither a zombie nor gone.
+    /// Whether the process is still alive: it exists and is not a zombie. The answer is `true` on a thread
+    /// that was abandoned.
     pub fn still_alive(&self) -> bool {
         let Ok(_at) = self.at() else { return true };
         stat(&self.dir).is_ok_and(|stat| stat.is_alive())
     }
 
-    /// Its real user id. Only `status` has it: the directory's owner is the effective one, or root.
+    /// The real user id, from `status`. The owner of the directory would be the effective user, or root.
     pub fn uid(&self) -> Result<u32, Errno> {
         self.status("Uid")
     }
 
-    /// Its real group id.
+    /// The real group id, from `status`.
     pub fn gid(&self) -> Result<u32, Errno> {
         self.status("Gid")
     }
 
-    /// The first number of a line of `status`. The lines asked for are among the first; names are at most 15 bytes long and escaped.
+    /// The first number on the line `name` of `status`. 4096 bytes are enough: the requested lines are
+    /// among the first, and the process name is escaped and at most 15 bytes long.
     fn status(&self, name: &str) -> Result<u32, Errno> {
         let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
         fields::number(&status, name).ok_or(Errno::INVAL)
     }
 
-    /// The number that this user of ours has in the process's user namespace; none if it has none there.
+    /// Translates our user id `uid` into the user namespace of the process; `None` if it has no mapping
+    /// there.
     pub fn uid_inside(&self, uid: u32) -> Result<Option<u32>, Errno> {
         let _at = self.at()?;
         // At most 340 lines (`UID_GID_MAP_MAX_EXTENTS`) of three numbers.
@@ -89,12 +95,12 @@ impl ProcessDir {
         Ok(std::str::from_utf8(&map).ok().and_then(|map| mapped(map, uid)))
     }
 
-    /// Whether it is pid 1 of the PID namespace that it lives in.
+    /// Whether it is pid 1 of its own PID namespace.
     pub fn leads_namespace(&self) -> Result<bool, Errno> {
         Ok(self.pid_inside()? == 1)
     }
 
-    /// Its number in the PID namespace that it lives in.
+    /// Its pid in its own PID namespace: the last value of `NSpid`.
     pub fn pid_inside(&self) -> Result<u32, Errno> {
         let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
@@ -102,33 +108,36 @@ impl ProcessDir {
         inner.and_then(|pid| pid.parse().ok()).ok_or(Errno::INVAL)
     }
 
-    /// What it runs: `exe` (empty where it cannot be read) and `cmdline`, lossy and redacted.
+    /// The program that it runs: `exe` (empty if not readable) and `cmdline`. Invalid UTF-8 is replaced,
+    /// and secrets are redacted.
     pub fn image(&self) -> Image {
         let Ok(_at) = self.at() else { return Image::default() };
         let (cmdline, argv_truncated) = read(self.body(), "cmdline", ARGV_MAX).unwrap_or_default();
         Image { exe: self.exe(), argv: redact::argv(split_argv(&cmdline), argv_truncated), argv_truncated }
     }
 
-    /// At most so many bytes of its command line as it stands in its memory now, and whether there is more.
+    /// Its present command line, at most `most` bytes of it, and whether there is more. The bytes come from
+    /// the memory of the process.
     pub fn command_line(&self, most: usize) -> Result<(Vec<u8>, bool), Errno> {
         let _at = self.at()?;
         read(self.body(), "cmdline", most)
     }
 
-    /// The file that it runs, as [`Image::exe`] has it.
+    /// The path of its executable, as in [`Image::exe`].
     pub fn exe(&self) -> String {
         let Ok(_at) = self.at() else { return String::new() };
         let exe = link(self.body(), "exe").unwrap_or_default();
-        // A program that was replaced on disk (an upgrade) is the same program.
+        // A program that was replaced on disk (an upgrade) counts as the same program.
         String::from_utf8_lossy(exe.strip_suffix(b" (deleted)").unwrap_or(&exe)).into_owned()
     }
 
-    /// What its standard streams are.
+    /// The kinds of its standard streams: input, output, error. All are reported as closed if `fd` is not
+    /// readable.
     pub fn stdio(&self) -> [Stdio; 3] {
         self.fd_dir().map_or([Stdio::Closed; 3], |fds| [0, 1, 2].map(|number| fds.stdio(number)))
     }
 
-    /// Its directory `fd`.
+    /// Opens its directory `fd`.
     pub fn fd_dir(&self) -> Result<FdDir, Errno> {
         let _at = self.at()?;
         Ok(FdDir::new(self.pid, openat(self.body(), "fd", PATH, Mode::empty())?))
@@ -136,19 +145,21 @@ impl ProcessDir {
 
     /// Its open descriptors.
     pub fn fd_table(&self) -> Result<FdTable, Errno> {
-        // The links of a process that has just ended answer EACCES too (`proc_fd_access_allowed()`, fs/proc/base.c).
+        // The links of a process that has just ended return EACCES, too (`proc_fd_access_allowed()`,
+        // fs/proc/base.c).
         FdTable::read(self.body(), "fd", self.pid).map_err(|errno| match errno {
             Errno::ACCESS | Errno::PERM if !self.still_alive() => Errno::SRCH,
             errno => errno,
         })
     }
 
-    /// The process that it is a thread of: the number of a thread names a directory, too.
+    /// The pid of the process (`Tgid`). It differs from the number of this directory if the directory is
+    /// that of a thread.
     pub fn leader(&self) -> Result<u32, Errno> {
         self.status("Tgid")
     }
 
-    /// Its threads, by number.
+    /// The thread ids of its threads.
     pub fn threads(&self) -> Result<Vec<u32>, Errno> {
         let _at = self.at()?;
         let tasks = openat(&self.dir, "task", super::DIRECTORY, Mode::empty())?;
@@ -157,13 +168,14 @@ impl ProcessDir {
         Ok(tids)
     }
 
-    /// The thread that traces this thread of it, 0 for none; nothing if the thread has ended.
+    /// The thread that traces its thread `tid`; 0 if none does. `None` means that thread `tid` has ended.
     pub fn tracer(&self, tid: u32) -> Result<Option<u32>, Errno> {
         let Some(status) = self.thread_file(tid, "status")? else { return Ok(None) };
         fields::number(&status, "TracerPid").map(Some).ok_or(Errno::INVAL)
     }
 
-    /// Nanoseconds that this thread of it has run, by `schedstat`; nothing if the thread has ended.
+    /// The time that its thread `tid` has run, in nanoseconds, from `schedstat`. `None` means that the
+    /// thread has ended.
     pub fn running_time(&self, tid: u32) -> Result<Option<u64>, Errno> {
         let Some(schedstat) = self.thread_file(tid, "schedstat")? else { return Ok(None) };
         let field =
@@ -171,7 +183,7 @@ impl ProcessDir {
         field.and_then(|field| field.parse().ok()).map(Some).ok_or(Errno::INVAL)
     }
 
-    /// A small file of one of its threads; nothing if the thread has ended.
+    /// Reads a small file of one of its threads. `None` means that the thread has ended.
     fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
         let _at = self.at()?;
         match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
@@ -181,7 +193,8 @@ impl ProcessDir {
         }
     }
 
-    /// The open descriptors of each of its threads. Nearly always one table that all share; a thread may have one of its own.
+    /// The descriptor tables of its threads, one entry for each thread. Usually all threads share one
+    /// table, but a thread can have its own.
     pub fn thread_tables(&self) -> Result<Vec<FdTable>, Errno> {
         let mut tables = Vec::new();
         for tid in self.threads()? {
@@ -194,7 +207,8 @@ impl ProcessDir {
         Ok(tables)
     }
 
-    /// Bytes that it, and all its threads that have ended, has read and written: `rchar` and `wchar` of `io`.
+    /// Bytes that the process has read and written, including its ended threads: `rchar` plus `wchar` of
+    /// `io`.
     pub fn bytes_moved(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
         let (io, _) = read(&self.dir, "io", 4096)?;
@@ -202,8 +216,8 @@ impl ProcessDir {
         Ok(field("rchar")?.wrapping_add(field("wchar")?))
     }
 
-    /// Whether its environment, as it was at its exec, has this `NAME=VALUE`, wherever it stands. One that cannot be read to
-    /// its end counts as one that has it; a process that has ended has none.
+    /// Whether its environment at its exec contains the entry `NAME=VALUE`, at any position. The answer is
+    /// `true` if the environment cannot be read to its end, and `false` if the process has ended.
     pub fn has_environment(&self, entry: &[u8]) -> bool {
         let Ok(_at) = self.at() else { return true };
         match environ::find(self.body(), entry) {
@@ -213,7 +227,8 @@ impl ProcessDir {
         }
     }
 
-    /// The value of this variable in its environment as it was at its exec; the first one, as getenv(3) has it.
+    /// The value of the variable `name` in its environment at its exec. With several entries the first one
+    /// counts, as in getenv(3).
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
         let _at = self.at()?;
         let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
@@ -221,14 +236,15 @@ impl ProcessDir {
         Ok(environ.split(|&b| b == 0).find_map(value))
     }
 
-    /// Its control groups, `/proc/PID/cgroup`.
+    /// The text of `/proc/PID/cgroup`: its control groups.
     pub fn cgroup(&self) -> Result<String, Errno> {
         let _at = self.at()?;
         let (text, _) = read(self.body(), "cgroup", CGROUP_MAX)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// A directory as the process sees it, by its path from the process' own root, which no link on the way leads out of.
+    /// Opens a directory as the process sees it. The path starts at the root directory of the process, and
+    /// no link on the way can leave that root.
     pub fn directory_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
@@ -236,7 +252,8 @@ impl ProcessDir {
         openat2(&root, path, PATH, Mode::empty(), resolve)
     }
 
-    /// A file as the process sees it, in the same way; only to name it ([`OFlags::PATH`]).
+    /// Opens a file as the process sees it, resolved in the same way. The descriptor only names the file
+    /// ([`OFlags::PATH`]).
     pub fn file_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
@@ -244,18 +261,19 @@ impl ProcessDir {
         openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
 
-    /// Its `statm`, to be read again and again.
+    /// Opens its `statm` for repeated reads.
     pub fn statm(&self) -> Result<Statm, Errno> {
         Ok(Statm(self.open_file("statm")?))
     }
 
-    /// Resident set size in bytes.
+    /// The resident set size in bytes.
     pub fn resident_bytes(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
         self.statm()?.resident_bytes()
     }
 
-    /// Proportional set size in bytes, `smaps_rollup`. Costs 15 us and 10 us for each resident megabyte.
+    /// The proportional set size in bytes, from `smaps_rollup`. It costs 15 us plus 10 us for each resident
+    /// megabyte.
     pub fn proportional_bytes(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
         let (rollup, _) = read(self.body(), "smaps_rollup", 8192)?;
@@ -263,29 +281,30 @@ impl ProcessDir {
         Ok(kib.saturating_mul(1024))
     }
 
-    /// Which network namespace it is in: the text of the link.
+    /// Its network namespace, as the text of the link `ns/net`.
     pub fn network(&self) -> Result<Vec<u8>, Errno> {
         let _at = self.at()?;
         link(self.body(), "ns/net")
     }
 
-    /// Its network namespace, to be entered.
+    /// Opens its network namespace, for setns(2).
     pub fn network_namespace(&self) -> Result<OwnedFd, Errno> {
         self.open_file("ns/net")
     }
 
-    /// Its PID namespace, to be entered.
+    /// Opens its PID namespace, for setns(2).
     pub fn pid_namespace(&self) -> Result<OwnedFd, Errno> {
         self.open_file("ns/pid")
     }
 
-    /// A file of its directory, opened for reading.
+    /// Opens a file of its directory for reading.
     pub(super) fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         openat(self.body(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// The directory that shows memory, files and namespaces.
+    /// The directory that shows memory, files and namespaces: that of a living thread if the leading thread
+    /// has exited.
     pub(super) fn body(&self) -> &OwnedFd {
         self.thread.as_ref().unwrap_or(&self.dir)
     }
@@ -305,7 +324,8 @@ fn living_thread(dir: &OwnedFd) -> Option<OwnedFd> {
         .find(|thread| stat(thread).is_ok_and(|stat| !stat.leader_exited()))
 }
 
-/// What `uid_map` makes of a number: lines of the first one inside, the first one outside, and how many.
+/// Translates a user id by the text of `uid_map`. Each line has the first id inside, the first id outside,
+/// and the count.
 fn mapped(map: &str, uid: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace().map(str::parse::<u32>);
@@ -315,8 +335,8 @@ fn mapped(map: &str, uid: u32) -> Option<u32> {
     })
 }
 
-/// The arguments in `/proc/PID/cmdline`: each ends with a NUL. A program that wrote a title over them leaves
-/// one string, often with NULs behind it.
+/// Splits `/proc/PID/cmdline` into arguments; each argument ends with a NUL. A program that has written a
+/// title over its arguments leaves one string, often followed by NULs.
 fn split_argv(cmdline: &[u8]) -> Vec<String> {
     let end = cmdline.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
     match cmdline.get(..end) {

@@ -1,8 +1,10 @@
-//! One look at all processes through /proc: bootstrap and the repair after a loss.
+//! Reads all processes of the host through /proc: at the start, and to recover after records of the kernel
+//! were lost.
 //!
-//! Invariant: every [`SnapshotProcess`] was read through one open directory, so none is made of two processes.
-//! A look misses what is forked and ends meanwhile; [`Snapshot::horizon`] says from when on it claims nothing.
-//! For the daemon's shell and the verbs that work without a daemon.
+//! Invariant: every [`SnapshotProcess`] is read through one open directory, so it never mixes the facts of
+//! two processes. A snapshot misses processes that start and end while it is taken. It makes no claim about
+//! the time after [`Snapshot::horizon`]. The users are the daemon's shell and the commands that work
+//! without a daemon.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,24 +16,24 @@ use super::{
 use crate::os::descriptors::ran_out;
 use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
 
-/// Why /proc could not be read.
+/// The reason why /proc could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcfsError {
     /// /proc itself cannot be read.
     #[error("cannot read /proc: {0}; is it mounted?")]
     Host(#[from] HostError),
-    /// A process is there and cannot be read, for want of descriptors or memory.
+    /// A process exists but cannot be read, because descriptors or memory have run out.
     #[error("cannot read process {pid} in /proc: {errno}")]
     Process {
-        /// Its number.
+        /// The pid.
         pid: u32,
-        /// Why not.
+        /// The system's error.
         errno: Errno,
     },
 }
 
 impl ProcfsError {
-    /// Whether it is for want of descriptors.
+    /// Whether the cause is a lack of descriptors.
     pub fn is_want(&self) -> bool {
         match self {
             Self::Process { errno, .. } => ran_out(*errno),
@@ -40,17 +42,17 @@ impl ProcfsError {
     }
 }
 
-/// The most bytes of a [`CommandLine`].
+/// The most bytes of [`CommandLine::cmdline`].
 pub const COMMAND_LINE_MAX: usize = 32 * 1024;
 
-/// What a process runs.
+/// The program and arguments of a process, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    /// `exe`, as in [`Image::exe`].
+    /// The path of the executable, as in [`Image::exe`].
     pub exe: String,
-    /// `cmdline`: [`COMMAND_LINE_MAX`] bytes of it.
+    /// The content of `cmdline`, at most [`COMMAND_LINE_MAX`] bytes of it.
     pub cmdline: Vec<u8>,
-    /// Whether there is more.
+    /// Whether `cmdline` has more bytes.
     pub more: bool,
 }
 
@@ -61,19 +63,20 @@ pub struct Procfs {
 }
 
 impl Procfs {
-    /// The host's own.
+    /// Uses the host's own /proc.
     pub fn system() -> Result<Self, ProcfsError> {
         Ok(Self { proc: Arc::new(Proc::system()?) })
     }
 
-    /// Those of a tree that looks like /proc.
+    /// Uses a directory tree with the layout of /proc.
     pub fn at(root: impl Into<std::path::PathBuf>) -> Result<Self, ProcfsError> {
         Ok(Self { proc: Arc::new(Proc::at(root)?) })
     }
 
-    /// All living processes. `horizon` is the time before the look, strictly after the last drain of the
-    /// kernel's records. The standard streams are read of those that `wants_stdio` asks for; the others' are
-    /// said to be closed. It waits for nobody: who does not answer is [`Snapshot::unread`].
+    /// All living processes. `horizon` is a time before the first read, and strictly after the last drain
+    /// of the kernel's records. Standard streams are read only of the processes that `wants_stdio` accepts;
+    /// those of the others are reported as closed. The wait for each process is bounded: the pids that do
+    /// not answer are in [`Snapshot::unread`].
     pub fn snapshot(
         &self,
         horizon: BootTime,
@@ -92,7 +95,8 @@ impl Procfs {
         for pid in self.proc.pids()? {
             match self.proc.process(pid).and_then(|dir| look(&dir, wants_stdio)) {
                 Ok(found) => seen.extend(found),
-                // Ended meanwhile; or hidden from us (hidepid), as EPERM or EACCES says.
+                // The process ended meanwhile, or it is hidden from us (hidepid), which yields EPERM or
+                // EACCES.
                 Err(Errno::NOENT | Errno::SRCH | Errno::PERM | Errno::ACCESS) => {}
                 Err(UNANSWERED) => unread.push(pid),
                 Err(errno) => return Err(ProcfsError::Process { pid, errno }),
@@ -108,7 +112,8 @@ impl Procfs {
         Ok(Snapshot { horizon, processes: processes.collect(), unread })
     }
 
-    /// This process and those above it: never to be signalled. Read by the calling thread alone.
+    /// This process and its ancestors, which must never be signalled. The calling thread reads them itself,
+    /// without a deadline.
     pub fn ourselves(&self) -> Result<Vec<ProcessId>, ProcfsError> {
         let pid = std::process::id();
         let own = self.proc.process(pid).map_err(|errno| ProcfsError::Process { pid, errno })?;
@@ -116,7 +121,7 @@ impl Procfs {
         Ok([vec![own.id()], above].concat())
     }
 
-    /// The command line of this very process, if it is alive and readable.
+    /// The command line of exactly this process, if it is alive and readable.
     pub fn command_line(&self, id: ProcessId) -> Option<CommandLine> {
         let this = self.clone();
         with_deadline(move || {
@@ -126,7 +131,7 @@ impl Procfs {
         })
     }
 
-    /// This process, if it is alive and readable.
+    /// Exactly this process, if it is alive and readable.
     pub fn process(&self, id: ProcessId) -> Option<SnapshotProcess> {
         let this = self.clone();
         with_deadline(move || this.proc.seen(id))

@@ -1,35 +1,35 @@
-//! `/proc/PID/stat`, the fields orphand needs. Pure.
+//! The fields of `/proc/PID/stat` that orphand needs. Pure.
 
 /// Some fields of `/proc/PID/stat`, `proc_pid_stat(5)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The state of the leading thread, a letter: `R`, `S`, `D`, `T`, `Z`, ...
     pub state: u8,
-    /// The parent, creator or adopter; 0 for none.
+    /// The parent's pid: the creator or the process that adopted it; 0 for none.
     pub ppid: u32,
     /// The session id.
     pub sid: u32,
     /// The kernel's `PF_*` flags.
     pub flags: u64,
-    /// Threads, an exited leader that was not yet waited for included.
+    /// The number of threads. An exited leader counts until it is waited for.
     pub threads: u32,
-    /// Birth in clock ticks since boot.
+    /// The start time in clock ticks since boot.
     pub start: u64,
 }
 
-/// include/linux/sched.h
+/// Marks a kernel thread, include/linux/sched.h.
 const PF_KTHREAD: u64 = 0x0020_0000;
-/// Set at the beginning of `do_exit()`, before the process lets go of its files.
+/// Set at the beginning of `do_exit()`, before the process releases its files.
 const PF_EXITING: u64 = 0x0000_0004;
 
 impl Stat {
-    /// Reads the file's one line. `None` where it is none.
+    /// Parses the single line of the file. `None` if it is malformed.
     pub fn parse(line: &[u8]) -> Option<Self> {
-        // The name between the parentheses is the process' own choice and may contain anything, `) R 1` too.
+        // The process chooses the name between the parentheses. It may contain anything, even `) R 1`.
         let name_end = line.iter().rposition(|&b| b == b')')?;
         let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
-        // The numbers are those of the manual page; after the name comes field 3.
+        // The field numbers are those of the manual page; after the name comes field 3.
         let state = *fields.next()?.as_bytes().first()?;
         let ppid = fields.next()?.parse().ok()?;
         let sid = fields.nth(6 - 5)?.parse().ok()?;
@@ -39,23 +39,25 @@ impl Stat {
         Some(Self { state, ppid, sid, flags, threads, start })
     }
 
-    /// Whether it is a thread of the kernel.
+    /// Whether it is a kernel thread.
     pub const fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
     }
 
-    /// Whether the last of its threads has begun to exit: it uses nothing any more, although its files may be open for a moment.
+    /// Whether the last of its threads has begun to exit. It uses nothing any more, but its files may stay
+    /// open for a moment.
     pub const fn has_begun_to_exit(&self) -> bool {
         !self.is_alive() || (self.flags & PF_EXITING != 0 && self.threads <= 1)
     }
 
-    /// Whether its leading thread has exited (the process may live on in its other threads).
+    /// Whether its leading thread has exited. The process may live on in its other threads.
     pub const fn leader_exited(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
-    /// Whether the process lives: a zombie has one thread left, the leader; a process whose leader called
-    /// `pthread_exit(3)` looks like one but has more (`get_nr_threads()` in fs/proc/array.c).
+    /// Whether the process is alive. A zombie has one thread left, the leader. A process whose leader
+    /// called `pthread_exit(3)` shows the same state but has more threads (`get_nr_threads()` in
+    /// fs/proc/array.c).
     pub const fn is_alive(&self) -> bool {
         !self.leader_exited() || self.threads > 1
     }
@@ -94,7 +96,7 @@ mod tests {
     fn the_last_thread_begins_to_exit() {
         let stat = |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, flags, threads, start: 1 };
         assert!(stat(PF_EXITING, 1).has_begun_to_exit());
-        // One that exits while the others go on is no process that does.
+        // The process does not exit while another thread goes on.
         assert!(!stat(PF_EXITING, 2).has_begun_to_exit());
         assert!(!stat(0, 1).has_begun_to_exit());
     }

@@ -1,15 +1,17 @@
-//! The memory of a process, by an open `statm`.
+//! The memory of a process, read from an open `statm`.
 
 use std::{mem::MaybeUninit, os::fd::OwnedFd};
 
 use rustix::io::Errno;
 
-/// An open `/proc/PID/statm`. The kernel binds it to the process: after its end it answers `ESRCH`, whoever has the number then.
+/// An open `/proc/PID/statm`. The kernel binds it to the process: after the process has ended, reads return
+/// `ESRCH`, even if the pid is reused.
 #[derive(Debug)]
 pub struct Statm(pub(super) OwnedFd);
 
 impl Statm {
-    /// Resident set size in bytes, now. None is resident in a zombie, and in a thread that has exited before its process.
+    /// The present resident set size in bytes. It is 0 for a zombie and for a thread that has exited before
+    /// its process.
     pub fn resident_bytes(&self) -> Result<u64, Errno> {
         let mut buffer = [MaybeUninit::<u8>::uninit(); 256];
         let (text, _) = rustix::io::pread(&self.0, &mut buffer, 0)?;
@@ -18,7 +20,7 @@ impl Statm {
     }
 }
 
-/// The second field.
+/// The second field: resident pages.
 fn resident_pages(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -1,8 +1,8 @@
-//! The processes that do not answer, by the threads that wait for them.
+//! The list of processes that do not answer, with the threads that wait for them.
 //!
-//! Invariant: a process is on the list exactly as long as a thread waits for it, so nobody is asked twice, and who answers again
-//! is off it at once. The list is bounded by user and as a whole: what would exceed it is not asked at all, and counts as one that
-//! does not answer.
+//! Invariant: a process is on the list exactly as long as a thread waits for it. So no second thread reads
+//! it, and a process that answers again leaves the list at once. The list is bounded for each user and in
+//! total. A process beyond these bounds is not read at all and counts as one that does not answer.
 
 use std::{
     collections::BTreeMap,
@@ -15,19 +15,21 @@ use std::{
 
 use super::{identity::real_user as user_of, watch::Post};
 
-/// Threads that wait for processes of one user. What the system runs (user 0) is not one somebody's.
+/// The most threads that may wait for processes of one user. Root (user 0) has no such limit, because its
+/// processes belong to many services.
 const PER_USER: usize = 32;
-/// Threads that wait at all: each costs some 20 KiB. The unit's `TasksMax` has room for them.
+/// The most threads that may wait in total; each costs some 20 KiB. The unit's `TasksMax` leaves room for
+/// them.
 pub(super) const MOST: usize = 256;
 
 /// A process that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Its number.
+    /// The pid.
     pub pid: u32,
-    /// Its real user, if that can be read.
+    /// Its real user id, if that can be read.
     pub user: Option<u32>,
-    /// For how long.
+    /// How long a thread has been waiting for it.
     pub waited: Duration,
 }
 
@@ -39,14 +41,14 @@ struct Held {
 }
 
 static HELD: Mutex<BTreeMap<u32, Held>> = Mutex::new(BTreeMap::new());
-/// How many, to be asked without the lock.
+/// The number of entries, readable without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn held() -> MutexGuard<'static, BTreeMap<u32, Held>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread waits for it.
+/// Adds the process to the list: a thread waits for it.
 pub(super) fn enter(pid: u32, since: Instant, post: Arc<Post>) {
     let user = user_of(pid);
     let mut held = held();
@@ -54,7 +56,7 @@ pub(super) fn enter(pid: u32, since: Instant, post: Arc<Post>) {
     COUNT.store(held.len(), Ordering::Release);
 }
 
-/// That thread waits no longer.
+/// Removes the process from the list: the thread waits no longer.
 pub(super) fn answered(pid: u32, post: &Arc<Post>) {
     let mut held = held();
     if held.get(&pid).is_some_and(|one| Arc::ptr_eq(&one.post, post)) {
@@ -63,7 +65,7 @@ pub(super) fn answered(pid: u32, post: &Arc<Post>) {
     COUNT.store(held.len(), Ordering::Release);
 }
 
-/// Whether it is not to be asked.
+/// Whether this process must not be read now.
 pub(super) fn refuses(pid: u32) -> bool {
     if COUNT.load(Ordering::Acquire) == 0 {
         return false;
@@ -84,7 +86,7 @@ pub(super) fn refuses(pid: u32) -> bool {
     !users.is_empty() && user_of(pid).is_some_and(|user| users.contains_key(&user))
 }
 
-/// All that do not answer now, by number.
+/// All processes that do not answer now, ordered by pid.
 pub fn stuck() -> Vec<Stuck> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! A glance at every process of the host, to find all that do not answer at once: fifty of them must not cost fifty times the
-//! patience that one costs.
+//! A quick check of every process of the host that finds all processes that block a reader. Without it,
+//! fifty such processes would cost fifty times the full waiting time.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,17 +13,19 @@ use super::{
     watch::Post,
 };
 
-/// A scout that is at one process for so long is not waited for: another one goes on.
+/// A scout (a thread of the sweep) that has been at one process for so long counts as late. When all scouts
+/// are late, more are started.
 const LATE: Duration = Duration::from_millis(10);
-/// Between two looks at the scouts.
+/// The interval between two checks of the scouts.
 const GLANCE: Duration = Duration::from_millis(5);
-/// Scouts on their way at a time.
+/// The most scouts at a time.
 const SCOUTS: usize = 64;
 const STACK: usize = 128 << 10;
 
 type Places = Arc<Mutex<std::vec::IntoIter<u32>>>;
 
-/// Sends scouts to every process. Those that do not come back within the patience are left where they are.
+/// Reads every process with scouts. A scout that does not return within the patience is abandoned where it
+/// is.
 pub(super) fn sweep() {
     let Some(proc) = Proc::system().ok().map(Arc::new) else { return };
     let Ok(pids) = proc.pids() else { return };
@@ -31,7 +33,8 @@ pub(super) fn sweep() {
     let mut scouts: Vec<Arc<Post>> = Vec::new();
     loop {
         let before = scouts.len();
-        // Nobody else has one that is at home, or was left behind.
+        // Keep the scouts that still run: a finished scout has dropped its reference, and an abandoned one
+        // is on the list of stuck processes.
         scouts.retain(|scout| Arc::strong_count(scout) > 1 && !scout.is_left() && scout.leave().is_none());
         let late = scouts.iter().filter(|scout| scout.waits().is_some_and(|waits| waits > LATE)).count();
         let more = left(&places) > 0 && stuck::stuck().len() < MOST;
@@ -39,7 +42,7 @@ pub(super) fn sweep() {
             return;
         }
         if more && late == scouts.len() {
-            // Twice as many each time, so that many that do not answer are found in a few rounds.
+            // Double the number each time, so that a few rounds find many blocking processes.
             let wanted = before.max(1).min(SCOUTS.saturating_sub(scouts.len()));
             let sent = (0..wanted).filter_map(|_| send(&proc, &places)).collect::<Vec<_>>();
             if sent.is_empty() && scouts.is_empty() {
@@ -63,7 +66,7 @@ fn send(proc: &Arc<Proc>, places: &Places) -> Option<Arc<Post>> {
         while !at.is_left() {
             let next = places.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(pid) = next else { return };
-            // What is seen is of no interest, only that it can be.
+            // The content is not used. Only whether the read returns is of interest.
             if let Ok(dir) = proc.process(pid) {
                 let _ = (dir.image(), dir.stdio());
             }

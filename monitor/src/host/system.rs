@@ -1,4 +1,5 @@
-//! What /proc says of the host as a whole, and of this program. No other process can keep these reads waiting.
+//! What /proc says about the host as a whole and about this program. No other process can delay these
+//! reads.
 
 use std::{
     fs, io,
@@ -9,7 +10,7 @@ use std::{
 
 use super::{HostError, identity};
 
-/// The kernel's name of this boot, random(4).
+/// The kernel's identifier of this boot, random(4).
 pub fn boot_id() -> Result<String, HostError> {
     let path = PathBuf::from("/proc/sys/kernel/random/boot_id");
     match fs::read_to_string(&path) {
@@ -18,7 +19,7 @@ pub fn boot_id() -> Result<String, HostError> {
     }
 }
 
-/// The limits on how many processes can live on this host, as far as they can be read.
+/// The kernel's limits on the number of processes on this host, as far as they can be read.
 pub fn process_limits() -> impl Iterator<Item = u32> {
     ["pid_max", "threads-max"].into_iter().filter_map(sysctl)
 }
@@ -27,18 +28,18 @@ fn sysctl<T: FromStr>(name: &str) -> Option<T> {
     fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
-/// Our own PID namespace: the text of the link.
+/// Our own PID namespace, as the text of the link `ns/pid`.
 pub fn own_pid_namespace() -> io::Result<PathBuf> {
     fs::read_link("/proc/self/ns/pid")
 }
 
-/// The children of this program, those that were given to it included, by number.
+/// The pids of the children of this program, including the processes that it adopted.
 pub fn own_children() -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for task in fs::read_dir("/proc/self/task")? {
         match fs::read_to_string(task?.path().join("children")) {
             Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // A kernel without CONFIG_PROC_CHILDREN; or a thread that has ended.
+            // The kernel has no CONFIG_PROC_CHILDREN, or the thread has ended.
             Err(_) => return scan(),
         }
     }
@@ -51,13 +52,13 @@ fn scan() -> io::Result<Vec<u32>> {
     Ok(numbers.filter(|pid| is_own_child(*pid)).collect())
 }
 
-/// Whether the process with this number now is a child of this program.
+/// Whether the process that has this pid now is a child of this program.
 pub fn is_own_child(pid: u32) -> bool {
     identity::stat(pid).is_ok_and(|stat| stat.ppid == std::process::id())
 }
 
-/// Who holds an exclusive flock(2) on the file at `path`, by the kernel's own list. Trying the lock could keep out a daemon that
-/// starts meanwhile.
+/// The pid of the process that holds an exclusive flock(2) on the file at `path`, from the kernel's own
+/// list. An attempt to take the lock could keep out a daemon that starts at the same time.
 pub fn lock_holder(path: &Path) -> Option<u32> {
     let file = fs::metadata(path).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
@@ -65,7 +66,8 @@ pub fn lock_holder(path: &Path) -> Option<u32> {
     holder(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
 }
 
-/// `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`, a waiting one with `->` in front: `proc_locks(5)`.
+/// Finds the holder in lines `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. A line of a waiting
+/// process has `->` in front: `proc_locks(5)`.
 fn holder(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
         [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok(),

@@ -1,4 +1,5 @@
-//! The kernel's list of unix sockets, `sock_diag(7)`: who is whose peer. Asking has no effect on the sockets.
+//! Reads the kernel's list of unix sockets through `sock_diag(7)`, which names the peer of each socket. The
+//! query has no effect on the sockets.
 
 use std::{collections::HashSet, io, os::fd::AsFd, thread};
 
@@ -23,47 +24,50 @@ use rustix::{
 /// A unix socket that listens or is connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnixSocket {
-    /// Its inode number.
+    /// The inode number.
     pub inode: u64,
-    /// Its peer's inode number; 0 where the peer was closed (or waits to be accepted); absent where it has
-    /// none.
+    /// The peer's inode number. `Some(0)`: the peer was closed, or waits to be accepted. `None`: the socket
+    /// has no peer.
     pub peer: Option<u64>,
-    /// What is shut down: 1 its receiving side, 2 its sending side, 3 both (`SHUTDOWN_MASK`).
+    /// The sides that are shut down: 1 receiving, 2 sending, 3 both (`SHUTDOWN_MASK`).
     pub shutdown: u8,
-    /// Whether it waits for connections.
+    /// Whether it listens for connections.
     pub listens: bool,
-    /// Whether it keeps a connection (stream or seqpacket).
+    /// Whether it is connection-oriented (stream or seqpacket).
     pub connection: bool,
-    /// The name it is bound to: a path, or bytes after a NUL. Accepted sockets have their listener's.
+    /// The name that it is bound to: a path, or a NUL followed by bytes of the abstract namespace. An
+    /// accepted socket has the name of its listener.
     pub name: Option<Vec<u8>>,
-    /// The file that it, or its listener, was bound to: the lower half of its inode number, and its device as stat(2) has it.
+    /// The file that the socket or its listener was bound to: the lower 32 bits of the inode number, and
+    /// the device in the encoding of stat(2).
     pub file: Option<(u32, u64)>,
-    /// Inodes of the clients that wait to be accepted.
+    /// The inode numbers of the clients that wait to be accepted.
     pub waiting: Vec<u64>,
 }
 
 impl UnixSocket {
-    /// Whether its peer was closed. Both marks are needed: a peer may shut down one side, or both, and stay;
-    /// and a socket's peer has no inode before it is accepted.
+    /// Whether its peer was closed. Both conditions are needed. A peer may shut down one or both sides and
+    /// stay open. And before a connection is accepted, the client's peer has no inode number.
     pub fn hung_up(&self) -> bool {
         self.connection && self.peer == Some(0) && self.shutdown == 3
     }
 
-    /// Whether the system gave it its name, five digits of the abstract namespace (`unix_autobind()`): it learns what is sent in
-    /// answer to what it sent itself.
+    /// Whether the kernel chose its name: five hexadecimal digits in the abstract namespace
+    /// (`unix_autobind()`). Such a socket receives only answers to what it sent itself.
     pub fn is_named_by_the_system(&self) -> bool {
         let digits = self.name.as_deref().and_then(|name| name.strip_prefix(&[0]));
         digits.is_some_and(|digits| digits.len() == 5 && digits.iter().all(u8::is_ascii_hexdigit))
     }
 }
 
-/// A line to the kernel about the unix sockets of one network namespace: that in which a socket was created,
-/// not that in which it is used.
+/// A netlink socket to the kernel for the unix sockets of one network namespace. It queries the namespace
+/// in which it was created, not the one in which it is used.
 pub struct UnixSockets {
     socket: Socket,
 }
 
-/// Takes up what the daemon holds back for this (`privilege`), for this thread alone. Where it has nothing the kernel will refuse.
+/// Makes `CAP_SYS_ADMIN` effective for the calling thread, if the daemon has kept it as permitted
+/// (`privilege`). Without the capability the kernel refuses the operation that follows.
 fn raise() {
     if let Ok(mut sets) = capabilities(None) {
         sets.effective |= sets.permitted & CapabilitySet::SYS_ADMIN;
@@ -71,8 +75,9 @@ fn raise() {
     }
 }
 
-/// Does something in another network namespace. Only a thread that ends at once changes its namespace: a netlink socket keeps that of
-/// its birth, and /proc/sys shows that of the thread.
+/// Runs `work` in another network namespace. It uses a new thread that ends afterwards, so that no other
+/// thread changes its namespace. A netlink socket stays in the namespace in which it was created, and
+/// /proc/sys shows that of the thread.
 fn within<T: Send>(
     namespace: &(impl AsFd + Sync),
     work: impl FnOnce() -> io::Result<T> + Send,
@@ -90,8 +95,8 @@ fn within<T: Send>(
     })
 }
 
-/// The ports that connections to elsewhere start from (`ip_local_port_range`), the first and the last one: of another network
-/// namespace, or of our own.
+/// The local ports that outgoing connections use (`ip_local_port_range`), first and last, of the given
+/// network namespace, or of our own.
 pub fn port_range(namespace: Option<impl AsFd + Sync>) -> io::Result<(u16, u16)> {
     let read = || std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let text = match namespace {
@@ -103,27 +108,28 @@ pub fn port_range(namespace: Option<impl AsFd + Sync>) -> io::Result<(u16, u16)>
 }
 
 impl UnixSockets {
-    /// Those of our own network namespace.
+    /// Opens a query socket for our own network namespace.
     pub fn here() -> io::Result<Self> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.connect(&SocketAddr::new(0, 0))?;
         Ok(Self { socket })
     }
 
-    /// Those of another network namespace, an open `/proc/PID/ns/net`. Needs `CAP_SYS_ADMIN`.
+    /// Opens a query socket for another network namespace, given as an open `/proc/PID/ns/net`. Needs
+    /// `CAP_SYS_ADMIN`.
     pub fn inside(namespace: impl AsFd + Sync) -> io::Result<Self> {
         within(&namespace, Self::here)
     }
 
-    /// All that listen or are connected.
+    /// All unix sockets of the namespace that listen or are connected.
     pub fn all(&mut self) -> io::Result<Vec<UnixSocket>> {
         let mut found = Vec::new();
         self.ask(0, NLM_F_DUMP, |socket| found.push(socket))?;
         Ok(found)
     }
 
-    /// Of these inode numbers those that are unix sockets in this network namespace. A handful is asked for one by one: the list of
-    /// a busy host has thousands.
+    /// The unix sockets of this network namespace whose inode numbers are in `inodes`. A few are queried
+    /// one by one, because the full list of a busy host has thousands of entries.
     pub fn among(&mut self, inodes: &HashSet<u64>) -> io::Result<Vec<UnixSocket>> {
         const HANDFUL: usize = 64;
         if inodes.len() > HANDFUL {
@@ -137,7 +143,7 @@ impl UnixSockets {
         Ok(found)
     }
 
-    /// The one with this inode number, if it is in this network namespace.
+    /// The socket with this inode number, if it is in this network namespace.
     pub fn find(&mut self, inode: u64) -> io::Result<Option<UnixSocket>> {
         let Ok(inode) = u32::try_from(inode) else { return Ok(None) };
         let mut found = None;
@@ -172,7 +178,7 @@ impl UnixSockets {
                     }
                     Ok(NetlinkPayload::Done(_)) => return Ok(()),
                     Ok(NetlinkPayload::Error(error)) => return Err(error.to_io()),
-                    // A socket with a name that nobody can decode is not to hide all others.
+                    // A socket whose name cannot be decoded must not hide all others.
                     Ok(_) | Err(_) => {}
                 }
                 // Messages are aligned to four bytes, NLMSG_ALIGN().
@@ -212,8 +218,8 @@ impl From<UnixResponse> for UnixSocket {
     }
 }
 
-/// `struct unix_diag_vfs`: inode number and device, the latter as the kernel keeps it (`MKDEV()`). The type has no fields to
-/// read, but it can be written.
+/// Decodes `struct unix_diag_vfs`: the inode number, and the device in the kernel's encoding (`MKDEV()`).
+/// The library's type has no readable fields, so the function serializes it and parses the bytes.
 fn bound_to(file: &Vfs) -> Option<(u32, u64)> {
     let mut bytes = [0; 8];
     file.emit(&mut bytes);
@@ -247,7 +253,7 @@ mod tests {
         let found = sockets.find(inode(&ours)).unwrap().unwrap();
         assert_eq!((found.peer, found.hung_up()), (Some(inode(&theirs)), false));
 
-        // Only half closed, and half closed by both: the peer is there still.
+        // One side is shut down, then both sides: the peer is still open.
         theirs.shutdown(Shutdown::Write).unwrap();
         assert!(!sockets.find(inode(&ours)).unwrap().unwrap().hung_up());
         ours.shutdown(Shutdown::Write).unwrap();

@@ -1,12 +1,14 @@
-//! Looks at processes that may never answer, on threads that can be left behind.
+//! Reads processes that may never answer, on threads that can be abandoned.
 //!
-//! Any process can keep whoever reads about it in /proc waiting for as long as it likes: `stat`, `exe`, the links of `fd` and
-//! others take `exec_update_lock` (`ptrace_may_access()`, kernel/ptrace.c), which a process in execve(2) keeps until its files
-//! are closed, and a file system in user space need not answer the close. Likewise whoever keeps its memory locked, or has a path
-//! that leads to a server that is away.
+//! Any process can block a reader of its files in /proc for as long as it likes. `stat`, `exe`, the links
+//! of `fd` and others take `exec_update_lock` (`ptrace_may_access()`, kernel/ptrace.c). A process in
+//! execve(2) holds this lock until its files are closed, and a file system in user space can delay the
+//! close. A process blocks a reader, too, if it keeps its memory locked, or has a path on a server that
+//! does not respond.
 //!
-//! Invariant: who looks through [`with_deadline`] never waits for one process longer than [`PATIENCE`]. What does not answer is an
-//! error to the look ([`UNANSWERED`]), never an absence, and nobody asks it again before the thread that waits for it comes back.
+//! Invariant: a caller of [`with_deadline`] never waits for one process longer than [`PATIENCE`]. A process
+//! that does not answer yields the error [`UNANSWERED`] and is never reported as absent. No thread reads it
+//! again before the thread that is blocked on it returns.
 
 use std::{
     cell::RefCell,
@@ -23,15 +25,16 @@ use rustix::{fs::CWD, io::Errno};
 
 use super::{Stat, identity::real_user, read, stuck, sweep};
 
-/// How long a look waits for one process. A read of /proc takes microseconds.
+/// The longest wait for one process. A read of /proc normally takes microseconds.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
-/// Between two glances at a look that takes its time.
+/// The interval at which a waiting caller checks whether the worker thread is blocked.
 const GLANCE: Duration = Duration::from_millis(25);
-/// What a process is read with that does not answer.
+/// The error for a process that does not answer.
 pub const UNANSWERED: Errno = Errno::TIMEDOUT;
-/// Processes of one user that keep one look waiting before it does without all others of that user.
+/// The number of blocking processes of one user after which one inspection skips all other processes of
+/// that user.
 const PER_LOOK: usize = 2;
-/// Threads that are kept for the next look.
+/// The number of idle threads that are kept for the next inspection.
 const IDLE: usize = 2;
 const STACK: usize = 512 << 10;
 
@@ -43,7 +46,7 @@ thread_local! {
     static POST: RefCell<Option<Arc<Post>>> = const { RefCell::new(None) };
 }
 
-/// Where a thread is that looks for somebody.
+/// The state of one worker thread: the process that it reads now, and the processes that it must skip.
 #[derive(Debug, Default)]
 pub(super) struct Post {
     place: Mutex<Place>,
@@ -57,19 +60,19 @@ struct Place {
     left: bool,
 }
 
-/// Whom a look does without.
+/// The processes that an inspection skips.
 #[derive(Clone, Debug, Default)]
 struct Over {
     all: bool,
     processes: BTreeSet<u32>,
-    /// Users, one for each of their processes that kept it waiting.
+    /// The real users of the processes that blocked it, one entry for each process.
     users: Vec<u32>,
 }
 
 impl Over {
     fn add(&mut self, pid: u32) {
         self.processes.insert(pid);
-        // What the system runs is not one somebody's.
+        // Processes of root are not counted: they belong to many services, not to one user.
         self.users.extend(real_user(pid).filter(|user| *user != 0));
     }
 
@@ -83,17 +86,17 @@ impl Over {
 
 impl Post {
     fn place(&self) -> MutexGuard<'_, Place> {
-        // Nothing panics while it is locked.
+        // No code panics while it holds this lock.
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes this post with the present thread.
+    /// Assigns this post to the calling thread.
     pub(super) fn take(self: &Arc<Self>) {
         self.place().thread = Some(rustix::thread::gettid().as_raw_pid());
         POST.set(Some(Arc::clone(self)));
     }
 
-    /// How long it has been at one process.
+    /// How long the thread has been reading its present process.
     pub(super) fn waits(&self) -> Option<Duration> {
         self.place().at.map(|(_, since)| since.elapsed())
     }
@@ -102,11 +105,13 @@ impl Post {
         self.place().left
     }
 
-    /// Leaves the thread where it is, if it waits for a process longer than there is patience. For which.
+    /// Abandons the thread if it has waited for one process longer than [`PATIENCE`]. Returns the pid of
+    /// that process.
     pub(super) fn leave(self: &Arc<Self>) -> Option<u32> {
         let mut place = self.place();
         let (pid, since) = place.at.filter(|(_, since)| since.elapsed() > PATIENCE)?;
-        // A host that is short of processors is no process that does not answer.
+        // The thread can run but has not got a processor: the host is overloaded, and the process is not at
+        // fault.
         if place.thread.is_some_and(is_running) {
             return None;
         }
@@ -116,13 +121,13 @@ impl Post {
     }
 }
 
-/// Whether one of our own threads has work, or waits for a processor.
+/// Whether one of our own threads runs or waits for a processor.
 fn is_running(thread: i32) -> bool {
     let line = read(CWD, &format!("/proc/self/task/{thread}/stat"), 4096);
     line.is_ok_and(|(line, _)| Stat::parse(&line).is_some_and(|stat| stat.state == b'R'))
 }
 
-/// As long as it lives the thread is at this process.
+/// A guard: while it exists, the current thread is reading this process.
 #[derive(Debug)]
 pub struct Visit {
     pid: u32,
@@ -130,7 +135,8 @@ pub struct Visit {
     post: Option<Arc<Post>>,
 }
 
-/// From now on the process may keep us waiting. An error on a thread that was left behind: nobody wants to know any more.
+/// Marks the start of reads that the process can block. Returns an error on a thread that was abandoned,
+/// because its result is not used any more.
 pub(super) fn visit(pid: u32) -> Result<Visit, Errno> {
     let post = POST.with_borrow(Clone::clone);
     let mut outer = None;
@@ -155,13 +161,14 @@ impl Drop for Visit {
     }
 }
 
-/// Whether this process may be looked at. An error: it did not answer.
+/// Checks whether this process may be read. The error means that it did not answer before.
 pub(super) fn door(pid: u32) -> Result<(), Errno> {
     let over = POST.with_borrow(|post| post.as_ref().is_some_and(|post| post.over.refuses(pid)));
     if over || stuck::refuses(pid) { Err(UNANSWERED) } else { Ok(()) }
 }
 
-/// Looks, and where a process keeps it waiting, looks again without that process. What is looked at twice must not care.
+/// Runs `look` on a worker thread. If a process blocks it, `look` runs again without that process. `look`
+/// may run several times, so it must have no lasting effects.
 pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
     if POST.with_borrow(Option::is_some) {
         return look();
@@ -174,19 +181,21 @@ pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'st
         match answer.map(|answer| wait(&post, &answer)) {
             Some(Ok(found)) => return found,
             Some(Err(Some(pid))) => {
-                // Whoever has one may have a hundred: found at once, they cost no time each.
+                // A user with one blocking process may have hundreds. The sweep finds all of them at once,
+                // so that the caller does not wait for each in turn.
                 if over.processes.is_empty() {
                     sweep::sweep();
                 }
                 over.add(pid);
             }
-            // No thread can be had: everything is unseen.
+            // No thread is available: report every process as unread.
             Some(Err(None)) | None => return blindly(&*look),
         }
     }
 }
 
-/// What the look finds; else the process that it is stuck at, or nothing if its thread is gone.
+/// Waits for the result. The error is the pid of the process that blocks the thread, or `None` if the
+/// thread is gone.
 fn wait<T>(post: &Arc<Post>, answer: &Receiver<T>) -> Result<T, Option<u32>> {
     loop {
         match answer.recv_timeout(GLANCE) {
@@ -209,7 +218,7 @@ fn blindly<T>(look: &impl Fn() -> T) -> T {
     found
 }
 
-/// Has a thread look. Nothing if there is none to be had.
+/// Runs `look` on a worker thread. Returns `None` if no thread is available.
 fn send<T: Send + 'static>(
     post: &Arc<Post>,
     look: &Arc<impl Fn() -> T + Send + Sync + 'static>,
@@ -220,7 +229,7 @@ fn send<T: Send + 'static>(
         at.take();
         let found = look();
         POST.set(None);
-        // Nobody waits for a thread that was left behind.
+        // The caller may have abandoned this thread. Then the channel is closed.
         let _ = tell.send(found);
     });
     loop {
@@ -239,7 +248,7 @@ fn crew() -> MutexGuard<'static, Vec<Sender<Job>>> {
     CREW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts one more thread with this as its first job.
+/// Starts another worker thread. `first` is its first job.
 fn hire(first: Job) -> bool {
     let work = move || {
         first();
