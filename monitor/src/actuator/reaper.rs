@@ -1,11 +1,14 @@
 //! Sends signals: the only place in orphand that can end a process.
 //!
-//! Invariant: a signal reaches exactly the process meant, or nobody. The pidfd is opened first ([`Reaper::aim`]), then the
-//! number's birth and user are compared, then the pidfd must still be alive: while it is, the number is its own and what was
-//! read is about it ([`Reaper::fire`]). A birth is known to a hundredth of a second only: whoever has the kernel's records takes
-//! what there is of them in between, where the end of a process that handed its number on within that time must be.
-//! Never `kill(pid)`, never a process group, never by name. For the daemon's shell, which carries out what a verdict asks
-//! for, and for `reap`.
+//! Invariant: a signal reaches exactly the intended process, or none. The pidfd is opened first
+//! ([`Reaper::aim`]). Then the start time and the user of the process with that number are compared. Then the
+//! pidfd must still be alive: as long as it is, no other process has the number, and what was read is about
+//! this process ([`Reaper::fire`]). A start time is known only to a hundredth of a second. A caller that has
+//! the kernel's records reads them in between. If the process ended and another got its number within that
+//! hundredth, they show the end.
+//!
+//! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
+//! a verdict asks for, and for `reap`.
 
 use std::{collections::BTreeMap, io, os::fd::OwnedFd, sync::Arc};
 
@@ -22,19 +25,19 @@ use crate::{
 };
 use orphand_core::model::{ProcessId, Signal, SignalError};
 
-/// Processes watched at a time, each by a descriptor, and never more than a quarter of the descriptors. Whoever finds no place is
-/// signalled all the same: see [`Reaper`].
+/// The most processes that are watched at a time, each by a descriptor. The limit is never more than a
+/// quarter of the descriptors. A process without a place is signalled all the same: see [`Reaper`].
 pub const ROOM: usize = 512;
 
-/// Why there is no reaper.
+/// Why a reaper could not be made, or could not wait.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaperError {
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {operation}: {source}")]
     System {
         /// What was tried.
         operation: &'static str,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
     /// /proc cannot be read.
@@ -42,42 +45,44 @@ pub enum ReaperError {
     Host(#[from] HostError),
 }
 
-/// A process that may be signalled, held by a pidfd: its number is not handed on unnoticed any more.
+/// A process that may be signalled, held by a pidfd. The number cannot pass to another process unnoticed any
+/// more.
 #[derive(Debug)]
 pub struct Aim {
     process: ProcessId,
-    /// Nothing if the reaper holds one since an earlier signal.
+    /// `None` if the reaper holds a pidfd since an earlier signal.
     pidfd: Option<OwnedFd>,
 }
 
 impl Aim {
-    /// Whether it was signalled before, and has been held since: nothing can be wrong about whose number it is.
+    /// Whether the process was signalled before and is held since then. Its identity cannot be mistaken.
     pub fn is_held(&self) -> bool {
         self.pidfd.is_none()
     }
 }
 
-/// Signals processes and knows when those it has signalled have ended.
+/// Signals processes, and tells when the signalled processes have ended.
 ///
-/// To hold a process by its pidfd from one signal to the next spares the next one the comparison, and tells of an end that no record
-/// tells. Nothing rests on it: for whoever finds no place among those held, each signal is aimed and compared like the first, and
-/// the end is told by the kernel's record, or by [`Reaper::ended`]. So nobody who fills the places hinders anybody's end.
+/// A pidfd that is held from one signal to the next saves the next comparison, and tells of an end that no
+/// record tells. Correctness does not depend on it. For a process without a place, each signal is aimed and
+/// compared like the first, and its end is told by the kernel's record or by [`Reaper::ended`]. So a user
+/// that fills all places cannot prevent the end of any other process.
 #[derive(Debug)]
 pub struct Reaper {
     proc: Arc<Proc>,
-    /// Readable when one of the watched processes has ended. Holds no descriptor of its own alive.
+    /// An epoll descriptor, readable when a watched process has ended. It keeps no watched descriptor open.
     ends: AsyncFd<OwnedFd>,
     watched: BTreeMap<ProcessId, OwnedFd>,
     room: usize,
 }
 
 impl Reaper {
-    /// A reaper that watches nobody. Must be called inside a tokio runtime.
+    /// A reaper that watches no process yet. The caller must be inside a tokio runtime.
     pub fn new() -> Result<Self, ReaperError> {
         Self::with_room(descriptors::quarter().min(ROOM))
     }
 
-    /// The same with so many places for processes that are watched.
+    /// A reaper that watches at most `room` processes.
     pub fn with_room(room: usize) -> Result<Self, ReaperError> {
         let ends = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(io::Error::from)
@@ -86,8 +91,8 @@ impl Reaper {
         Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new(), room })
     }
 
-    /// Opens who has the number of this process now, if orphand may ever signal it. Whether it is the process meant is for
-    /// [`Reaper::fire`] to find out.
+    /// Opens a pidfd of the process that has this number now, if orphand may ever signal it. [`Reaper::fire`]
+    /// finds out whether it is the intended process.
     pub fn aim(&self, process: ProcessId) -> Result<Aim, SignalError> {
         if self.watched.contains_key(&process) {
             return Ok(Aim { process, pidfd: None });
@@ -96,21 +101,22 @@ impl Reaper {
         Ok(Aim { process, pidfd })
     }
 
-    /// Signals the process aimed at, if it is the one meant and has this real user, and watches it until it has ended
-    /// ([`Reaper::ended`], [`Reaper::wait_any`]) or is [forgotten](Reaper::forget), if there is a place. A process that cannot be
-    /// signalled is not watched.
+    /// Signals the aimed process, if it is the intended one and has this real user. If there is a place, the
+    /// process is then watched until it has ended ([`Reaper::ended`], [`Reaper::wait_any`]) or is
+    /// [forgotten](Reaper::forget). A process that cannot be signalled is not watched.
     pub fn fire(&mut self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         let Aim { process, pidfd } = aim;
         let Some(pidfd) = pidfd else {
-            // The same process for as long as the descriptor is open; the next `ended` tells of its end.
+            // It is the same process as long as the descriptor is open. The next `ended` tells of its end.
             return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));
         };
         let proc = Arc::clone(&self.proc);
         with_deadline(move || compare(&proc, process, uid))?;
-        // The pidfd must still be alive, see there: then the number was its own all the time.
+        // The signal fails unless the pidfd is still alive. Then the number belonged to this process all the
+        // time.
         send(&pidfd, signal)?;
         let event = epoll::EventData::new_u64(process.pid.into());
-        // The kernel has a limit of its own for what may be waited for.
+        // The kernel has a limit of its own for the number of watched descriptors.
         if self.watched.len() < self.room
             && epoll::add(self.ends.get_ref(), &pidfd, event, epoll::EventFlags::IN).is_ok()
         {
@@ -119,7 +125,7 @@ impl Reaper {
         Ok(())
     }
 
-    /// Both at once, for whoever has no records of the kernel.
+    /// Aims and fires at once, for a caller that has no records of the kernel.
     pub fn signal(
         &mut self,
         process: ProcessId,
@@ -132,7 +138,7 @@ impl Reaper {
 
     /// The watched processes that have ended since the last call. Does not wait.
     pub fn ended(&mut self) -> Vec<ProcessId> {
-        // Asked one by one: the list is short, and the answer is the truth of this moment.
+        // Each pidfd is asked. The list is short, and the answer is exact at this moment.
         let over = self.watched.iter().filter(|(_, pidfd)| has_ended(pidfd));
         let ended: Vec<_> = over.map(|(&process, _)| process).collect();
         for &process in &ended {
@@ -141,8 +147,8 @@ impl Reaper {
         ended
     }
 
-    /// Waits until a watched process has ended. Never returns while nobody is watched. Cancel-safe: a process is
-    /// taken off the list in the poll that returns it.
+    /// Waits until a watched process has ended. Never returns while no process is watched. Cancel-safe: a
+    /// process is taken off the list in the poll that returns it.
     pub async fn wait_any(&mut self) -> Result<ProcessId, ReaperError> {
         loop {
             let pid = self
@@ -154,7 +160,8 @@ impl Reaper {
             let of_number = self.watched.range(first..).take_while(|(process, _)| process.pid == first.pid);
             let ended = of_number.filter(|(_, pidfd)| has_ended(pidfd)).map(|(&process, _)| process).next();
             let Some(process) = ended else {
-                // Cannot be: what is forgotten is taken out of the epoll. The others are not to wait for it.
+                // This should not happen, because a forgotten process is removed from the epoll. The other
+                // processes must not wait for it.
                 tokio::task::yield_now().await;
                 continue;
             };
@@ -163,21 +170,21 @@ impl Reaper {
         }
     }
 
-    /// Watches this process no longer.
+    /// Stops watching this process.
     pub fn forget(&mut self, process: ProcessId) {
         if let Some(pidfd) = self.watched.remove(&process) {
-            // Closing would do, but for copies in children of ours that have not called exec yet. An error
-            // would mean that it is not there.
+            // close(2) alone would leave the entry if a child of ours has a copy and has not called exec yet.
+            // An error would mean that there is no entry.
             let _ = epoll::delete(self.ends.get_ref(), &pidfd);
         }
     }
 
-    /// How many are watched.
+    /// The number of watched processes.
     pub fn watched(&self) -> usize {
         self.watched.len()
     }
 
-    /// A pidfd of whoever has this number.
+    /// Opens a pidfd of the process that has this number.
     fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
         let Some(pid) = pid else { return Err(never(process, "no process")) };
@@ -191,14 +198,14 @@ impl Reaper {
             Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),
         }
         pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
-            // Older kernels answer EINVAL, newer ones ENOENT, for a thread that is no process.
+            // For a thread id that is no process id, older kernels return EINVAL and newer ones ENOENT.
             Errno::INVAL | Errno::NOENT => never(process, "a thread, not a process"),
             errno => failed("pidfd_open", errno),
         })
     }
 }
 
-/// Whether who has the number now is the process meant, and still that user's.
+/// Checks that the process with this number is the intended one, and still belongs to that user.
 fn compare(proc: &Proc, process: ProcessId, uid: Option<u32>) -> Result<(), SignalError> {
     let dir = match proc.process(process.pid) {
         Ok(dir) => dir,
@@ -222,10 +229,10 @@ fn compare(proc: &Proc, process: ProcessId, uid: Option<u32>) -> Result<(), Sign
     }
 }
 
-/// Whether `pid` is orphand itself or above it, by the present parents.
+/// Whether `pid` is orphand itself or one of its present ancestors.
 fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
     let mut at = std::process::id();
-    // No tree is deeper than there are numbers; a bound against a /proc that lies.
+    // The limit protects against a /proc with a cycle. No real tree is that deep.
     for _ in 0..4096 {
         if at == pid {
             return Ok(true);
@@ -239,14 +246,14 @@ fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Whether the process has ended: a pidfd is readable from the exit of its last thread on (`pidfd_poll()`, kernel/
-/// fork.c), a zombie's too. An error (there is none in the manual page) is taken for "no".
+/// Whether the process has ended. A pidfd is readable from the exit of the last thread on, also for a zombie
+/// (`pidfd_poll()`, kernel/fork.c). The manual page lists no error; one would count as "no".
 fn has_ended(pidfd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
-/// The number of a watched process that has ended. `WouldBlock` while none has.
+/// The number of a watched process that has ended; `WouldBlock` while none has.
 fn next_event(ends: &OwnedFd) -> io::Result<u64> {
     let mut events = Vec::with_capacity(1);
     epoll::wait(ends, rustix::buffer::spare_capacity(&mut events), Some(&Timespec::default()))?;
@@ -255,7 +262,7 @@ fn next_event(ends: &OwnedFd) -> io::Result<u64> {
 }
 
 fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
-    // A zombie takes every signal and does nothing.
+    // A signal to a zombie succeeds and has no effect.
     if has_ended(pidfd) {
         return Err(SignalError::Gone);
     }
@@ -266,7 +273,8 @@ fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
     pidfd_send_signal(pidfd, signal).map_err(|errno| failed("pidfd_send_signal", errno))
 }
 
-/// What a failed call means: no such process is an end, want of descriptors or of memory passes, everything else is told.
+/// The meaning of a failed call. "No such process" is an end, a lack of descriptors or memory may pass, and
+/// every other error is reported.
 fn failed(call: &str, errno: Errno) -> SignalError {
     match errno {
         Errno::SRCH | Errno::NOENT => SignalError::Gone,
@@ -277,12 +285,12 @@ fn failed(call: &str, errno: Errno) -> SignalError {
     }
 }
 
-/// Orphand never signals this.
+/// The error for a process that orphand never signals.
 fn never(process: ProcessId, what: &str) -> SignalError {
     refused(Errno::PERM, format!("refused: {process} is {what}"))
 }
 
-/// Nothing is known against it, but not enough for it.
+/// The error for a process whose identity could not be confirmed, though nothing contradicts it.
 fn unsure(process: ProcessId, what: &str, errno: Errno) -> SignalError {
     SignalError::Unsure { message: format!("{process}: {what}: {errno}") }
 }

@@ -1,8 +1,8 @@
-//! What the daemon gives up once the kernel side is attached and tested.
+//! The capabilities that the daemon gives up after the kernel side is attached and tested.
 //!
-//! Invariant: after [`drop_to`] this thread, and every thread it starts, can read, judge and signal, and load no program any more;
-//! and nothing that it executes gains a capability by that. Capabilities belong to threads: only for the daemon's start,
-//! before there is a second one.
+//! Invariant: after [`drop_to`] this thread, and every thread that it starts, can read, judge and signal, but
+//! cannot load a BPF program any more. A program that it executes gains no capability. Capabilities belong to
+//! a thread, so this is only for the daemon's start, before there is a second thread.
 
 use std::io;
 
@@ -11,11 +11,11 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities,
 };
 
-/// To look at all processes and their wires, and to signal them.
+/// The capabilities to inspect all processes and their wires, and to signal them.
 const NEEDED: CapabilitySet =
     CapabilitySet::SYS_PTRACE.union(CapabilitySet::KILL).union(CapabilitySet::DAC_READ_SEARCH);
 
-/// The capabilities by name, `capabilities(7)`; those that may stay.
+/// The capabilities that may stay, with their names from `capabilities(7)`.
 const NAMES: [(CapabilitySet, &str); 7] = [
     (CapabilitySet::BPF, "CAP_BPF"),
     (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
@@ -26,14 +26,14 @@ const NAMES: [(CapabilitySet, &str); 7] = [
     (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
 ];
 
-/// What must stay beyond what watching itself needs.
+/// What the daemon must be able to do later, besides watching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Later {
-    /// To start a program as another user: `CAP_SETUID` and `CAP_SETGID`.
+    /// Start a program as another user: `CAP_SETUID` and `CAP_SETGID`.
     pub other_users: bool,
 }
 
-/// A capability could not be given up.
+/// Giving up a capability failed.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot {operation}: {source}; a security module or seccomp filter must allow capset(2) and prctl(2)"
@@ -47,17 +47,18 @@ fn failed(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> Privileg
     move |errno| PrivilegeError { operation, source: errno.into() }
 }
 
-/// What stayed.
+/// The capabilities that stayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// In effect.
+    /// The capabilities in the effective set.
     pub effective: CapabilitySet,
-    /// Held back: not in effect, but a thread may take it for a moment.
+    /// Capabilities in the permitted set only: not in effect, but a thread may put them into effect for a
+    /// moment.
     pub held_back: CapabilitySet,
 }
 
 impl Kept {
-    /// In one line: `CAP_KILL, CAP_SYS_PTRACE`.
+    /// The capabilities as one line: `CAP_KILL, CAP_SYS_PTRACE`.
     pub fn in_words(self) -> String {
         let mut words = names(self.effective);
         if !self.held_back.is_empty() {
@@ -73,14 +74,16 @@ fn names(set: CapabilitySet) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Gives up all but what is needed from here on. `works` does what the daemon will do with its maps: where that takes
-/// `CAP_BPF` (the kernel says, before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), it stays.
+/// Gives up all capabilities that are not needed from here on. `works` does with the BPF maps what the daemon
+/// will do. If that fails without `CAP_BPF` (before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), that
+/// capability stays.
 pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, PrivilegeError> {
     let had = capabilities(None).map_err(failed("read our capabilities"))?;
-    // First, while CAP_SETPCAP is there. Without it (a service) the bounding set stays as the service manager made it; then
-    // the ambient set is what would reach a program.
+    // The bounding set comes first, while CAP_SETPCAP is there. Without CAP_SETPCAP (in a service) it stays
+    // as the service manager made it. Then a program could gain capabilities only by the ambient set, which
+    // is cleared below.
     if had.effective.contains(CapabilitySet::SETPCAP) {
-        // The kernel knows fewer than the mask has room for, and says so.
+        // The kernel knows fewer capabilities than the mask has bits, and reports an error for the others.
         let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
         for one in all.take_while(|one| capability_is_in_bounding_set(*one).is_ok()) {
             remove_capability_from_bounding_set(one).map_err(failed("clear the bounding set"))?;
@@ -88,7 +91,7 @@ pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, Privi
     }
     clear_ambient_capability_set().map_err(failed("clear the ambient set"))?;
     let kept = kept(had.permitted, later, false);
-    // Not in effect for a moment, so that it can be taken back.
+    // Out of effect during the test, but still permitted, so that it can come back.
     let probation = kept.effective | kept.held_back | (had.permitted & CapabilitySet::BPF);
     set(kept.effective, probation)?;
     let kept = self::kept(had.permitted, later, !works());
@@ -96,7 +99,7 @@ pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, Privi
     Ok(kept)
 }
 
-/// Of what a process may do, what the daemon needs.
+/// The part of the permitted capabilities that the daemon needs.
 fn kept(permitted: CapabilitySet, later: Later, bpf: bool) -> Kept {
     let mut wanted = NEEDED;
     if later.other_users {
@@ -105,7 +108,7 @@ fn kept(permitted: CapabilitySet, later: Later, bpf: bool) -> Kept {
     if bpf {
         wanted |= CapabilitySet::BPF;
     }
-    // The sockets of containers are in network namespaces of their own, and setns(2) takes no less.
+    // The sockets of containers are in other network namespaces, and setns(2) requires this capability.
     Kept { effective: permitted & wanted, held_back: permitted & CapabilitySet::SYS_ADMIN }
 }
 
@@ -142,7 +145,7 @@ mod tests {
         assert_eq!(kept, NEEDED | CapabilitySet::SETUID | CapabilitySet::SETGID);
     }
 
-    /// Capabilities are those of the thread: the others of this program keep theirs.
+    /// Capabilities belong to a thread. The other threads of the test program keep theirs.
     #[test]
     #[ignore = "needs root: cargo xtask test runs it"]
     fn what_maps_still_need_stays() {

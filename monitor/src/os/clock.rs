@@ -1,7 +1,7 @@
-//! Time: the clock the kernel stamps its records with, and a timer on it.
+//! Time: the clock that the kernel stamps its records with, and a timer on that clock.
 //!
-//! Invariant: everything orphand decides is on `CLOCK_BOOTTIME`; the wall clock only names moments to users,
-//! through an offset taken once. For the daemon's shell; the core gets its time as an argument.
+//! Invariant: every decision uses `CLOCK_BOOTTIME`. The wall clock only names times to users, through an
+//! offset that is read once. For the daemon's shell; the core gets the time as an argument.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -16,15 +16,15 @@ use orphand_core::model::BootTime;
 
 const NANOS: u64 = 1_000_000_000;
 
-/// Now, on `CLOCK_BOOTTIME`.
+/// The present time of `CLOCK_BOOTTIME`.
 pub fn now() -> BootTime {
     BootTime(nanos(clock_gettime(ClockId::Boottime)))
 }
 
-/// Nanoseconds to add to a [`BootTime`] to have nanoseconds since 1970, as of now. The wall clock may be set
-/// later, which changes nothing about the order of events.
+/// The present difference between the wall clock and `CLOCK_BOOTTIME` in nanoseconds: added to a [`BootTime`]
+/// it gives nanoseconds since 1970. If the wall clock is set later, the order of events does not change.
 pub fn realtime_offset() -> i64 {
-    // The pair of looks that were closest together has the smallest error, some tens of nanoseconds.
+    // The two readings that are closest together have the smallest error, some tens of nanoseconds.
     let best = (0..5).map(|_| {
         let before = now().0;
         let real = nanos(clock_gettime(ClockId::Realtime));
@@ -38,32 +38,32 @@ pub fn realtime_offset() -> i64 {
 }
 
 fn nanos(time: Timespec) -> u64 {
-    // Both fields are never negative for the clocks above.
+    // For the clocks above, neither field is ever negative.
     time.tv_sec.unsigned_abs().saturating_mul(NANOS).saturating_add(time.tv_nsec.unsigned_abs())
 }
 
-/// Why there is no timer.
+/// Why a timer could not be made, set or waited for.
 #[derive(Debug, thiserror::Error)]
 pub enum TimerError {
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {operation} a timer on CLOCK_BOOTTIME: {source}")]
     System {
         /// `create`, `set` or `wait for`.
         operation: &'static str,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// One deadline on `CLOCK_BOOTTIME`, to a tokio task. Time asleep counts: a deadline that passed while the host
-/// slept is met at wake-up.
+/// One deadline on `CLOCK_BOOTTIME` that a tokio task can wait for. The time that the host is asleep counts:
+/// a deadline that passed during that time expires at wake-up.
 #[derive(Debug)]
 pub struct Timer {
     fd: AsyncFd<OwnedFd>,
 }
 
 impl Timer {
-    /// A timer without a deadline. Must be called inside a tokio runtime.
+    /// A timer without a deadline. The caller must be inside a tokio runtime.
     pub fn new() -> Result<Self, TimerError> {
         timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)
             .map_err(io::Error::from)
@@ -72,9 +72,9 @@ impl Timer {
             .map_err(|source| TimerError::System { operation: "create", source })
     }
 
-    /// Sets, replaces or takes away the deadline. One in the past expires at once.
+    /// Sets, replaces or removes the deadline. A deadline in the past expires at once.
     pub fn set(&self, deadline: Option<BootTime>) -> Result<(), TimerError> {
-        // All zero means "disarm": a deadline of zero has passed as well as one of 1 ns.
+        // The value zero means "disarm". A deadline of zero has passed, as has one of 1 ns.
         let nanos = deadline.map_or(0, |BootTime(nanos)| nanos.max(1));
         let it_value = Timespec {
             tv_sec: i64::try_from(nanos / NANOS).unwrap_or(i64::MAX),
@@ -86,8 +86,8 @@ impl Timer {
             .map_err(|errno| TimerError::System { operation: "set", source: errno.into() })
     }
 
-    /// Returns once the deadline has come; each deadline is told once. Never returns without one. Cancel-safe:
-    /// the expiry is taken in the poll that returns it.
+    /// Returns when the deadline has come, once for each deadline. Never returns without a deadline.
+    /// Cancel-safe: the expiry is consumed in the poll that returns it.
     pub async fn expired(&self) -> Result<(), TimerError> {
         let take = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut [0; 8])?);
         match self.fd.async_io(Interest::READABLE, take).await {
@@ -136,7 +136,7 @@ mod tests {
     async fn a_deadline_that_came_is_forgotten_when_another_is_set() {
         let timer = Timer::new().unwrap();
         timer.set(Some(BootTime(1))).unwrap();
-        // The runtime learns of the expiry and nobody takes it.
+        // The runtime learns of the expiry, and the test does not consume it.
         drop(timer.fd.readable().await.unwrap());
         timer.set(Some(now() + LONG)).unwrap();
         assert!(tokio::time::timeout(SHORT, timer.expired()).await.is_err());
@@ -148,7 +148,7 @@ mod tests {
     async fn a_cancelled_wait_loses_nothing() {
         let timer = Timer::new().unwrap();
         timer.set(Some(now() + 4 * SHORT)).unwrap();
-        // Cancelled again and again until the deadline: the expiry is still there to be taken.
+        // The wait is cancelled repeatedly until the deadline. The expiry is still there to consume.
         while tokio::time::timeout(SHORT / 5, timer.expired()).await.is_err() {}
     }
 }

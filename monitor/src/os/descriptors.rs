@@ -1,7 +1,8 @@
-//! Descriptors: as many as the host allows, and what it means when there are none left.
+//! Limits of file descriptors: the daemon uses as many as the host allows, and reports it when none are left.
 //!
-//! Invariant: whatever could not be looked at for want of descriptors is told as blindness, never taken for "it is not there".
-//! What is started for others (hooks) has the limit that the daemon was started with.
+//! Invariant: if something cannot be inspected for lack of descriptors, that is reported as not seen, never
+//! as "not there". Programs that are started for others (hooks) get the limit that the daemon was started
+//! with.
 
 use std::{io, sync::OnceLock};
 
@@ -12,13 +13,14 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// The soft limit that the daemon was started with, for those that it starts.
+/// The soft limit that the daemon was started with, for the programs that it starts.
 static STARTED_WITH: OnceLock<Option<u64>> = OnceLock::new();
 
-/// So many have to be free: a look at a process takes some at a time.
+/// The number of descriptors that must be free, because an inspection of a process takes some at a time.
 const ENOUGH: usize = 16;
 
-/// Raises the soft limit to the hard one: systemd starts services with a soft limit of 1024, for the sake of select(2).
+/// Raises the soft limit to the hard limit. systemd starts services with a soft limit of 1024 for the sake of
+/// select(2).
 pub fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let _ = STARTED_WITH.set(limit.current);
@@ -30,30 +32,31 @@ pub fn raise() {
     }
 }
 
-/// The soft limit for what is started for others; nothing: without one, or never raised.
+/// The soft limit for programs that are started for others; `None` if there was none, or [`raise`] was not
+/// called.
 pub fn for_others() -> Option<u64> {
     STARTED_WITH.get().copied().flatten()
 }
 
-/// A quarter of what we may open now.
+/// A quarter of the descriptors that this process may open now.
 pub fn quarter() -> usize {
     let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(may / 4).unwrap_or(usize::MAX)
 }
 
-/// Takes back what [`raise`] did, in a process that becomes another program.
+/// Undoes [`raise`], in a process that becomes another program.
 pub fn lower_to(soft: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let within = limit.maximum.map_or(soft, |hard| hard.min(soft));
     Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(within), ..limit })?)
 }
 
-/// Whether an error says that descriptors have run out: ours, or those of the host.
+/// Whether an error means that no descriptors are left, of this process or of the host.
 pub fn ran_out(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE)
 }
 
-/// Why nothing more can be looked at, if there are too few descriptors left.
+/// The error that prevents further inspections if too few descriptors are left; `None` if enough are.
 pub fn shortage() -> Option<Errno> {
     let tried: Result<Vec<OwnedFd>, Errno> =
         std::iter::repeat_with(|| eventfd(0, EventfdFlags::CLOEXEC)).take(ENOUGH).collect();

@@ -1,8 +1,8 @@
 //! The journal of systemd: whether a standard stream of ours leads to it, and its native protocol
-//! (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>), of which entries of one-line fields are all that is needed.
+//! (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>). Only entries with one-line fields are supported.
 //!
-//! Invariant: an entry is one datagram, or one sealed memory file where it is too large for that; never a part of one. For the sinks
-//! and the log.
+//! Invariant: an entry is one datagram, or one sealed memory file if it is too large for a datagram; it is
+//! never sent in part. For the sinks and the log.
 
 use std::{
     env,
@@ -20,23 +20,24 @@ use rustix::{
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr},
 };
 
-/// Where journald takes entries.
+/// The socket where journald accepts entries.
 const SOCKET: &str = "/run/systemd/journal/socket";
-/// Device and inode of the stream that the service manager connected to the journal, systemd.exec(5).
+/// The environment variable with the device and inode of the stream that the service manager connected to the
+/// journal, systemd.exec(5).
 const STREAM: &str = "JOURNAL_STREAM";
 
-/// How bad it is, syslog(3).
+/// The priority of an entry, syslog(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Something is wrong.
+    /// An error.
     Error = 3,
-    /// Somebody should look.
+    /// A condition that an administrator should check.
     Warning = 4,
-    /// Normal, but worth to be seen.
+    /// Normal but significant.
     Notice = 5,
-    /// Normal.
+    /// Normal information.
     Info = 6,
-    /// For developers.
+    /// Information for developers.
     Debug = 7,
 }
 
@@ -47,11 +48,11 @@ pub fn is_at(stream: impl AsFd) -> bool {
     })
 }
 
-/// Appends the field `name`, on one line whatever `value` has in it.
+/// Appends the field `name` as one line, whatever `value` contains.
 pub fn field(entry: &mut String, name: &str, value: &str) {
     entry.push_str(name);
     entry.push('=');
-    // A line feed would begin another field.
+    // A line feed would start another field.
     entry.extend(value.chars().map(|c| if c == '\n' { ' ' } else { c }));
     entry.push('\n');
 }
@@ -59,12 +60,12 @@ pub fn field(entry: &mut String, name: &str, value: &str) {
 /// Appends the fields that every entry has.
 pub fn head(entry: &mut String, message: &str, priority: Priority) {
     field(entry, "MESSAGE", message);
-    // Writing to a string cannot fail.
+    // A write to a string cannot fail.
     let _ = writeln!(entry, "PRIORITY={}", priority as u8);
     entry.push_str("SYSLOG_IDENTIFIER=orphand\n");
 }
 
-/// The way to journald.
+/// A connection to journald.
 #[derive(Debug)]
 pub struct Journal {
     line: UnixDatagram,
@@ -72,7 +73,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// That of this host. With `patient` an entry waits until journald has room for it, else it is refused.
+    /// The journal of this host. With `patient`, a call waits until journald has room for the entry;
+    /// otherwise it fails.
     pub fn open(patient: bool) -> io::Result<Self> {
         Self::at(Path::new(SOCKET), patient)
     }
@@ -83,7 +85,7 @@ impl Journal {
         Ok(Self { line, path: path.to_owned() })
     }
 
-    /// Hands an entry over, all of it or nothing.
+    /// Sends an entry, completely or not at all.
     pub fn send(&self, entry: &str) -> io::Result<()> {
         match self.line.send_to(entry.as_bytes(), &self.path) {
             Err(error) if is(&error, Errno::MSGSIZE) || is(&error, Errno::NOBUFS) => self.send_file(entry),
@@ -91,12 +93,12 @@ impl Journal {
         }
     }
 
-    /// As a memory file, which journald reads at its leisure.
+    /// Sends the entry as a memory file, which journald reads later.
     fn send_file(&self, entry: &str) -> io::Result<()> {
         let file = memfd_create("orphand-journal", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = File::from(file);
         file.write_all(entry.as_bytes())?;
-        // Nobody can change it any more: without these journald does not take it.
+        // With these seals nobody can change the file any more. Without them journald rejects it.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
         let descriptors = [file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -110,7 +112,7 @@ impl Journal {
     }
 }
 
-/// Whether nobody listens now: journald is being started anew.
+/// Whether no process listens at present, because journald restarts.
 pub fn is_absent(error: &io::Error) -> bool {
     is(error, Errno::CONNREFUSED) || is(error, Errno::NOENT)
 }

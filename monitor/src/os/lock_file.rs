@@ -1,8 +1,9 @@
-//! One daemon a host: two would judge and signal the same processes.
+//! Makes sure that one daemon runs per host, because two would judge and signal the same processes.
 //!
-//! Invariant: whoever holds an [`Instance`] holds the lock; it goes with the process, however that ends, so a file
-//! left behind is no obstacle. The path must be the same for every daemon of the host, whatever its state
-//! directory and socket: `/run/orphand/lock`. For `run`. Who holds it, `host::lock_holder` says.
+//! Invariant: the process that holds an [`Instance`] holds the lock. The kernel releases the lock at any end
+//! of the process, so a file that is left behind does no harm. The path must be the same for every daemon of
+//! the host, whatever its state directory and socket: `/run/orphand/lock`. For `run`. `host::lock_holder`
+//! tells which process holds the lock.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -20,38 +21,39 @@ use rustix::{
 /// Why this daemon must not run.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// Another one does.
+    /// Another daemon runs.
     #[error("another orphand is running on this host (pid {}); stop it first", pid.map_or("unknown".into(), |pid| pid.to_string()))]
     Running {
-        /// Its number, unless it has not written it yet.
+        /// Its process id; `None` if it has not written it yet.
         pid: Option<u32>,
     },
-    /// The lock cannot be had.
+    /// The lock cannot be taken.
     #[error("cannot {operation} {}: {source}; run orphand as root, or make the directory writable for its user", path.display())]
     Lock {
         /// What was tried.
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// The right to be the host's daemon.
+/// The right to be the only daemon of the host.
 #[derive(Debug)]
 pub struct Instance {
     _lock: File,
 }
 
 impl Instance {
-    /// Takes the lock at `path` and writes our number into it. Makes the directory.
+    /// Takes the lock at `path` and writes our process id into the file. Creates the directory if necessary.
     pub fn lock(path: &Path) -> Result<Self, InstanceError> {
         if let Some(dir) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
         }
         loop {
-            // Nobody else may read it: whoever can open a file can lock it and keep the daemon out.
+            // Other users must not read the file: any process that can open a file can lock it, and so
+            // prevent the daemon's start.
             let mut file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -66,7 +68,7 @@ impl Instance {
                 Err(Errno::WOULDBLOCK) => return Err(InstanceError::Running { pid: holder(&mut file) }),
                 Err(errno) => return Err(failed("lock", path)(errno.into())),
             }
-            // A lock on a file that somebody has removed or replaced keeps nobody out.
+            // A lock on a file that was removed or replaced does not exclude another daemon.
             let ours = file.metadata().map_err(failed("read", path))?;
             if !std::fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())) {
                 continue;
@@ -85,9 +87,10 @@ fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Ins
     move |source| InstanceError::Lock { operation, path, source }
 }
 
-/// The number in the file: that of its holder, who writes it as soon as it has the lock.
+/// The process id in the file. The holder writes it as soon as it has the lock.
 fn holder(file: &mut File) -> Option<u32> {
-    // Between lock and number there is a moment; the number before it belongs to a daemon that has ended.
+    // The holder takes the lock a moment before it writes its id. The older id in the file belongs to a
+    // daemon that has ended.
     for _ in 0..1000 {
         let mut content = String::new();
         file.rewind().ok()?;
@@ -101,7 +104,7 @@ fn holder(file: &mut File) -> Option<u32> {
     None
 }
 
-/// Whether some process has this number.
+/// Whether a process has this process id.
 fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))

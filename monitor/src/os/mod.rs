@@ -1,6 +1,7 @@
-//! The operating system around the daemon: time, users, limits, capabilities, the lock file, the log, systemd.
+//! The operating system around the daemon: time, users, limits, capabilities, the lock file, the log,
+//! systemd.
 //!
-//! Nothing here knows of agents or servers. For the shell only.
+//! No module here knows of agents or servers. For the daemon's shell only.
 
 pub mod capabilities;
 pub mod clock;

@@ -1,21 +1,23 @@
-//! This program itself: its file, the files that it has open, and its place when memory runs out.
+//! This program itself: its executable, its open files, and its OOM score.
 
 use std::{fs, os::fd::AsRawFd};
 
-/// The program that runs, even where its file was replaced or removed: to run it once more.
+/// The path of the running program, to start it once more. It is valid even if the file was replaced or
+/// removed.
 pub const PROGRAM: &str = "/proc/self/exe";
 
-/// A path to the very file that this descriptor is open on, wherever the file's own path leads now.
+/// A path to the file that this descriptor is open on. It is valid even if the file's own path leads
+/// elsewhere now.
 pub fn path_of(descriptor: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }
 
-/// Gives up a protection from the kernel's OOM killer (`OOMScoreAdjust=` of the unit), which a process inherits.
+/// Gives up an inherited protection from the kernel's OOM killer (`OOMScoreAdjust=` of the unit).
 pub fn drop_oom_protection() {
     const SCORE: &str = "/proc/self/oom_score_adj";
     let is_protected = fs::read_to_string(SCORE).is_ok_and(|text| text.starts_with('-'));
     if is_protected {
-        // More likely to be ended: that takes no right.
+        // A process may raise its score without a capability.
         let _ = fs::write(SCORE, "0");
     }
 }

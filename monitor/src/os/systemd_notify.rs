@@ -1,7 +1,9 @@
-//! The word to the service manager: ready, reloading, stopping, alive (`sd_notify(3)`, a unit with `Type=notify`).
+//! The messages to the service manager: ready, reloading, stopping, alive (`sd_notify(3)`, a unit with
+//! `Type=notify`).
 //!
-//! Invariant: a service manager that does not read delays nobody. What it has no room for is dropped, which costs at worst a
-//! restart by the watchdog. Without `NOTIFY_SOCKET` nothing is sent, without `WATCHDOG_USEC` nobody is woken. For the daemon's shell.
+//! Invariant: a service manager that does not read its socket delays nothing. A message that it has no room
+//! for is dropped; at worst the watchdog restarts the daemon. Without `NOTIFY_SOCKET` nothing is sent.
+//! Without `WATCHDOG_USEC` the daemon is not woken for it. For the daemon's shell.
 
 use std::{
     env,
@@ -21,10 +23,10 @@ use sd_notify::NotifyState;
 
 use orphand_core::model::BootTime;
 
-/// Where the service manager listens: a path, or a name behind an `@`.
+/// The environment variable with the service manager's socket: a path, or an abstract name after an `@`.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// The line to the service manager, if one started us and wants to hear.
+/// The connection to the service manager, if one started the daemon and expects messages.
 #[derive(Debug, Default)]
 pub struct Notify {
     socket: Option<OsString>,
@@ -33,13 +35,13 @@ pub struct Notify {
 
 #[derive(Debug)]
 struct Watchdog {
-    /// Half of what the service manager allows.
+    /// The time between two messages: half of the time that the service manager allows.
     period: Duration,
     due: BootTime,
 }
 
 impl Notify {
-    /// As the environment says; the first sign of life is due at once.
+    /// Reads the environment variables. The first message to the watchdog is due at once.
     pub fn from_environment(now: BootTime) -> Self {
         Self::new(env::var_os(SOCKET), sd_notify::watchdog_enabled(), now)
     }
@@ -50,12 +52,13 @@ impl Notify {
         Self { socket, watchdog: watchdog.map(|limit| Watchdog { period: limit / 2, due: now }) }
     }
 
-    /// The daemon watches. Also the end of a reload.
+    /// Reports that the daemon watches. This also ends a reload.
     pub fn ready(&self, status: &str) {
         self.tell(&[NotifyState::Ready, NotifyState::Status(status)]);
     }
 
-    /// The configuration is read again; [`Notify::ready`] tells the end. With the time, which `Type=notify-reload` wants.
+    /// Reports that the configuration is being read again; [`Notify::ready`] reports the end. Contains the
+    /// time, which `Type=notify-reload` requires.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.tell(&[NotifyState::Reloading, now]),
@@ -63,17 +66,18 @@ impl Notify {
         }
     }
 
-    /// Told to stop.
+    /// Reports that the daemon was told to stop.
     pub fn stopping(&self) {
         self.tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
     }
 
-    /// When the next sign of life is due; never without a watchdog.
+    /// When the next message to the watchdog is due; `None` without a watchdog.
     pub fn due(&self) -> Option<BootTime> {
         self.watchdog.as_ref().map(|watchdog| watchdog.due)
     }
 
-    /// Gives a sign of life if one is due. For the daemon's loop alone: only it knows that it goes round.
+    /// Sends a message to the watchdog if one is due. Only for the daemon's main loop, because the message
+    /// proves that the loop runs.
     pub fn alive(&mut self, now: BootTime, status: impl FnOnce() -> String) {
         let Some(watchdog) = self.watchdog.as_mut().filter(|watchdog| watchdog.due <= now) else { return };
         watchdog.due = now + watchdog.period;
@@ -90,7 +94,7 @@ impl Notify {
     }
 }
 
-/// One message to `socket`, or an error at once.
+/// Sends one message to `socket`, or fails at once.
 fn send(socket: &OsStr, message: &[u8]) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
@@ -165,7 +169,7 @@ mod tests {
     fn a_manager_that_does_not_read_delays_nobody() {
         let (_line, name) = listen();
         let notify = Notify::new(Some(name), None, BootTime(1));
-        // Far more than a datagram socket holds.
+        // More messages than a datagram socket can queue.
         for _ in 0..5_000 {
             notify.ready("again");
         }

@@ -1,8 +1,9 @@
-//! Whether anybody else could change a file that we act on (the configuration, the alert hook) or put another in the place of one that
-//! we write (lock, socket, store, recording).
+//! Whether other users could change a file that the daemon acts on (the configuration, the alert hook), or
+//! replace a file that it writes (lock, socket, store, recording).
 //!
-//! Invariant: what passes can be changed by root and by the user named only, at every step of the way to it. A check of the last
-//! directory alone would let whoever owns an upper one put another in its place.
+//! Invariant: if a check passes, only root and the named user can change the path, at every step of the way
+//! to it. A check of the last directory alone would not suffice, because the owner of a directory above it
+//! could replace it.
 
 use std::{
     collections::VecDeque,
@@ -13,33 +14,33 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Links that may be followed on the way, as in `path_resolution(7)`.
+/// The most symbolic links that are followed on the way, as in `path_resolution(7)`.
 const LINKS: u32 = 40;
-/// Writable by the group or by everybody, `inode(7)`.
+/// The mode bits for write access of the group and of all users, `inode(7)`.
 const OTHERS_WRITE: u32 = 0o022;
-/// Only the owner of what is in a directory may rename or remove it, `inode(7)`.
+/// The sticky bit: only the owner of a directory's entry may rename or remove it, `inode(7)`.
 const STICKY: u32 = 0o1000;
 
-/// Why a file is not to be acted on.
+/// Why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum Distrust {
-    /// It cannot be looked at.
+    /// It cannot be inspected.
     #[error("cannot look at {}: {source}", path.display())]
     Unseen {
         /// The file, directory or link.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// Whoever owns it may change it.
+    /// Another user owns it and may change it.
     #[error("{} belongs to user {uid}, who could change it: chown it to root", path.display())]
     Owner {
         /// The file, directory or link.
         path: PathBuf,
-        /// Its owner.
+        /// The user id of its owner.
         uid: u32,
     },
-    /// Its mode lets others change it.
+    /// Its mode lets other users change it.
     #[error("others may write {} (mode {mode:04o}): chmod go-w it", path.display())]
     Writable {
         /// The file or directory.
@@ -47,50 +48,51 @@ pub enum Distrust {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is a device, a socket or the like.
+    /// It is not a regular file, but a device, a socket or the like.
     #[error("{} is no regular file", path.display())]
     NoFile {
-        /// What is there.
+        /// The path that was found.
         path: PathBuf,
     },
-    /// It is something else.
+    /// It is not a directory.
     #[error("{} is no directory", path.display())]
     NoDirectory {
-        /// What is there.
+        /// The path that was found.
         path: PathBuf,
     },
 }
 
-/// Checks that nobody but root and the user `own` can change what the file at `path` says, or which file that is. Follows links.
+/// Checks that only root and the user `own` can change the content of the file at `path`, or which file that
+/// is. Follows links.
 pub fn check(path: &Path, own: u32) -> Result<(), Distrust> {
     let (at, found) = follow(path, own)?;
     if found.is_file() { Ok(()) } else { Err(Distrust::NoFile { path: at }) }
 }
 
-/// Checks that nobody but root and the user `own` can put a file into the directory at `path`, or which directory that is. Follows
-/// links.
+/// Checks that only root and the user `own` can put a file into the directory at `path`, or change which
+/// directory that is. Follows links.
 pub fn check_directory(path: &Path, own: u32) -> Result<(), Distrust> {
     let (at, found) = follow(path, own)?;
     let mode = found.mode() & 0o7777;
     match found.is_dir() {
-        // The sticky bit keeps what is there, and lets others add.
+        // The sticky bit protects existing entries, but lets other users add some.
         true if mode & OTHERS_WRITE != 0 => Err(Distrust::Writable { path: at, mode }),
         true => Ok(()),
         false => Err(Distrust::NoDirectory { path: at }),
     }
 }
 
-/// Checks that nobody but root and the users `own` can put something else in the place of what is, or will be, at `path`: every step
-/// of the way that exists is theirs. What is there may be a link only where links are followed by whoever opens it.
+/// Checks that only root and the users `own` can replace what is, or will be, at `path`: they own every
+/// existing step of the way. The last step may be a link only if the program that opens it follows links.
 pub fn check_place(path: &Path, own: &[u32]) -> Result<(), Distrust> {
     match walk(path, own) {
-        // The rest will be made by us, in a directory that has passed.
+        // The daemon creates the rest itself, in a directory that has passed.
         Err(Distrust::Unseen { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
         passed => passed.map(|_| ()),
     }
 }
 
-/// Judges every step of the way; where it leads, and what is there.
+/// Checks every step of the way. Returns the path that it leads to, and the metadata of the file there.
 fn follow(path: &Path, own: u32) -> Result<(PathBuf, Metadata), Distrust> {
     walk(path, &[own])
 }
@@ -142,8 +144,8 @@ fn judge(path: &Path, found: &Metadata, own: &[u32]) -> Result<(), Distrust> {
     if found.uid() != 0 && !own.contains(&found.uid()) {
         return Err(Distrust::Owner { path: path.into(), uid: found.uid() });
     }
-    // The mode of a link means nothing. An access list shows in the bits of the group: `acl(5)`.
-    // What is neither a file nor a directory has nothing in it to be changed: a device, a pipe, a socket.
+    // The mode of a link has no meaning. An access control list shows in the group bits: `acl(5)`. A device,
+    // pipe or socket has no content that could be changed.
     let kept = !(found.is_file() || found.is_dir()) || (found.is_dir() && mode & STICKY != 0);
     if mode & OTHERS_WRITE != 0 && !kept {
         return Err(Distrust::Writable { path: path.into(), mode });
@@ -174,7 +176,7 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A file in two directories that all pass, in a temporary directory that has the sticky bit above it.
+    /// A file in two directories that all pass, in a temporary directory below one with the sticky bit.
     fn scene() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let top = tempfile::tempdir().unwrap();
         let dir = top.path().join("upper/lower");
@@ -261,7 +263,7 @@ mod tests {
         let error = check_place(&dir.join("none/yet/lock"), &[own()]).unwrap_err();
         assert!(matches!(&error, Distrust::Writable { path, .. } if path.ends_with("upper")), "{error}");
         check_place(Path::new("/dev/null"), &[]).unwrap();
-        // A sticky directory is nobody's to change, but whoever comes first may put something there.
+        // Other users cannot replace an entry of a sticky directory, but may be the first to create it.
         mode(&top.path().join("upper"), 0o1777);
         check_place(&dir.join("lock"), &[own()]).unwrap();
         fs::write(dir.join("lock"), "").unwrap();

@@ -1,9 +1,11 @@
-//! Users and groups by name and number, as the host knows them, directories of a network included.
+//! Users and groups by name and by number, as the host knows them, including network directories.
 //!
-//! Invariant: the C library of this process is never asked. In a static binary (`cargo xtask dist`) it would load modules of the
-//! name service, and a second C library with them, and die of it. getent(1) and id(1) are the host's own, and know the same.
+//! Invariant: the C library of this process is never asked. In a static binary (`cargo xtask dist`) it would
+//! load modules of the name service, and with them a second C library, and crash. getent(1) and id(1) belong
+//! to the host and give the same answers.
 //!
-//! Everything here blocks while the host looks it up. For whoever lets in, or becomes, a user by name.
+//! Every function here blocks while the host looks the name up. For code that admits a user, or becomes one,
+//! by name.
 
 use std::{
     io,
@@ -15,40 +17,40 @@ use std::{
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Where the host's own programs are, whoever started us; the last is that of `NixOS`.
+/// The directories of the host's own programs, independent of our environment. The last is for `NixOS`.
 const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin";
-/// For one look-up: a directory of the network that does not answer is no answer.
+/// The time limit for one look-up. A network directory that does not answer in time gives an error.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The exit status of getent(1) where there is no such entry.
+/// The exit status of getent(1) if there is no such entry.
 const NO_SUCH: i32 = 2;
 
-/// Why nothing can be said about a name.
+/// Why a name could not be looked up.
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
-    /// The program that knows is not there, or cannot be run.
+    /// The program for the look-up does not exist, or cannot be run.
     #[error("cannot run {program}: {source}")]
     Program {
-        /// It.
+        /// The program.
         program: &'static str,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// It failed.
+    /// The program failed.
     #[error("{program} failed with {status}: {said}")]
     Failed {
         /// The program.
         program: &'static str,
         /// Its exit status.
         status: std::process::ExitStatus,
-        /// The first line of what it said.
+        /// The first line of its output.
         said: String,
     },
-    /// It gave something else than an entry.
+    /// The output of the program is not an entry.
     #[error("{program} answered {said:?}")]
     Answer {
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// Its output.
         said: String,
     },
 }
@@ -56,40 +58,40 @@ pub enum NameError {
 /// A user, passwd(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name.
+    /// The login name.
     pub name: String,
-    /// The number.
+    /// The user id.
     pub uid: u32,
-    /// The number of its primary group.
+    /// The id of the primary group.
     pub gid: u32,
 }
 
-/// The user of this name, if there is one.
+/// The user with this name; `None` if there is none.
 pub fn user(name: &str) -> Result<Option<User>, NameError> {
     let found = entry("passwd", name)?.map(|line| parse(&line, user_of)).transpose()?;
-    // A name of digits is looked up as a number.
+    // getent(1) looks up a name of digits as a number.
     Ok(found.filter(|user| user.name == name))
 }
 
-/// The user with this number, if there is one.
+/// The user with this user id; `None` if there is none.
 pub fn user_by_id(uid: u32) -> Result<Option<User>, NameError> {
     entry("passwd", &uid.to_string())?.map(|line| parse(&line, user_of)).transpose()
 }
 
-/// The number of the group of this name, if there is one.
+/// The id of the group with this name; `None` if there is none.
 pub fn group(name: &str) -> Result<Option<u32>, NameError> {
     let found = entry("group", name)?.map(|line| parse(&line, group_of)).transpose()?;
     Ok(found.filter(|(its, _)| its == name).map(|(_, gid)| gid))
 }
 
-/// The numbers of all groups that a user is a member of, its primary one included.
+/// The ids of all groups of a user, including the primary group.
 pub fn groups(user: &User) -> Result<Vec<u32>, NameError> {
     let said = answer("id", &run("id", &["-G", "--", &user.name])?)?;
     let numbers = said.split_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<_>>>();
     numbers.filter(|numbers| !numbers.is_empty()).ok_or(NameError::Answer { program: "id", said })
 }
 
-/// The line of a database, if it has one for `key`.
+/// The line for `key` in a database; `None` if there is none.
 fn entry(database: &str, key: &str) -> Result<Option<String>, NameError> {
     let output = run("getent", &["--", database, key])?;
     if output.status.code() == Some(NO_SUCH) { Ok(None) } else { answer("getent", &output).map(Some) }
@@ -114,7 +116,7 @@ fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
     if let Ok(output) = told.recv_timeout(PATIENCE) {
         return output.map_err(failed);
     }
-    // The thread collects it.
+    // The thread waits for the killed process.
     let _ = pidfd_send_signal(&holds, Signal::KILL);
     Err(failed(io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {PATIENCE:?}"))))
 }
@@ -132,7 +134,7 @@ fn parse<T>(line: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, NameError
     read(line).ok_or_else(|| NameError::Answer { program: "getent", said: line.to_owned() })
 }
 
-/// `name:password:uid:gid:..`
+/// Parses `name:password:uid:gid:..`.
 fn user_of(text: &str) -> Option<User> {
     let mut fields = text.lines().next()?.split(':');
     let name = fields.next()?.to_owned();
@@ -140,7 +142,7 @@ fn user_of(text: &str) -> Option<User> {
     Some(User { name, uid, gid })
 }
 
-/// `name:password:gid:members`
+/// Parses `name:password:gid:members`.
 fn group_of(text: &str) -> Option<(String, u32)> {
     let mut fields = text.lines().next()?.split(':');
     let name = fields.next()?.to_owned();
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(user("no-such-user").unwrap(), None);
         assert_eq!(user_by_id(4_000_000).unwrap(), None);
         assert_eq!(group("no-such-group").unwrap(), None);
-        // A number is not a name, an option is not one, and the empty name is nobody's.
+        // A number is not a name, nor is an option, and no user has an empty name.
         for name in ["0", "-s", "--help", ""] {
             assert_eq!(user(name).unwrap(), None, "{name:?}");
             assert_eq!(group(name).unwrap(), None, "{name:?}");

@@ -1,18 +1,23 @@
-//! What the processes of a server do with sockets of their own: whoever has a client is in use, whoever owned it.
+//! What the processes of a server do with sockets of their own. A server that has a client is in use, no
+//! matter which agent started it.
 //!
-//! A client is who is connected to a socket of a process from elsewhere, or waits to be accepted, or was connected a moment ago
-//! (`TIME_WAIT` of a port that the process listens on), whether or not the listener is still open. A connection that the process
-//! began is none; where that cannot be told it is one. A client that is of the server itself (a browser's debugging port and its
-//! driver) is told of apart.
+//! A client of a process is a peer that is connected to one of its sockets from elsewhere, waits to be
+//! accepted, or was connected a moment ago (`TIME_WAIT` of a port that the process listens on). It counts
+//! whether or not the listener is still open. A connection that the process began is not a client. Where the
+//! code cannot tell who began a connection, it counts as a client. A client that belongs to the server itself
+//! (a driver at the debugging port of its browser) is reported separately.
 //!
-//! Of some sockets nobody can tell whether they have clients: then they have. Short connections to a unix socket leave no trace but in
-//! the file that it is bound to (`ProcessDir::is_untouched`): who ever connected makes it one with clients, unless the server has a
-//! connection there that it made itself; and so does a name without a file. Who sends datagrams is nowhere to be seen: a UDP socket without a
-//! peer that is bound to an address, or to a port that the system did not give out by itself, has clients; likewise a unix datagram
-//! socket that was bound to a name, unless its file shows that nobody ever sent to it. Multicast DNS is none (port 5353 of any
-//! address, or of a group): each browser has it open, and who asks there asks everybody.
+//! For some sockets nobody can tell whether they have clients. The code then assumes that they have. Short
+//! connections to a unix socket leave a trace only on the file that the socket is bound to
+//! (`ProcessDir::is_untouched`). If the file was touched, the socket counts as one with clients, unless the
+//! server still has a connection there that it made itself. A socket whose name has no file counts as one
+//! with clients too. The senders of datagrams are not visible anywhere. A UDP socket without a peer has
+//! clients if it is bound to an address, or to a port that the system did not choose. A unix datagram socket
+//! that is bound to a name has clients, unless its file shows that nobody ever sent to it. Multicast DNS
+//! (port 5353 of any address, or of a group) does not count: each browser has it open, and a query there goes
+//! to every host.
 //!
-//! Network namespaces are looked at one by one: those that the processes live in.
+//! The code inspects network namespaces one by one, but only those that the processes live in.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -31,18 +36,18 @@ use crate::host::{
 };
 use orphand_core::model::{ProcessId, SocketUse};
 
-/// What the processes of a server do with sockets.
+/// The sockets of a server's processes, and what they are used for.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
-    /// For each process what it does.
+    /// What each process does with its sockets.
     pub each: Vec<SocketUse>,
-    /// The unix sockets they have, where those could be listed.
+    /// The unix sockets of the processes, as far as they could be listed.
     pub unix: Vec<UnixSocket>,
-    /// Why that is not all, if it is not.
+    /// Why the answer is incomplete; `None` if it is complete.
     pub blind: Option<String>,
 }
 
-/// What these processes do with sockets.
+/// Inspects the sockets of these processes.
 pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
     let mut found = Found::new(proc, looked);
     let (mut unix, mut blind) = (Vec::new(), None);
@@ -68,7 +73,8 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
                 unix.extend(sockets);
                 known
             }
-            // Without CAP_SYS_ADMIN nobody enters another namespace: /proc shows it without the peers.
+            // Entering another namespace takes CAP_SYS_ADMIN. Without it, /proc lists the sockets but not
+            // their peers.
             Err(error) => match found.add_unix_by_name(&dir) {
                 Ok(known) => known,
                 Err(other) => {
@@ -89,7 +95,8 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
     Uses { each: found.each, unix, blind }
 }
 
-/// The namespaces that those with sockets live in: a process in each, and whether it is our own.
+/// The network namespaces of the processes that have sockets: one process in each, and whether the namespace
+/// is our own.
 fn networks(proc: &Proc, looked: &[Looked]) -> Result<BTreeMap<Vec<u8>, (ProcessDir, bool)>, String> {
     let mut networks = BTreeMap::new();
     for one in looked.iter().filter(|one| one.table.sockets().next().is_some()) {
@@ -114,11 +121,11 @@ fn networks(proc: &Proc, looked: &[Looked]) -> Result<BTreeMap<Vec<u8>, (Process
     Ok(networks)
 }
 
-/// What has been found so far.
+/// The results collected so far.
 struct Found<'a> {
     proc: &'a Proc,
     processes: Vec<ProcessId>,
-    /// Which of the processes have a socket open, by inode number.
+    /// The processes that have a socket open, by inode number of the socket.
     owners: HashMap<u64, Vec<usize>>,
     each: Vec<SocketUse>,
 }
@@ -129,7 +136,7 @@ impl<'a> Found<'a> {
         for (at, one) in looked.iter().enumerate() {
             for inode in one.table.sockets() {
                 let of_it = owners.entry(inode).or_default();
-                // A process may have it twice.
+                // A process may have two descriptors of one socket.
                 if of_it.last() != Some(&at) {
                     of_it.push(at);
                 }
@@ -151,7 +158,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Those that have the socket `inode` have a client: whoever has the socket `other`, if that is on this host.
+    /// Records that the processes with the socket `inode` have a client. The client is the process with the
+    /// socket `other`, if that socket is on this host.
     fn served(&mut self, inode: u64, other: Option<u64>) {
         let clients = other.and_then(|other| self.owners.get(&other)).cloned();
         for at in self.owners(inode) {
@@ -170,15 +178,16 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The path at which this socket was accepted, if a process of the server itself is at the other end.
+    /// The path at which this socket was accepted, if a process of the server itself has the other end.
     fn visited<'s>(&self, socket: &'s UnixSocket) -> Option<&'s [u8]> {
         let path = socket.name.as_deref().filter(|name| !name.starts_with(&[0]) && !socket.listens)?;
         let inside = socket.connection && socket.peer.is_some_and(|peer| self.owners.contains_key(&peer));
         inside.then_some(path)
     }
 
-    /// Anybody may connect or send to it; whether anybody does only the file that it is bound to can tell. `by_itself`: a
-    /// connection that the server made itself, and still has, says why that file was touched.
+    /// Adds a socket that anybody may connect to or send to. Only the file that it is bound to shows whether
+    /// anybody did. `by_itself` means that the server still has a connection that it made itself, which
+    /// explains why the file was touched.
     fn add_bound(&mut self, socket: &UnixSocket, by_itself: bool) {
         self.listens(socket.inode);
         let untouched = by_itself
@@ -198,7 +207,7 @@ impl<'a> Found<'a> {
                 self.served(socket.inode, Some(*client));
             }
         } else if socket.name.is_some() {
-            // An accepted socket has its listener's name, whatever became of the listener.
+            // An accepted socket keeps the name of its listener, even after the listener is closed.
             match socket.peer {
                 Some(peer) if socket.connection && peer != 0 => self.served(socket.inode, Some(peer)),
                 None if !socket.connection && !socket.is_named_by_the_system() => {
@@ -209,13 +218,15 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The same from `/proc/PID/net/unix`; the unix sockets there. Who is connected is not told there: it may be anybody.
+    /// Does the same from `/proc/PID/net/unix`, and returns the unix sockets listed there. That file does not
+    /// tell the peer, so any process may be connected.
     fn add_unix_by_name(&mut self, dir: &ProcessDir) -> Result<HashSet<u64>, TableError> {
         let sockets = dir.unix_sockets()?;
         for socket in sockets.iter().filter(|socket| socket.is_named) {
             match socket.state {
                 UnixSocketLine::CONNECTED => self.served(socket.inode, None),
-                // With a name it is a listener, or a datagram socket; which file that is cannot be told here.
+                // With a name it is a listener or a datagram socket. This table does not tell which file the
+                // name is.
                 UnixSocketLine::UNCONNECTED => {
                     self.listens(socket.inode);
                     self.served(socket.inode, None);
@@ -256,7 +267,8 @@ impl<'a> Found<'a> {
         let ends = |e: &InternetSocket| (e.local, e.remote);
         let begun =
             |e: &&InternetSocket| !matches!(e.state, TcpState::Listen | TcpState::Close | TcpState::SynSent);
-        // The other end, if it is on this host, is the connection seen from there.
+        // If the other end is on this host, the table has the connection a second time, as seen from that
+        // end.
         let held: HashMap<_, _> =
             entries.iter().filter(begun).filter(|e| e.inode != 0).map(|e| (ends(e), e.inode)).collect();
         for entry in entries.iter().filter(begun) {
@@ -273,7 +285,8 @@ impl<'a> Found<'a> {
                 }
                 continue;
             }
-            // Nobody's any more, nobody's yet, or of one who shares the listener: of whom the port is.
+            // The connection is closed, not accepted yet, or shared with the listener: it belongs to the
+            // owners of the port.
             for inode in to {
                 self.served(inode, other);
             }
@@ -286,7 +299,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether it is where names are asked for on the local network: open to everybody in each browser.
+/// Whether this is the address of multicast DNS. Each browser has a socket there that is open to everybody.
 fn is_multicast_dns(address: IpAddr, port: u16) -> bool {
     port == 5353 && (address.is_unspecified() || address.is_multicast())
 }

@@ -1,7 +1,8 @@
-//! What forked copies of an agent do: whether they live a life of their own, or only hold by accident what they were forked with.
+//! What forked copies of an agent do. A copy may do work of its own, or it may only hold the descriptors that
+//! it inherited at the fork by accident.
 //!
-//! Who waits at a pipe (`pipes`) or a socket whose other end somebody else has may be given work at any moment. Output that they
-//! inherited, descriptors 1 and 2, is no connection.
+//! A copy that waits at a pipe (`pipes`) or a socket may be given work at any moment, if another process has
+//! the other end. Inherited output, descriptors 1 and 2, is not a connection.
 
 mod pipes;
 
@@ -17,7 +18,8 @@ use orphand_core::model::{Activity, CopyFacts, ProcessId, Stdio};
 const OUTPUT: [u32; 2] = [1, 2];
 
 impl Probe {
-    /// What these copies do, those that live. A connection between themselves, or to one `among` these, is none.
+    /// What those of these copies do that are alive. A connection between two copies, or to a process in
+    /// `among`, does not count.
     pub fn copies(&self, copies: &[ProcessId], among: &[ProcessId]) -> Vec<CopyFacts> {
         let mut found = Vec::new();
         let mut tables = Vec::new();
@@ -30,7 +32,7 @@ impl Probe {
                     let (sid, activity) = (dir.stat().sid, activity(&dir).ok());
                     if table.is_some() || dir.still_alive() {
                         tables.push(table);
-                        // Until the opposite is shown.
+                        // `connected` is assumed until the opposite is shown.
                         found.push(CopyFacts { process, sid, connected: true, activity });
                     }
                 }
@@ -52,8 +54,10 @@ impl Probe {
         found
     }
 
-    /// Whether it has a socket that leads to somebody else, or that somebody may connect to. One that is no unix socket does, or
-    /// may: nobody makes one for nothing. A unix socket that is its output and nothing else leads to who keeps the log.
+    /// Whether the process has a socket that leads to another process, or that another process may connect
+    /// to. Every socket that is not a unix socket counts as one, because a program makes such a socket only
+    /// to communicate. A unix socket that is only the output of the process leads to the process that keeps
+    /// the log, and does not count.
     fn is_connected(&self, process: ProcessId, table: &FdTable, known: &HashSet<u32>) -> bool {
         let sockets: HashSet<u64> = table.sockets().collect();
         if sockets.is_empty() {
@@ -89,7 +93,7 @@ impl Probe {
         }
         match socket.peer {
             None => false,
-            // Waiting to be accepted is connected; hung up is not.
+            // A peer that waits to be accepted counts as connected; a socket that is hung up does not.
             Some(0) => socket.connection && !socket.hung_up(),
             Some(peer) => {
                 if let Some(told) = self.told_of_socket(process, socket.inode, known) {
@@ -110,7 +114,7 @@ impl Probe {
         }
     }
 
-    /// Whether it has ended or begun to: the dead agent may just be closing its files.
+    /// Whether the process has ended or is exiting. The dead agent may still be closing its files.
     fn is_leaving(&self, pid: u32) -> bool {
         match self.proc.process(pid) {
             Ok(dir) => dir.stat().has_begun_to_exit(),
@@ -119,13 +123,13 @@ impl Probe {
     }
 }
 
-/// What a process has done so far.
+/// The activity of a process since its start.
 fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
     let mut cpu_ns = 0_u64;
     for tid in dir.threads()? {
         cpu_ns = cpu_ns.wrapping_add(dir.running_time(tid)?.unwrap_or_default());
     }
-    // Who has never run does not exist: the kernel keeps no such account.
+    // Every process has run for some time. Zero means that this kernel does not keep the account.
     if cpu_ns == 0 {
         return Err(Errno::NOSYS);
     }

@@ -1,19 +1,21 @@
-//! Which side of a TCP connection began it, where the listener that would tell is closed.
+//! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell).
 //!
-//! Whoever connects takes a port of the range that the system gives out, and finds somebody who listens. Where that does not decide,
-//! the other side began: a server is rather thought to be in use once too often.
+//! The side that connects uses a port of the range that the system assigns, and its peer is a listener. Where
+//! this does not decide, the code assumes that the other side began the connection. It prefers the error that
+//! takes an unused server for one in use.
 
 use std::{cell::OnceCell, collections::HashSet, net::IpAddr};
 
 use crate::host::{Endpoint, ProcessDir, port_range};
 
-/// A network namespace: what is needed to tell who began a connection there. Read when it is asked for.
+/// A network namespace, with the facts that tell who began a connection in it. Each fact is read when it is
+/// first needed.
 pub(super) struct Network<'a> {
-    /// A process in it.
+    /// A process in the namespace.
     dir: &'a ProcessDir,
-    /// Whether it is our own.
+    /// Whether it is the namespace of this process.
     is_ours: bool,
-    /// All who listen there, whoever they are.
+    /// The endpoints of all listeners in the namespace, of any process.
     listeners: Vec<Endpoint>,
     addresses: OnceCell<Option<HashSet<IpAddr>>>,
     range: OnceCell<Option<(u16, u16)>>,
@@ -24,7 +26,7 @@ impl<'a> Network<'a> {
         Self { dir, is_ours, listeners, addresses: OnceCell::new(), range: OnceCell::new() }
     }
 
-    /// Whether the connection was certainly begun on the side of `local`.
+    /// Whether it is certain that the side of `local` began the connection.
     pub fn is_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
         if self.listeners.iter().any(|listener| accepts(*listener, local)) {
             return false;
@@ -36,7 +38,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Whether it is an address of this host there; nothing where that cannot be told.
+    /// Whether the address belongs to this host in this namespace; `None` if that is unknown.
     pub fn has(&self, address: IpAddr) -> Option<bool> {
         if address.is_loopback() {
             return Some(true);
@@ -45,7 +47,8 @@ impl<'a> Network<'a> {
         Some(known.as_ref()?.contains(&address))
     }
 
-    /// Whether the system gives this port to who asks for any; nothing where that cannot be told.
+    /// Whether the port is in the range that the system assigns to sockets that ask for any port; `None` if
+    /// unknown.
     pub fn gives_out(&self, port: u16) -> Option<bool> {
         let read = || {
             let namespace = if self.is_ours { None } else { Some(self.dir.network_namespace().ok()?) };
@@ -56,7 +59,7 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Whether a connection to `end` gets to a socket that listens at `listener`.
+/// Whether a connection to `end` reaches a socket that listens at `listener`.
 pub(super) fn accepts(listener: Endpoint, end: Endpoint) -> bool {
     let (address, port) = listener;
     let any = match address {
@@ -99,9 +102,9 @@ mod tests {
         let dir = proc.process(std::process::id()).unwrap();
         let network = Network::new(&dir, true, Vec::new());
         assert_eq!(network.has(Ipv4Addr::new(127, 0, 0, 9).into()), Some(true));
-        // Documentation's own: nobody has it.
+        // An address reserved for documentation: no host has it.
         assert_eq!(network.has(Ipv4Addr::new(203, 0, 113, 9).into()), Some(false));
-        // What the system gives out is in the range that it gives out.
+        // A port that the system assigned is in the range that it assigns from.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert_eq!(network.gives_out(stream.local_addr().unwrap().port()), Some(true));
@@ -117,18 +120,18 @@ mod tests {
         for (local, remote, outgoing) in [
             ("127.0.0.1:40000", "127.0.0.1:8080", true),
             ("127.0.0.1:8080", "127.0.0.1:40000", false),
-            // Nobody listens there any more: it may have begun on either side.
+            // No process listens at either end any more: either side may have begun it.
             ("127.0.0.1:40000", "127.0.0.1:40001", false),
             ("127.0.0.1:3000", "127.0.0.1:40001", false),
             ("192.0.2.77:40000", "203.0.113.9:443", true),
             ("192.0.2.77:443", "203.0.113.9:40000", false),
             ("192.0.2.77:40000", "203.0.113.9:40001", false),
-            // Somebody listens at this end.
+            // A process listens at this end.
             ("192.0.2.77:22", "203.0.113.9:443", false),
         ] {
             assert_eq!(network.is_outgoing(end(local), end(remote)), outgoing, "{local} {remote}");
         }
-        // Without the lists nothing is certain.
+        // Without the lists, nothing is certain.
         let blind = Network::new(&dir, true, Vec::new());
         blind.addresses.set(None).unwrap();
         assert!(!blind.is_outgoing(end("192.0.2.77:40000"), end("203.0.113.9:443")));

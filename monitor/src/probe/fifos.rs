@@ -1,6 +1,8 @@
-//! FIFOs with a name that a server reads besides its wires: whoever holds the write end commands it.
+//! Named FIFOs that a server reads besides its wires. A process that holds the write end can give the server
+//! commands.
 //!
-//! One that nobody outside has open for writing (a read that never comes back) is none.
+//! A FIFO that no process outside the server has open for writing does not count: a read from it never
+//! returns.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +11,8 @@ use crate::host::{Proc, Target};
 use orphand_core::model::{ProcessId, SocketUse, Stdio, WireState};
 
 impl Probe {
-    /// Adds to what each of the looked at does with sockets who writes to FIFOs that it reads. `wires` are none of those.
+    /// Adds the writers of the FIFOs that the inspected processes read to what is known about their sockets.
+    /// The server's `wires` are left out.
     pub(super) fn add_fifos(
         &self,
         looked: &[Looked],
@@ -48,7 +51,7 @@ fn add_writers(facts: &mut SocketUse, reader: ProcessId, looked: &[Looked], stat
     }
 }
 
-/// The FIFOs, by inode number, with those of `looked` that read them.
+/// The FIFOs, by inode number, with the indices of the processes in `looked` that read them.
 fn read(proc: &Proc, looked: &[Looked], wires: &[Stdio]) -> BTreeMap<u64, Vec<usize>> {
     let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (at, one) in looked.iter().enumerate() {
@@ -57,7 +60,7 @@ fn read(proc: &Proc, looked: &[Looked], wires: &[Stdio]) -> BTreeMap<u64, Vec<us
         if files.peek().is_none() {
             continue;
         }
-        // Who has ended reads nothing.
+        // A process that has ended reads nothing.
         let Ok(Some(dir)) = proc.identified(one.process) else { continue };
         let Ok(fds) = dir.fd_dir() else { continue };
         for fd in files {

@@ -1,4 +1,4 @@
-//! Who on the host holds which pipe or socket.
+//! Which processes of the host hold which pipe or socket, as /proc tells.
 
 use std::{
     collections::BTreeSet,
@@ -11,12 +11,12 @@ use super::pipe::{Fifo, Side};
 use crate::host::{FdDir, HostError, Proc, Target};
 use orphand_core::model::{Holder, ProcessId, Stdio};
 
-/// All pipe and socket descriptors of the host at one moment.
+/// All descriptors of pipes and sockets on the host at one moment.
 #[derive(Debug)]
 pub(super) struct Index {
     taken: Instant,
     ends: Vec<End>,
-    /// Why it may lack some, if it may.
+    /// Why the index may be incomplete; `None` if it is complete.
     pub blind: Option<String>,
 }
 
@@ -28,15 +28,18 @@ struct End {
     number: u32,
 }
 
-/// An index answers questions for so long. What it finds is looked at again before it is believed, and where it
-/// finds nobody a new one is made; so its age can only hide a further holder beside one that is there.
+/// How long an index answers questions. Each holder that it names is checked again before it is believed. If
+/// it names no holder, a new index is made. So an old index can only miss a further holder beside one that
+/// exists.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Holders told of. The oldest are the ones that matter: who is older than a server may own it.
+/// The most holders that are reported. The oldest are kept, because a process that is older than a server may
+/// own it.
 const HOLDERS_MAX: usize = 256;
 
 impl Index {
-    /// Looks at every descriptor of every process: 1 us each, some 20 ms with 1,000 processes.
+    /// Reads every descriptor of every process. This takes 1 us for each descriptor, about 20 ms with 1,000
+    /// processes.
     pub fn take(proc: &Proc) -> Result<Self, HostError> {
         let taken = Instant::now();
         let mut ends = Vec::with_capacity(4096);
@@ -71,19 +74,20 @@ impl Index {
         Ok(Self { taken, ends, blind })
     }
 
-    /// Whether it may answer one more question.
+    /// Whether the index is young enough to answer one more question.
     pub fn is_fresh(&self) -> bool {
         self.taken.elapsed() < FRESH
     }
 
-    /// The descriptors of this pipe or socket: pid and number.
+    /// The descriptors of this pipe or socket, as pid and descriptor number.
     pub fn on(&self, of: Stdio) -> impl Iterator<Item = (u32, u32)> {
         let from = self.ends.partition_point(|end| end.of < of);
         self.ends.iter().skip(from).take_while(move |end| end.of == of).map(|end| (end.pid, end.number))
     }
 
-    /// Who has the other end of it open now, oldest first: of a pipe the end that the server on this `side` has not, of a socket
-    /// (that is the peer) any.
+    /// The processes that have the other end open now, oldest first. The other end of a pipe is the end that
+    /// the server on this `side` does not have. For a socket, `of` is the peer, and any descriptor of it
+    /// counts.
     pub fn holders(&self, proc: &Proc, of: Stdio, side: Side) -> Vec<Holder> {
         let has = |fds: &FdDir, number| {
             let same = match (fds.target(number), of) {
@@ -98,7 +102,7 @@ impl Index {
         still_held(proc, self.on(of), has)
     }
 
-    /// Those that have an end like the server's own.
+    /// The processes that have the same end as the server.
     pub fn sharers(&self, proc: &Proc, of: Stdio, side: Side) -> Vec<ProcessId> {
         let shares = |(pid, number)| {
             let dir = proc.process(pid).ok()?;
@@ -115,8 +119,9 @@ fn and_others(rest: &[u32]) -> String {
     if rest.is_empty() { String::new() } else { format!(" and {} others", rest.len()) }
 }
 
-/// Who has the other end of this FIFO with a name. Everything is looked at anew: servers on a named FIFO
-/// are rare. A process that knows it by another path (another mount namespace) is not found.
+/// The processes that have the other end of this named FIFO. The code reads all descriptors anew, because
+/// servers on a named FIFO are rare. It does not find a process that knows the FIFO by another path (in
+/// another mount namespace).
 pub(super) fn fifo_holders(
     proc: &Proc,
     inode: u64,
@@ -159,8 +164,9 @@ fn still_held(
     describe(proc, holders).0
 }
 
-/// These processes as holders, oldest first, at most [`HOLDERS_MAX`]; and whether that is not all because one could not be read or
-/// there are more. Who has ended, or begun to, holds nothing.
+/// Describes these processes as holders, oldest first, at most [`HOLDERS_MAX`]. The flag tells that the list
+/// is incomplete, because a process could not be read or there are more. A process that has ended or is
+/// exiting holds nothing.
 pub(super) fn describe(proc: &Proc, mut processes: Vec<ProcessId>) -> (Vec<Holder>, bool) {
     processes.sort_unstable_by_key(|id| (id.start, id.pid));
     let mut missing = processes.len() > HOLDERS_MAX;

@@ -1,4 +1,4 @@
-//! Memory of processes.
+//! Memory of processes, from /proc.
 
 use std::sync::Arc;
 
@@ -9,25 +9,27 @@ use super::Probe;
 use crate::host::{Proc, Statm, with_deadline};
 use orphand_core::model::{Memory, ProcessId};
 
-/// Reads resident memory again and again: keeps `statm` of each process open, which costs a tenth of opening it.
+/// Reads the resident memory of processes repeatedly. It keeps `statm` of each process open: a read from an
+/// open file costs a tenth of one that opens it.
 ///
-/// Invariant: a descriptor is opened through a directory whose identity was compared, and the kernel binds it to that process:
-/// after its end it answers `ESRCH`, whoever has the number then.
+/// Invariant: each descriptor is opened through a directory whose process identity was compared, and the
+/// kernel binds it to that process. After the end of the process a read fails with `ESRCH`, even if another
+/// process has the number.
 #[derive(Debug)]
 pub struct Sampler {
     kept: Kept,
-    /// Descriptors that may be kept.
+    /// The most descriptors that are kept.
     limit: usize,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// `statm`, and the round it was last asked in.
+    /// The open `statm` of each process, and the round in which it was last read.
     files: FxHashMap<ProcessId, (Statm, u64)>,
     round: u64,
 }
 
-/// Descriptors kept at most, whatever the process may open.
+/// The most descriptors that are kept, even if the process may open more.
 const KEPT_MAX: u64 = 4096;
 
 impl Default for Sampler {
@@ -37,8 +39,8 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Keeps at most an eighth of the descriptors that this process may open: there are two of these, the processes that are being
-    /// ended have a quarter, and half is for all else.
+    /// Keeps at most an eighth of the descriptors that this process may open. There are two samplers. The
+    /// processes that are being ended may use a quarter, and half remains for everything else.
     pub fn new() -> Self {
         let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self::with_limit(usize::try_from((may / 8).min(KEPT_MAX)).unwrap_or_default())
@@ -48,7 +50,7 @@ impl Sampler {
         Self { kept: Kept::default(), limit }
     }
 
-    /// The resident memory of those of `processes` that are there still, their identity compared.
+    /// The resident memory of those of `processes` that are still alive. Their identity is compared.
     pub fn of(&mut self, proc: &Proc, processes: &[ProcessId]) -> Vec<Memory> {
         let Self { kept, limit } = self;
         kept.round += 1;
@@ -62,7 +64,7 @@ impl Kept {
         let round = self.round;
         if let Some((file, asked)) = self.files.get_mut(&process) {
             *asked = round;
-            // Nothing is resident in a zombie, and in a thread that has exited before its process.
+            // A zombie has no resident memory, nor has a main thread that exited before its process.
             match file.resident_bytes() {
                 Ok(bytes) if bytes > 0 => return Some(bytes),
                 _ => drop(self.files.remove(&process)),
@@ -72,7 +74,7 @@ impl Kept {
         let file = dir.statm().ok()?;
         let bytes = file.resident_bytes().ok()?;
         if self.files.len() >= limit {
-            // Those that nobody asked for this time have ended, or matter no longer.
+            // A process that was not asked about this time has ended, or is of no interest any more.
             self.files.retain(|_, (_, asked)| *asked == round);
         }
         if self.files.len() < limit {
@@ -83,8 +85,9 @@ impl Kept {
 }
 
 impl Probe {
-    /// The proportional memory in bytes of those of `processes` that are there still and can be read: what the host regains when
-    /// they end. Costs 15 us and 10 us for each resident megabyte, so for a report, not for a tick.
+    /// The proportional memory (PSS) in bytes of those of `processes` that are alive and can be read: the
+    /// memory that the host regains when they end. This costs 15 us, and 10 us for each resident megabyte, so
+    /// it is for a report and not for each tick.
     pub fn proportional(&self, processes: &[ProcessId]) -> Vec<(ProcessId, u64)> {
         let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
         with_deadline(move || {
@@ -115,7 +118,7 @@ mod tests {
         let kib =
             status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap().trim().trim_end_matches(" kB");
         let rss = 1024 * kib.parse::<u64>().unwrap();
-        // Other tests run beside us.
+        // Other tests run at the same time and change the value.
         assert!(found[0].rss_bytes.abs_diff(rss) < 32 << 20, "{} {rss}", found[0].rss_bytes);
         let pss = proc.process(ours.pid).unwrap().proportional_bytes().unwrap();
         assert!(pss > 0 && pss < rss + (32 << 20));
@@ -143,7 +146,7 @@ mod tests {
         let ids: Vec<_> = children.iter().map(Started::id).collect();
         assert_eq!(sampler.of(&proc, &ids).len(), 4);
         assert_eq!(sampler.kept.files.len(), 2);
-        // Who is asked for now takes the place of who is not.
+        // The processes asked about now take the place of the others.
         assert_eq!(sampler.of(&proc, &ids[2..]).len(), 2);
         let mut kept: Vec<_> = sampler.kept.files.keys().copied().collect();
         kept.sort_unstable();

@@ -1,8 +1,9 @@
-//! What only the host can say at the moment of a verdict: memory, the wires, clients, opt-out.
+//! Facts that only the host can tell at the moment of a verdict: memory, the wires, clients, the opt-out. A
+//! wire is the pipe or socket pair that carries a server's standard input or output.
 //!
-//! Invariant: looking changes nothing about the processes looked at, and a look that failed is told as such, never
-//! as "nothing there". For the daemon's shell, which answers `Effect::Ask`, and for the verbs that work without
-//! a daemon.
+//! Invariant: an inspection changes nothing about the inspected processes. An inspection that failed is
+//! reported as a failure, never as "nothing there". For the daemon's shell, which answers `Effect::Ask`, and
+//! for the commands that work without a daemon.
 
 mod clients;
 mod copies;
@@ -28,22 +29,23 @@ pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 use crate::host::{HostError, Passes, Proc, with_deadline};
 use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
 
-/// Asks the host. Its copies share what they remember.
+/// Inspects the host. Clones share what they remember.
 ///
-/// Invariant: nothing is locked while a process is looked at: a thread that waits for one for ever would keep it. What is
-/// remembered is taken out and put back.
+/// Invariant: no lock is held while a process is inspected, because a thread that waits for a process forever
+/// would keep the lock. The thread takes what is remembered out, and puts it back afterwards.
 #[derive(Clone, Debug)]
 pub struct Probe {
     proc: Arc<Proc>,
-    /// Who holds which pipe and socket: the last look, for the servers of one agent are judged in one breath.
+    /// The holders of pipes and sockets, as of the last inspection. It is kept because the servers of one
+    /// agent are judged one directly after the other.
     holders: Arc<Mutex<Option<holders::Index>>>,
-    /// Who makes passes over all open files, if the kernel side can, and the last ones.
+    /// The maker of passes over all open files, if the kernel side offers them, and the last passes.
     passes: Arc<Mutex<pass::Source>>,
     memory: Arc<Mutex<Sampler>>,
 }
 
 impl Probe {
-    /// A probe of this host that has nothing but /proc: who else may hold a wire it cannot tell.
+    /// A probe of this host that uses /proc only. It cannot tell whether further processes hold a wire.
     pub fn new() -> Result<Self, HostError> {
         Ok(Self {
             proc: Arc::new(Proc::system()?),
@@ -53,16 +55,17 @@ impl Probe {
         })
     }
 
-    /// The same with passes of the kernel, which miss nobody.
+    /// Adds passes of the kernel over all open files, which miss no holder.
     #[must_use]
     pub fn with_passes(self, passes: Box<dyn Passes>) -> Self {
         Self { passes: Arc::new(Mutex::new(pass::Source::new(passes))), ..self }
     }
 
-    /// What the host says about it. Blocks for as long as a look takes: microseconds to some tens of
-    /// milliseconds (all open files of the host, where a wire is held by somebody). A process that does not answer is not waited
-    /// for: the look goes on without it. `others` says which wires will be asked about next: one pass over all files answers for
-    /// all of them.
+    /// The answer of the host to the question `about`. This blocks for the time of an inspection:
+    /// microseconds, or some tens of milliseconds where another process holds a wire and all open files of
+    /// the host are read. The code does not wait for a process that does not answer; the inspection continues
+    /// without it. `others` returns the wires that will be asked about next, so that one pass over all files
+    /// answers for all of them.
     pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
         let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
         let (this, about) = (self.clone(), about.clone());
@@ -83,7 +86,7 @@ impl Probe {
         }
     }
 
-    /// Lets `ask` ask who makes passes. Nothing where there are none.
+    /// Calls `ask` with the source of passes; `None` if there are no passes.
     fn ask_passes<T>(&self, ask: impl FnOnce(&mut pass::Source) -> T) -> Option<T> {
         let mut passes = locked(&self.passes).take()?;
         let told = ask(&mut passes);
@@ -98,7 +101,7 @@ impl Probe {
 }
 
 fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it is locked.
+    // No code panics while it holds this lock.
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,6 +1,6 @@
-//! What a pass of the kernel over all open files says about a wire. Unlike /proc it misses nobody: it tells how many ends a pipe
-//! has and how often a file is open, so an end that is in flight inside a socket, or kept by `io_uring`, shows as a number that no
-//! descriptor accounts for.
+//! What a pass of the kernel over all open files says about a wire. Unlike /proc it misses no holder. It
+//! reports how many ends a pipe has and how often a file is open. So an end that is in flight inside a
+//! socket, or kept by `io_uring`, shows as a count that is higher than the number of descriptors.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,23 +13,24 @@ use super::{locked, pipe::Side};
 use crate::host::{Access, OpenEnd, Passes};
 use orphand_core::model::{ProcessId, Stdio};
 
-/// A pass answers questions for so long.
+/// How long a pass answers questions.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// A reference that no descriptor accounts for may be a read(2) or a poll that is just going on in a process with threads.
+/// The wait before a second pass. A reference without a descriptor may be a read(2) or a poll in progress in
+/// a process with threads, which is over by then.
 const SECOND_LOOK: Duration = Duration::from_millis(1);
 
-/// Wires that one pass may be asked for; those of the server at hand come first.
+/// The most wires that one pass is asked for. The wires of the present server come first.
 const WANTED_MAX: usize = 1024;
 
-/// Who makes passes, and the last ones.
+/// The maker of passes, and the last passes.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     passes: Option<Arc<Mutex<Box<dyn Passes>>>>,
     last: Option<Pass>,
 }
 
-/// One pass, and the one that was made after it because there was a doubt.
+/// One pass, and a second one that was made after it because of a doubt.
 #[derive(Debug)]
 struct Pass {
     taken: Instant,
@@ -41,13 +42,14 @@ struct Pass {
 /// What a pass says about a wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// The other end is open nowhere.
+    /// No process has the other end open.
     HungUp,
-    /// No process of the server has an end of its own; these have one, and may have handed it on to one of them by fork(2).
+    /// No process of the server has the server's end. These processes have it, and may have passed it to a
+    /// process of the server by fork(2).
     Lost(Vec<ProcessId>),
-    /// These have the other end; `unseen`: somebody else may, too.
+    /// These processes have the other end. `unseen` means that a further process may have it too.
     Held { by: Vec<ProcessId>, unseen: bool },
-    /// Not a kind that the kernel tells about.
+    /// The pass tells nothing about this kind of file.
     Unknown,
 }
 
@@ -56,19 +58,19 @@ impl Source {
         Self { passes: Some(Arc::new(Mutex::new(passes))), last: None }
     }
 
-    /// One to ask, with what this one remembers. Nothing if there can be no passes.
+    /// Takes out a source to ask, with everything that this one remembers; `None` if there can be no passes.
     pub fn take(&mut self) -> Option<Self> {
         let passes = Some(Arc::clone(self.passes.as_ref()?));
         Some(Self { passes, last: self.last.take() })
     }
 
-    /// Remembers what that one does.
+    /// Puts back what the taken source remembers.
     pub fn put_back(&mut self, taken: Self) {
         self.last = taken.last;
     }
 
-    /// What is to be said about one of `wires`, those of the server at hand; `others` are asked for along with them. An error:
-    /// there is no pass.
+    /// What a pass says about one of `wires`, which are those of the present server. The pass covers `others`
+    /// as well. An error means that there is no pass.
     pub fn ask(
         &mut self,
         wires: &[Stdio],
@@ -78,7 +80,7 @@ impl Source {
         let Some(passes) = &self.passes else { return Err("there are no passes".to_owned()) };
         let covers = |pass: &Pass| wires.iter().all(|wire| !wire.is_wire() || pass.wanted.contains(wire));
         let kept = self.last.take().filter(|pass| pass.taken.elapsed() < FRESH && covers(pass));
-        // Its age may hide a further holder beside one that is there, nothing else.
+        // An old pass can only miss a further holder beside one that exists.
         let kept = kept.filter(|pass| matches!(judge(pass.latest()), Told::Held { .. }));
         let last = if let Some(pass) = kept {
             self.last.insert(pass)
@@ -109,18 +111,19 @@ impl Pass {
     }
 }
 
-/// The pipe or FIFO `wire`, whose end on this `side` belongs to those `inside`.
+/// Judges the pipe or FIFO `wire`. The processes `inside` have its end on this `side`.
 pub(super) fn judge_pipe(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[ProcessId]) -> Told {
     judge(ends, wire, side, inside, hides)
 }
 
-/// The same for one who writes: that somebody unseen shares the read end of one who is seen is not asked. A reader with threads
-/// that waits in read(2) looks like that, and most servers do.
+/// Judges the same for a writer. It does not ask whether an unseen process shares the read end of a known
+/// reader, because a multi-threaded reader that waits in read(2) looks the same, and most servers are such
+/// readers.
 pub(super) fn judge_output(ends: &[OpenEnd], wire: Stdio, inside: &[ProcessId]) -> Told {
     judge(ends, wire, Side::Writes, inside, hides_a_file)
 }
 
-/// Whether more is open than is seen.
+/// Whether more ends are open than the pass lists.
 type Hides = fn(&[&OpenEnd], fn(&OpenEnd) -> u32, &dyn Fn(Access) -> bool) -> bool;
 
 fn judge(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[ProcessId], hides: Hides) -> Told {
@@ -131,7 +134,7 @@ fn judge(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[ProcessId], hides:
     let is_ours = |end: &&OpenEnd| side.is_own(end.access) && inside.contains(&end.process);
     let lost = !by_device.values().any(|ends| ends.iter().any(is_ours));
     if !lost {
-        // The same number on another device is another file.
+        // The same inode number on another device is another file.
         by_device.retain(|_, ends| ends.iter().any(is_ours));
     }
     let here: Vec<&OpenEnd> = by_device.values().flatten().copied().collect();
@@ -145,12 +148,12 @@ fn judge(ends: &[OpenEnd], wire: Stdio, side: Side, inside: &[ProcessId], hides:
     let hidden = by_device.values().any(|ends| hides(ends, side.other_count(), &|a| side.is_other(a)));
     Told::Held {
         by: processes(here.iter().filter(|end| side.is_other(end.access))),
-        // An end of its own that nobody has seen may be with the server all the same.
+        // An end of the server's own kind that no listed process has may be with the server.
         unseen: hidden || lost,
     }
 }
 
-/// The socket `wire` of those `inside`.
+/// Judges the socket `wire` of the processes `inside`.
 pub(super) fn judge_socket(ends: &[OpenEnd], wire: Stdio, inside: &[ProcessId]) -> Told {
     let own: Vec<&OpenEnd> = ends.iter().filter(|end| end.of == wire).collect();
     if !own.iter().any(|end| inside.contains(&end.process)) {
@@ -159,7 +162,7 @@ pub(super) fn judge_socket(ends: &[OpenEnd], wire: Stdio, inside: &[ProcessId]) 
         }
         return Told::Lost(processes(own.iter()));
     }
-    // 0: closed, or not accepted yet. Which of them, this does not tell.
+    // 0 means closed or not accepted yet. The pass does not tell which.
     let Some(peer) = own.iter().find_map(|end| end.peer).filter(|peer| *peer != 0) else {
         return Told::Unknown;
     };
@@ -183,13 +186,13 @@ impl Side {
     }
 }
 
-/// Whether there are more ends of one kind than those seen, or somebody unseen shares one that is seen.
+/// Whether there are more ends of one kind than are listed, or an unseen process shares a listed one.
 fn hides(ends: &[&OpenEnd], count: fn(&OpenEnd) -> u32, kind: &dyn Fn(Access) -> bool) -> bool {
     let of_kind: Vec<&OpenEnd> = ends.iter().copied().filter(|end| kind(end.access)).collect();
     hides_a_file(ends, count, kind) || is_shared_unseen(&of_kind)
 }
 
-/// Whether there are more open files of one kind than those seen.
+/// Whether there are more open files of one kind than are listed.
 fn hides_a_file(ends: &[&OpenEnd], count: fn(&OpenEnd) -> u32, kind: &dyn Fn(Access) -> bool) -> bool {
     let files: BTreeSet<u64> = ends.iter().filter(|end| kind(end.access)).map(|end| end.file).collect();
     let open = ends.iter().map(|end| count(end)).max().unwrap_or_default();

@@ -1,10 +1,12 @@
-//! Asks a pipe through a descriptor that a process has of it, without a side effect.
+//! Asks a pipe whether its other end is open, through a descriptor of a process that has it, without a side
+//! effect.
 //!
-//! The read end of an anonymous pipe is opened once more through the magic link of a process that holds it, polled and closed.
-//! `POLLHUP` is exact: no write end is open anywhere, in flight or not (`pipe_poll()`, fs/pipe.c). Nothing is ever opened for
-//! writing: that would revive the pipe. So the write end is asked through a duplicate of the descriptor (`pidfd_getfd(2)`):
-//! `POLLERR` is as exact, no read end is open anywhere. A FIFO with a name is always asked through a duplicate (a fresh reader is
-//! told nothing about the past, `fifo_open()`). A duplicate shares its flags with the target: it is polled, never changed.
+//! The read end of an anonymous pipe is opened once more through the /proc link of a process that holds it,
+//! polled and closed. `POLLHUP` is exact: no write end is open anywhere, nor in flight (`pipe_poll()`,
+//! fs/pipe.c). The code never opens anything for writing, because that would revive the pipe. It asks a write
+//! end through a duplicate of the descriptor (`pidfd_getfd(2)`). `POLLERR` is exact too: no read end is open
+//! anywhere. A named FIFO is always asked through a duplicate, because a new reader is not told about the
+//! past (`fifo_open()`). A duplicate shares its flags with the target, so it is polled and never changed.
 
 use std::sync::Once;
 
@@ -25,14 +27,14 @@ use orphand_core::model::Stdio;
 /// Which end of a stream the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// It reads: its standard input.
+    /// The server reads: its standard input.
     Reads,
-    /// It writes: its standard output.
+    /// The server writes: its standard output.
     Writes,
 }
 
 impl Side {
-    /// Whether a descriptor is an end like the server's own.
+    /// Whether a descriptor with this access is the same end as the server's.
     pub const fn is_own(self, access: Access) -> bool {
         match self {
             Self::Reads => access.read,
@@ -40,7 +42,7 @@ impl Side {
         }
     }
 
-    /// Whether a descriptor is the other end.
+    /// Whether a descriptor with this access is the other end.
     pub const fn is_other(self, access: Access) -> bool {
         match self {
             Self::Reads => access.write,
@@ -49,20 +51,20 @@ impl Side {
     }
 }
 
-/// A FIFO with a name: where, and the device that its inode number belongs to, as stat(2) tells it.
+/// A named FIFO: its path, and the device of its inode number, as stat(2) tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fifo {
     pub path: Vec<u8>,
     pub device: u64,
 }
 
-/// What one descriptor of the wire says.
+/// What one descriptor of the wire tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     HungUp,
-    /// Nobody has the other end, and anybody may open it: the FIFO is still there under its name.
+    /// No process has the other end, but any process may open it: the FIFO still exists under its name.
     Waits,
-    /// Somebody has the other end.
+    /// Another process has the other end open. For a named FIFO, which FIFO it is.
     Held(Option<Fifo>),
 }
 
@@ -72,7 +74,7 @@ pub(super) fn descriptors(dir: &ProcessDir, table: &FdTable, inode: u64) -> Vec<
         |is_it: &dyn Fn(&Fd) -> bool| table.fds.iter().filter(|fd| is_it(fd)).map(|fd| fd.number).collect();
     let anonymous: Vec<u32> = numbers(&|fd| fd.target == Target::Pipe(inode));
     match dir.fd_dir() {
-        // A FIFO has a name; only its type and number tell.
+        // A FIFO has a path, so the link does not tell; its type and inode number do.
         Ok(fds) if anonymous.is_empty() => numbers(&|fd| {
             matches!(&fd.target, Target::Path(path) if path.starts_with(b"/"))
                 && fds.stdio(fd.number) == Stdio::Pipe(inode)
@@ -81,7 +83,7 @@ pub(super) fn descriptors(dir: &ProcessDir, table: &FdTable, inode: u64) -> Vec<
     }
 }
 
-/// Asks the pipe through one descriptor; nothing if that is no end like the server's own (any more).
+/// Asks the pipe through one descriptor; `None` if that is not, or no longer, the server's end.
 pub(super) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Result<Option<Said>, Errno> {
     let ask = || -> Result<Option<Said>, Errno> {
         let _at = dir.at()?;
@@ -115,7 +117,8 @@ pub(super) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Resu
     }
 }
 
-/// A read end of our own. `pinned` is compared before it is opened: opening another kind of file might have effects.
+/// Opens the read end once more. The identity of `pinned` is compared first, because opening another kind of
+/// file might have effects.
 fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
     if !is_pipe(pinned, inode)? {
         return Ok(None);
@@ -124,7 +127,7 @@ fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
     openat(CWD, own::path_of(pinned), flags, Mode::empty()).map(Some)
 }
 
-/// The target's own open file. Its flags are shared with the target: only ever polled.
+/// A duplicate of the target's open file. Its flags are shared with the target, so it is only polled.
 fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
     let pid = i32::try_from(dir.id().pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -139,7 +142,7 @@ fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd
     Ok(is_pipe(&file, inode)?.then_some(file))
 }
 
-/// Says what it costs, the first time: a sandbox forbids it for good.
+/// Logs once what is lost: a sandbox that forbids the call does so for good.
 fn tell_once() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -155,7 +158,8 @@ fn is_pipe(file: impl AsFd, inode: u64) -> Result<bool, Errno> {
     Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
-/// Both marks come unasked. A file that can be read and written has both ends: its reader and writer is itself.
+/// poll(2) reports both events without a request. A file that is open for reading and writing is both ends,
+/// so it is its own reader and writer.
 fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
     let mark = match side {
         Side::Reads => PollFlags::HUP,

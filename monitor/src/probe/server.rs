@@ -1,4 +1,4 @@
-//! All that a verdict on one server needs from the host.
+//! All facts from the host that a verdict on one server needs.
 
 use rustix::io::Errno;
 
@@ -11,13 +11,14 @@ use super::{
 use crate::host::{FdTable, ProcessDir, UNANSWERED};
 use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
-/// What in a process' environment asks to be left alone.
+/// The environment variable by which a process asks to be left alone.
 const OPT_OUT: &[u8] = b"ORPHAND_OPT_OUT=1";
 
-/// Resident bytes of a server up to which its proportional memory is read: that costs 10 us for each megabyte, and a verdict does
-/// not wait for what is news only.
+/// Up to this many resident bytes of a server the code reads its proportional memory. That costs 10 us for
+/// each megabyte, and a verdict does not wait for a figure that is only reported.
 const WEIGHED: u64 = 1 << 30;
-/// Descriptors of a server that are looked at, 1 us each. One with more is not seen whole: a doubt, not a delay for others.
+/// The most descriptors of a server that are read, at 1 us each. A server with more is not inspected
+/// completely: that is a doubt about this server, and no delay for the others.
 const DESCRIPTORS: usize = 128 * 1024;
 
 /// A process of a server and its open files, read once.
@@ -27,8 +28,9 @@ pub(super) struct Looked {
 }
 
 impl Probe {
-    /// The facts about this server. Processes that have ended, or begun to, are left out. Whatever could not be seen of those that
-    /// live is told in [`ServerFacts::blind`]. `others` are wires that will be asked about next.
+    /// The facts about this server. Processes that have ended or are exiting are left out.
+    /// [`ServerFacts::blind`] tells what could not be inspected of the living ones. `others` returns the
+    /// wires that will be asked about next.
     pub fn facts(&self, subject: &Subject, others: &dyn Fn() -> Vec<Stdio>) -> ServerFacts {
         let mut facts = ServerFacts::default();
         let (mut looked, mut tracing) = (Vec::new(), Vec::new());
@@ -37,7 +39,7 @@ impl Probe {
             if descriptors > DESCRIPTORS {
                 break;
             }
-            // One at a time: a server may have more processes than we may have descriptors.
+            // One process at a time, because a server may have more processes than we may open descriptors.
             match self
                 .proc
                 .identified(process)
@@ -65,7 +67,7 @@ impl Probe {
             }
         }
         if weight > WEIGHED {
-            // A part of the sum would be a wrong sum.
+            // A sum over only some of the processes would be wrong.
             facts.processes.iter_mut().for_each(|process| process.pss_bytes = None);
         }
         if descriptors > DESCRIPTORS {
@@ -80,7 +82,7 @@ impl Probe {
         facts
     }
 
-    /// Wires, ties, sockets, the unit.
+    /// Inspects the wires, the ties between processes, the sockets and the unit.
     fn look_around(
         &self,
         subject: &Subject,
@@ -107,7 +109,7 @@ impl Probe {
         facts.unit = self.unit_of(facts.processes.iter().map(|found| found.process));
     }
 
-    /// The state with the units of those who are not of the server.
+    /// Adds the units of holders that do not belong to the server.
     fn in_units(&self, sight: Sight, subject: &Subject) -> WireState {
         let mut state = sight.state;
         if let WireState::Held { holders, .. } = &mut state {
@@ -139,7 +141,7 @@ struct Seen {
     tracers: Vec<u32>,
 }
 
-/// What is to be seen of it; nothing if it has begun to exit. `weight` is what it adds its resident bytes to.
+/// The facts about one process; `None` if it is exiting. Its resident bytes are added to `weight`.
 fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
     if dir.stat().has_begun_to_exit() {
         return Ok(None);
@@ -152,7 +154,7 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
             uid: dir.uid()?,
             sid: dir.stat().sid,
             rss_bytes,
-            // Memory is news, not evidence: without it the look is complete.
+            // Memory is reported but is not evidence. The inspection is complete without it.
             pss_bytes: (*weight <= WEIGHED).then(|| dir.proportional_bytes().ok()).flatten(),
             stdio: dir.stdio(),
             ..ProcessFacts::default()

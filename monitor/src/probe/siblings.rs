@@ -1,4 +1,5 @@
-//! Other servers of the same dead owner that hold a wire: whether anybody uses them, and the wire through them.
+//! Sibling servers (other servers of the same dead owner) that hold a wire: whether they are in use, and so
+//! the wire through them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,8 @@ use super::{Probe, clients, server::Looked};
 use orphand_core::model::{Holder, ProcessId, Stdio, Subject, WireState};
 
 impl Probe {
-    /// Marks those of the holders that are siblings of the server and have clients themselves, or belong to one that has.
+    /// Marks each holder that is a sibling of the server and has clients itself, or belongs to a sibling that
+    /// has.
     pub(super) fn mark_used_siblings(
         &self,
         subject: &Subject,
@@ -32,7 +34,7 @@ impl Probe {
         let above: Vec<(ProcessId, Option<BTreeSet<ProcessId>>)> =
             subject.siblings.iter().map(|process| (*process, self.above(*process))).collect();
         for holder in &mut found {
-            // Itself, and whoever descends from it or it from whom: of one server.
+            // The sibling itself, its ancestors and its descendants belong to one server.
             let own = above.iter().find(|(process, _)| *process == holder.process);
             let own = own.and_then(|(_, above)| above.as_ref());
             let is_kin = |process: ProcessId, above: Option<&BTreeSet<ProcessId>>| {
@@ -46,7 +48,7 @@ impl Probe {
         }
     }
 
-    /// Those above it; nothing if that cannot be seen.
+    /// The ancestors of the process; `None` if they cannot be read.
     fn above(&self, process: ProcessId) -> Option<BTreeSet<ProcessId>> {
         match self.proc.identified(process) {
             Ok(Some(dir)) => Some(self.proc.ancestors(&dir).map(|above| above.id()).collect()),
@@ -55,7 +57,7 @@ impl Probe {
         }
     }
 
-    /// Whether one of these has clients from elsewhere, or that could not be seen.
+    /// Whether one of these processes has clients from elsewhere, or this could not be found out.
     fn is_used(&self, processes: &[ProcessId], others: &dyn Fn() -> Vec<Stdio>) -> bool {
         let (mut looked, mut wires) = (Vec::new(), Vec::new());
         for &process in processes {

@@ -8,7 +8,7 @@ use std::{
 use super::Probe;
 use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
-/// A child that ends with the test, however that ends.
+/// A child process that is killed when the test ends, also by a panic.
 pub(super) struct Started(pub Child);
 
 impl Started {
@@ -16,7 +16,8 @@ impl Started {
         let child = command.spawn();
         let mut child =
             child.unwrap_or_else(|e| panic!("{command:?}: {e}; cargo xtask setup --tests installs it"));
-        // A vfork(2) parent goes on before the new image has its arguments and environment (`begin_new_exec()`).
+        // The parent of a vfork(2) continues before the new image has its arguments and environment
+        // (`begin_new_exec()`).
         let environ = format!("/proc/{}/environ", child.id());
         while std::fs::read(&environ).is_ok_and(|bytes| bytes.is_empty()) {
             assert!(child.try_wait().unwrap().is_none(), "{command:?} has ended at once");
@@ -25,12 +26,13 @@ impl Started {
         Self(child)
     }
 
-    /// A process that reads nothing and stays.
+    /// A process that reads nothing and keeps running.
     pub fn sleeper(stdin: impl Into<Std>) -> Self {
         Self::new(Command::new("sleep").arg("600").stdin(stdin))
     }
 
-    /// The same with these standard streams and no other descriptor: a build tool hands pipes of its own down to tests.
+    /// A process with these standard streams and no other descriptor. A build tool passes pipes of its own to
+    /// tests, which must not be inherited.
     pub fn bare(stdin: impl Into<Std>, stdout: impl Into<Std>, stderr: impl Into<Std>) -> Self {
         let script = "import os; os.closerange(3, 65536); os.execvp('sleep', ['sleep', '600'])";
         let mut command = Command::new("python3");
@@ -42,7 +44,7 @@ impl Started {
         bare
     }
 
-    /// A Python that prints a line when all is as it should be; the line.
+    /// A Python process that prints a line when it is ready; returns that line.
     pub fn python(script: &str, stdin: impl Into<Std>) -> (Self, String) {
         Self::line_of(Command::new("python3").args(["-c", script]).stdin(stdin))
     }
@@ -58,7 +60,7 @@ impl Started {
         id(self.0.id())
     }
 
-    /// Its standard input now.
+    /// The present standard input of the process.
     pub fn wire(&self) -> Stdio {
         Probe::new().unwrap().proc.process(self.0.id()).unwrap().stdio()[0]
     }
@@ -76,7 +78,7 @@ impl Drop for Started {
     }
 }
 
-/// A probe that sees these processes alone: on some hosts a process keeps its files from everybody.
+/// A probe that sees only these processes. On some hosts a process hides its files from everybody.
 pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
     let tree = tempfile::tempdir().unwrap();
     let link =
@@ -90,7 +92,7 @@ pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
     (tree, probe)
 }
 
-/// Ends a process that a child of ours has started.
+/// Ends a process that a child of the test started.
 pub(super) fn end(process: ProcessId) {
     let pid = rustix::process::Pid::from_raw(process.pid.cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -104,30 +106,31 @@ pub(super) fn ourselves() -> ProcessId {
     id(std::process::id())
 }
 
-/// Our session as a crate of others' reads it. 0 is one too: below a pid 1 that never called setsid(2), or of a leader in an
-/// outer PID namespace (getsid(2) in rustix takes it for impossible).
+/// The id of our session, read with a crate of another project. It may be 0: below a pid 1 that never called
+/// setsid(2), or if the leader is in an outer PID namespace. (getsid(2) in rustix assumes that 0 is
+/// impossible.)
 pub(super) fn our_session() -> u32 {
     rustix::process::getsid(None).unwrap().as_raw_pid().unsigned_abs()
 }
 
-/// The facts about this server as /proc tells them, which must not be blind.
+/// The facts about this server as /proc tells them. They must be complete.
 pub(super) fn look(subject: &Subject) -> ServerFacts {
     let facts = Probe::new().unwrap().facts(subject, &Vec::new);
     assert_eq!(facts.blind, None);
     facts
 }
 
-/// The facts about a server of these processes, with this standard input.
+/// The facts about a server of these processes with this standard input.
 pub(super) fn facts(server: &[ProcessId], stdin: Stdio) -> ServerFacts {
     look(&Subject { processes: server.to_vec(), stdin, ..Subject::default() })
 }
 
-/// What is told about this one of them.
+/// The facts about one process of the server.
 pub(super) fn of(facts: &ServerFacts, process: ProcessId) -> &ProcessFacts {
     facts.processes.iter().find(|found| found.process == process).unwrap()
 }
 
-/// Who is told to hold a wire, or nothing if it is hung up.
+/// The processes that hold a wire according to `state`; `None` if it is hung up.
 pub(super) fn held_by(state: &WireState) -> Option<Vec<ProcessId>> {
     match state {
         WireState::Held { holders, .. } => Some(holders.iter().map(|holder| holder.process).collect()),
@@ -136,7 +139,7 @@ pub(super) fn held_by(state: &WireState) -> Option<Vec<ProcessId>> {
     }
 }
 
-/// Who holds the wire, or nothing if it is hung up.
+/// The processes that hold the wire; `None` if it is hung up.
 pub(super) fn holders(server: &Started, wire: Stdio) -> Option<Vec<ProcessId>> {
     held_by(&facts(&[server.id()], wire).stdin)
 }

@@ -1,6 +1,8 @@
-//! Which processes of a server are joined by their standard streams: one holds the other end of what another has there.
+//! Which processes of a server are joined by their standard streams: one process holds the other end of a
+//! stream of another.
 //!
-//! Anonymous pipes and unix sockets join. A FIFO with a name does not: whoever knows the name opens it.
+//! Anonymous pipes and unix sockets join processes. A named FIFO does not, because any process that knows the
+//! name can open it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,10 +10,11 @@ use super::server::Looked;
 use crate::host::{Proc, Target, UnixSocket};
 use orphand_core::model::ProcessId;
 
-/// Processes told of for each.
+/// The most joined processes that are reported for each process.
 const JOINED_MAX: usize = 64;
 
-/// For each of `looked` those of the others that hold the other end of its descriptors 0 to 2. `unix` are sockets of theirs.
+/// For each process in `looked`, the other processes that hold the other end of its descriptors 0 to 2.
+/// `unix` are the unix sockets of these processes.
 pub(super) fn joined(proc: &Proc, looked: &[Looked], unix: &[UnixSocket]) -> Vec<Vec<ProcessId>> {
     let streams = |one: &Looked| -> Vec<Target> {
         let standard = one.table.fds.iter().filter(|fd| fd.number <= 2);
@@ -58,7 +61,7 @@ fn pipe(target: &Target) -> Option<u64> {
     }
 }
 
-/// An end of a pipe in a process.
+/// An end of a pipe that a process has.
 struct End {
     process: ProcessId,
     number: u32,
@@ -67,7 +70,8 @@ struct End {
     write: bool,
 }
 
-/// All ends of these pipes in these processes. What is closed meanwhile joins nobody.
+/// All ends of these pipes in these processes. An end that is closed during the inspection joins no
+/// processes.
 fn pipe_ends(proc: &Proc, looked: &[Looked], pipes: &HashSet<u64>) -> Vec<End> {
     let mut ends = Vec::new();
     if pipes.is_empty() || looked.len() < 2 {

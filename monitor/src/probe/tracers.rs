@@ -1,11 +1,11 @@
-//! Who traces a process, ptrace(2): somebody who looks into it now.
+//! The tracers of a process, ptrace(2). A process that is traced is being debugged now.
 
 use rustix::io::Errno;
 
 use crate::host::{Proc, ProcessDir};
 use orphand_core::model::ProcessId;
 
-/// The threads that trace a thread of the process in `dir`.
+/// The ids of the threads that trace a thread of the process in `dir`.
 pub(super) fn of(dir: &ProcessDir) -> Result<Vec<u32>, Errno> {
     let mut tracers = Vec::new();
     for tid in dir.threads()? {
@@ -15,14 +15,14 @@ pub(super) fn of(dir: &ProcessDir) -> Result<Vec<u32>, Errno> {
     Ok(tracers)
 }
 
-/// Whether one of these threads is of a process that is not among `inside`.
+/// Whether one of these threads belongs to a process that is not among `inside`.
 pub(super) fn is_outside(proc: &Proc, tracers: &[u32], inside: &[ProcessId]) -> Result<bool, Errno> {
     let is_inside = |pid: u32| inside.iter().any(|process| process.pid == pid);
     for &tracer in tracers.iter().filter(|tracer| !is_inside(**tracer)) {
         match proc.process(tracer).and_then(|thread| thread.leader()) {
             Ok(leader) if is_inside(leader) => {}
             Ok(_) => return Ok(true),
-            // It has ended since, and so has the tracing.
+            // The tracer has ended, and its tracing with it.
             Err(Errno::NOENT | Errno::SRCH) => {}
             Err(errno) => return Err(errno),
         }
@@ -41,7 +41,8 @@ mod tests {
         is_outside(proc, &of(dir)?, inside)
     }
 
-    /// Traces the process with this number (`PTRACE_SEIZE`: it goes on) until standard input ends.
+    /// Traces the process with this number until standard input ends (`PTRACE_SEIZE`, which does not stop the
+    /// process).
     fn tracer(of: u32, thread: bool) -> Started {
         let seize = format!(
             "import ctypes, sys, threading, time
@@ -68,7 +69,7 @@ def seize():
         for thread in [false, true] {
             let mut debugger = tracer(server.0.id(), thread);
             assert!(traced(&[server.id()]));
-            // A crash handler of its own.
+            // The tracer is a crash handler of the server itself.
             assert!(!traced(&[server.id(), debugger.id()]));
             debugger.end();
             assert!(!traced(&[server.id()]));

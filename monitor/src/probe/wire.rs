@@ -1,10 +1,14 @@
-//! The state of a wire of a server, seen from outside and without side effects: who has its other end.
+//! The state of a server's wire: which processes have its other end. It is read from outside the server and
+//! without side effects.
 //!
-//! Whether it is hung up is asked first, it costs microseconds and is exact: of a pipe the pipe (`pipe`), of a unix socket
-//! `sock_diag`, which tells whether its peer was closed. Who has the other end is told by a pass of the kernel over all open files
-//! (`pass`), where there are such. Else by /proc (`holders`), which does not list everybody: then somebody unseen may have it, too.
+//! The code first asks whether the wire is hung up. That costs microseconds and is exact. For a pipe it asks
+//! the pipe (`pipe`), for a unix socket `sock_diag`, which tells whether the peer was closed. The holders of
+//! the other end come from a pass of the kernel over all open files (`pass`), where there are passes.
+//! Otherwise they come from /proc (`holders`), which does not list every reference, so an unseen process may
+//! have the end too.
 //!
-//! A server that has let go of its own end has no wire any more: nobody can talk to it through what others have of it.
+//! A server that has closed its own end has no wire any more. No process can talk to it through the remaining
+//! ends.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +21,11 @@ use super::{
 use crate::host::{Target, UnixSocket, UnixSockets};
 use orphand_core::model::{Holder, ProcessId, Stdio, WireState};
 
-/// What was seen of a wire.
+/// What an inspection of a wire found.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sight {
     pub state: WireState,
-    /// Why that is not all, if it is not.
+    /// Why the result is incomplete; `None` if it is complete.
     pub blind: Option<String>,
 }
 
@@ -34,34 +38,35 @@ impl Sight {
         Self { state: WireState::Unknown, blind: Some(why.into()) }
     }
 
-    /// What /proc tells: whether these are all, it does not.
+    /// The holders that /proc lists. There may be more.
     fn held(holders: Vec<Holder>) -> Self {
         Self::clear(WireState::Held { holders, unseen: true })
     }
 }
 
-/// A server whose wires are looked at.
+/// A server whose wires are inspected.
 pub(super) struct Wired<'a> {
-    /// Its processes that live, with their open files.
+    /// The living processes of the server, with their open files.
     pub looked: &'a [Looked],
-    /// Whether that is all of them and all of their files.
+    /// Whether `looked` has all processes of the server and all their files.
     pub complete: bool,
-    /// Its wires: standard input and output.
+    /// The wires of the server: standard input and output.
     pub wires: [Stdio; 2],
-    /// Whether a FIFO that nobody has open, and that is there still under its name, counts as held: the next host may open it.
+    /// Whether a FIFO that no process has open, but that still exists under its name, counts as held. The
+    /// next client may open it.
     pub lasting: bool,
-    /// Wires that will be asked about next.
+    /// Returns the wires that will be asked about next.
     pub others: &'a dyn Fn() -> Vec<Stdio>,
 }
 
 impl Probe {
-    /// The state of this server's wire on this side.
+    /// The state of the server's wire on this side.
     pub(super) fn wire(&self, server: &Wired<'_>, side: Side) -> Sight {
         let [stdin, stdout] = server.wires;
         match if side == Side::Reads { stdin } else { stdout } {
             Stdio::Pipe(inode) => self.pipe(server, inode, side),
             Stdio::Socket(inode) => self.socket(server, inode, side),
-            // A server without a wire has none to hang up.
+            // A server without a wire has no wire that could hang up.
             _ => Sight::clear(WireState::Unknown),
         }
     }
@@ -85,7 +90,8 @@ impl Probe {
                     }
                     Ok(Some(Said::HungUp | Said::Waits)) => return Sight::clear(WireState::HungUp),
                     Ok(Some(Said::Held(fifo))) => there = Some(fifo),
-                    // Closed or ended meanwhile, or the other end of the same pipe.
+                    // The descriptor was closed, its process has ended, or it is the other end of the same
+                    // pipe.
                     Ok(None) => {}
                     Err(errno) => {
                         failure = Some(format!("cannot poll descriptor {number} of {process}: {errno}"));
@@ -98,7 +104,7 @@ impl Probe {
         }
         match (there, failure, side) {
             (Some(Some(fifo)), ..) => self.fifo(inode, &fifo, side),
-            // Who may not take a duplicate can still look who has it.
+            // A process that may not take a duplicate can still search for the holders.
             (Some(None), ..) | (None, Some(_), Side::Writes) => self.held(wire, side),
             (None, Some(failure), Side::Reads) => Sight::blind(failure),
             (None, None, _) => self.lost(server, wire, side),
@@ -129,10 +135,10 @@ impl Probe {
             Ok(Some(UnixSocket { peer: Some(peer), .. })) if peer != 0 => {
                 self.held(Stdio::Socket(peer), side)
             }
-            // A peer that is not accepted yet; a datagram socket without one; not a unix socket; or one of a network
-            // namespace that is neither ours nor the server's.
+            // The peer is not accepted yet, or it is a datagram socket without a peer, or not a unix socket,
+            // or a socket of a network namespace that is neither ours nor the server's.
             Ok(_) => Sight::clear(WireState::Unknown),
-            // Its network namespace is closed to us for good: looking again would not help.
+            // We may never enter its network namespace. Another inspection would not help.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Sight::clear(WireState::Unknown)
             }
@@ -140,7 +146,7 @@ impl Probe {
         }
     }
 
-    /// The socket, in our network namespace or in one of the server's.
+    /// Looks the socket up in our network namespace, and in those of the server.
     fn diag(&self, inode: u64, server: &[Looked]) -> std::io::Result<Option<UnixSocket>> {
         if let Some(found) = UnixSockets::here()?.find(inode)? {
             return Ok(Some(found));
@@ -161,7 +167,8 @@ impl Probe {
         failure.map_or(Ok(None), Err)
     }
 
-    /// What a pass of the kernel says; nothing where there is none. `there`: the server has its own end, a moment ago.
+    /// The answer of a kernel pass; `None` if there is no pass. `there` tells whether the server had its own
+    /// end a moment ago.
     fn told(&self, server: &Wired<'_>, wire: Stdio, side: Side, there: bool) -> Option<Sight> {
         let inside: Vec<ProcessId> = server.looked.iter().map(|one| one.process).collect();
         let ask = |inside: &[ProcessId]| {
@@ -171,7 +178,7 @@ impl Probe {
                     _ => pass::judge_pipe(ends, wire, side, inside),
                 })
             })?;
-            // /proc says less, but it does not fail with the kernel side.
+            // /proc tells less, but works when the kernel side does not.
             told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok()
         };
         let mut told = ask(&inside)?;
@@ -195,10 +202,11 @@ impl Probe {
         }))
     }
 
-    /// Nothing of the server has an end of its own of this wire, as far as its tables say.
+    /// The state of a wire whose server end no process of the server has, as far as the descriptor tables
+    /// tell.
     fn lost(&self, server: &Wired<'_>, wire: Stdio, side: Side) -> Sight {
-        // A thread may have a table of its own (unshare(2)), or one of its files may be kept by io_uring: of both /proc/PID/fd says
-        // nothing.
+        // A thread may have a descriptor table of its own (unshare(2)), and io_uring may keep a file open.
+        // `/proc/PID/fd` shows neither.
         if !server.complete || server.looked.iter().any(|one| self.may_hide(one.process, wire)) {
             return Sight::clear(WireState::Unknown);
         }
@@ -209,14 +217,15 @@ impl Probe {
             Ok((sharers, false)) if self.below(&sharers, &inside).is_empty() => {
                 Sight::clear(WireState::HungUp)
             }
-            // Of a socket the peer cannot be told here.
+            // The peer of a socket is not known here.
             Ok(_) if matches!(wire, Stdio::Socket(_)) => Sight::clear(WireState::Unknown),
             Ok(_) => self.held(wire, side),
             Err(why) => Sight::blind(why),
         }
     }
 
-    /// Those of `sharers` that descend from one `inside`: a child that the engine has not heard of yet.
+    /// Those of `sharers` that descend from a process `inside`: children that the engine has not heard of
+    /// yet.
     fn below(&self, sharers: &[ProcessId], inside: &[ProcessId]) -> Vec<ProcessId> {
         let descends = |process: &&ProcessId| match self.proc.identified(**process) {
             Ok(Some(dir)) => self.proc.ancestors(&dir).any(|above| inside.contains(&above.id())),
@@ -238,13 +247,13 @@ impl Probe {
         tables.iter().any(|table| table.cut || table.fds.iter().any(|fd| is_it(&fd.target)))
     }
 
-    /// It is not hung up: who has the other end of it open?
+    /// The holders of the other end of a wire that is not hung up.
     fn held(&self, end: Stdio, side: Side) -> Sight {
         for age in [Age::Fresh, Age::New] {
             match self.with_index(age, |index| (index.holders(&self.proc, end, side), index.blind.clone())) {
                 Ok((holders, _)) if !holders.is_empty() => return Sight::held(holders),
                 Err(why) => return Sight::blind(why),
-                // Nobody found: look anew; then it may be with one that could not be read.
+                // The fresh index names no holder. Then a process that could not be read may be the holder.
                 Ok((_, blind)) if age == Age::New => return Sight { blind, ..Sight::held(Vec::new()) },
                 Ok(_) => {}
             }

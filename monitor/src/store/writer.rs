@@ -153,7 +153,7 @@ impl StoreWriter {
         self.in_flight > 0
     }
 
-    /// Records that the daemon stops in good order ([`Store::stopped`]).
+    /// Records that the daemon stops in good order ([`Store::record_stop`]).
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
         if self.in_flight > 0 {
             self.wait(PATIENCE)?;

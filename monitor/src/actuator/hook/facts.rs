@@ -1,26 +1,28 @@
-//! What a hook is told of an event beside its JSON, and which events it hears of. Pure.
+//! The variables that a hook gets for an event, besides the event's JSON, and the selection of events that it
+//! is run for. Without side effects.
 //!
-//! Invariant: every variable is always set, empty where nothing is known, and safe to print: names come from processes that may be
-//! anybody's.
+//! Invariant: every variable is always set, and empty where nothing is known. Every value is safe to print,
+//! because names come from processes of any user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use orphand_core::model::{EventSubject, Notice, ServerView, text};
 
-/// A name is cut after so many characters: it is for a line of a message, the whole of it is in the JSON.
+/// The most characters of a name; the rest is cut. The variable is for a line of a message, and the JSON has
+/// the whole name.
 const LONGEST: usize = 256;
 
-/// Which events a hook hears of.
+/// The events that a hook is run for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All.
+    /// All events.
     All,
-    /// Those with these names.
+    /// The events with these names.
     Of(BTreeSet<String>),
 }
 
 impl Selection {
-    /// Whether `event` is among them.
+    /// Whether the hook is run for `event`.
     pub fn has(&self, event: &str) -> bool {
         match self {
             Self::All => true,
@@ -29,7 +31,7 @@ impl Selection {
     }
 }
 
-/// The orphans that are alive, as far as the events told.
+/// The orphans that are alive, as far as the events tell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
     orphans: BTreeMap<String, Orphan>,
@@ -37,23 +39,23 @@ pub(super) struct Account {
 
 #[derive(Clone, Debug, Default)]
 struct Orphan {
-    /// Its resident memory when last told.
+    /// The resident memory in bytes, as the last event told it.
     bytes: u64,
-    /// The agent and the unit that it is accounted to.
+    /// The agent and the unit that the server is accounted to.
     whose: [Option<String>; 2],
 }
 
 impl Account {
-    /// Enters what an event says. To be called for every event, those that no hook hears of too.
+    /// Records what an event tells. The caller must pass every event, even one that no hook is run for.
     pub(super) fn note(&mut self, notice: &Notice) {
         match notice {
             Notice::OrphanDetected { server, rss_bytes, .. } => self.enter(server, Some(*rss_bytes)),
-            // Told by an earlier daemon, perhaps.
+            // An earlier daemon may have reported the server as an orphan.
             Notice::OrphanSpared { server, .. } => self.enter(server, server.rss_bytes),
             Notice::OrphanReaped { server, .. }
             | Notice::OrphanExited { server, .. }
             | Notice::OrphanCleared { server, .. }
-            // It was one, perhaps: somebody may use it now.
+            // It may have been an orphan before, and a process may use it now.
             | Notice::OrphanUnproven { server, .. }
             | Notice::ServerExited { server, .. } => {
                 self.orphans.remove(&server.id);
@@ -69,7 +71,7 @@ impl Account {
         orphan.whose = [run.map(|run| run.agent.clone()), run.and_then(|run| run.unit.clone())];
     }
 
-    /// The memory of all, or of those of an agent or unit.
+    /// The memory in bytes of all orphans, or of those of one agent or unit.
     fn bytes(&self, whose: Option<&str>) -> u64 {
         let among =
             |orphan: &&Orphan| whose.is_none_or(|name| orphan.whose.iter().flatten().any(|one| one == name));
@@ -77,10 +79,10 @@ impl Account {
     }
 }
 
-/// What the variables say.
+/// The values of the variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The event's name.
+    /// The name of the event.
     pub(super) event: &'static str,
     agent: String,
     generation: String,
@@ -90,11 +92,11 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The facts of an event that has been noted in `account`.
+    /// The facts of an event that was recorded in `account` before.
     pub(super) fn of(notice: &Notice, account: &Account) -> Self {
         let about = EventSubject::of(notice);
         let own = match notice {
-            // It is about all orphans of whom it names.
+            // The event is about all orphans of the agent or unit that it names.
             Notice::Alert { .. } | Notice::AlertResolved { .. } => None,
             _ => about.rss_bytes,
         };
@@ -108,7 +110,7 @@ impl Facts {
         }
     }
 
-    /// The variables.
+    /// The environment variables, as names and values.
     pub(super) fn environment(&self) -> [(&'static str, String); 6] {
         [
             ("ORPHAND_EVENT", self.event.to_owned()),
@@ -121,7 +123,8 @@ impl Facts {
     }
 }
 
-/// A name without anything that a terminal or a line of text would obey, and without NUL, which no variable can have.
+/// The name without control characters, which a terminal or a line-based format would obey. It has no NUL
+/// either, which no variable can contain.
 fn clean(name: &str) -> String {
     text::sanitise(name).chars().take(LONGEST).collect()
 }
@@ -176,7 +179,7 @@ mod tests {
         let a = &mut account;
         assert_eq!(told(a, &detected("1@1", 100)), ["orphan_detected", "boss", "3", "1", "100", "files"]);
         assert_eq!(told(a, &detected("2@2", 10)), ["orphan_detected", "boss", "3", "2", "10", "files"]);
-        // Twice is once.
+        // A repeated event counts once.
         assert_eq!(told(a, &detected("2@2", 20))[3], "2");
         let lost = notice("lost", json!({ "records": Losses::default() }));
         assert_eq!(told(a, &lost), ["lost", "", "", "2", "120", ""]);
@@ -211,12 +214,13 @@ mod tests {
         assert_eq!(told(&mut account, &notice("orphan_spared", fields))[3], "1");
         let cleared = json!({ "server": server("1@1", "files"), "after_ms": 1, "reason": "owner_found" });
         assert_eq!(told(&mut account, &notice("orphan_cleared", cleared))[3], "0");
-        // A suspect is none yet.
+        // A suspect is not an orphan yet.
         let fields = json!({ "server": server("1@1", "files"), "owner": null, "deadline_boot_ns": 1 });
         assert_eq!(told(&mut account, &notice("orphan_suspected", fields))[3], "0");
     }
 
-    /// Nor was it ever one, or it is none any more, of which somebody is found to have hold.
+    /// An unproven server was never an orphan, or it is one no longer because a process was found that holds
+    /// it.
     #[test]
     fn one_that_is_unproven_is_no_orphan() {
         let mut account = Account::default();
@@ -238,7 +242,8 @@ mod tests {
     #[test]
     fn who_answers_for_it() {
         let mut account = Account::default();
-        // Without a run the owner; without either nobody; an agent's event is about that agent.
+        // Without a run the owner is named, and without an owner nobody. An event about an agent names that
+        // agent.
         let mut unowned = server("1@1", "files");
         unowned["run"] = Value::Null;
         let fields = json!({ "server": unowned.clone(), "owner": agent("claude") });

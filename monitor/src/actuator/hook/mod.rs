@@ -1,8 +1,9 @@
-//! The alert hook: a program that is run for events, one run at a time.
+//! The alert hook: a program that the daemon runs for events, one run at a time.
 //!
-//! Invariant: nothing the hook does can hold up the caller, nor outlive its run. Events wait in a short queue; when it is full the
-//! newest are dropped and counted. A thread takes one after the other to a [`runner`], a process of its own that answers for
-//! whatever the hook starts. What the hook is, is checked at the start and again before every run.
+//! Invariant: the hook can neither delay the caller nor outlive its run. Events wait in a short queue; when
+//! it is full, the newest are dropped and counted. A thread passes one event after the other to a [`runner`],
+//! a process of its own that ends everything that the hook starts. The hook's file is checked at the start,
+//! and again before every run.
 
 mod facts;
 mod report;
@@ -30,60 +31,60 @@ use self::{
 use crate::os::trust::{self, Distrust};
 use orphand_core::model::{BootTime, Notice};
 
-/// Events that may wait for their run.
+/// The most events that wait for their run.
 pub const QUEUE: usize = 64;
 
-/// What they may take together, in bytes.
+/// The most memory that waiting events take together, in bytes.
 const QUEUE_BYTES: usize = 2 << 20;
 
-/// A runner that has been told to stop needs moments.
+/// The time that a runner needs to stop after it was told to.
 const MOMENTS: Duration = Duration::from_secs(1);
 
 /// Why a hook is not run.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    /// Where it is depends on where we are.
+    /// The path is relative, so it depends on the working directory.
     #[error("the hook {} is no absolute path: write it from / on", path.display())]
     Relative {
-        /// The file.
+        /// The path of the hook.
         path: PathBuf,
     },
-    /// Others could put anything in its place.
+    /// Other users could replace or change the file.
     #[error("the hook is refused: {0}")]
     Distrust(#[from] Distrust),
-    /// Its mode says no.
+    /// The mode of the file does not let the user execute it.
     #[error("user {user} may not execute the hook {} (mode {mode:04o}): chmod +x it", path.display())]
     Mode {
-        /// The file.
+        /// The path of the hook.
         path: PathBuf,
-        /// Who would run it.
+        /// The user that would run it.
         user: String,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
-    /// There is nobody to run it.
+    /// The user that should run the hook cannot be found.
     #[error("cannot run the hook as user \"{user}\": {why}; correct hook.user in the configuration")]
     User {
-        /// The name.
+        /// The name of the user.
         user: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// We cannot become somebody else.
+    /// The daemon may not become another user.
     #[error(
         "cannot run the hook as user {user}: orphand must be started as root, or with CAP_SETUID and CAP_SETGID, and with hook.user set \
          already: restart it so (the service: systemctl restart orphand)"
     )]
     Rights {
-        /// The name.
+        /// The name of the user.
         user: String,
     },
-    /// The thread could not be started.
+    /// The thread that runs the hook could not be started.
     #[error("cannot start the thread of the hook: {0}")]
     Thread(#[source] io::Error),
 }
 
-/// A hook that has passed the checks.
+/// A hook that has passed the checks, and how it is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     path: PathBuf,
@@ -93,7 +94,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks the hook at `path`, to be run as `user` (a name; nobody: our own user) for `events`, at most `timeout` long.
+    /// Checks the hook at `path`. It is run for `events` as `user` (a name; without one, our own user), for
+    /// at most `timeout`.
     pub fn new(
         path: &Path,
         user: Option<&str>,
@@ -108,25 +110,25 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether it is run as another user than ours.
+    /// Whether the hook is run as another user than ours.
     pub const fn is_for_another_user(&self) -> bool {
         self.user.other.is_some()
     }
 
-    /// Whether the file may be run now: others may have changed it.
+    /// Whether the file may be run now. Other users may have changed it since the last check.
     fn check(&self) -> Result<(), HookError> {
         trust::check(&self.path, rustix::process::geteuid().as_raw())?;
         self.user.may_execute(&self.path)
     }
 }
 
-/// The way of events to the hook.
+/// The queue of events for the hook, and the thread that runs it.
 pub struct Hook {
     shared: Arc<Shared>,
     write_line: Arc<Mutex<WriteLine>>,
 }
 
-/// Writes an event, whose cause happened then, as the line that the hook reads.
+/// Formats an event, whose cause happened at that time, as the line that the hook reads.
 pub type WriteLine = dyn FnMut(BootTime, &Notice) -> String + Send;
 
 impl fmt::Debug for Hook {
@@ -138,9 +140,9 @@ impl fmt::Debug for Hook {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something for the thread to do.
+    /// Wakes the thread when there is something to do.
     filled: Condvar,
-    /// The thread has ended.
+    /// Signals that the thread has ended.
     ended: Condvar,
 }
 
@@ -150,24 +152,24 @@ struct State {
     account: Account,
     queue: VecDeque<Item>,
     dropped: u64,
-    /// Whether the last event was dropped: the log hears of the first of a row.
+    /// Whether the last event was dropped. Only the first drop of a series is logged.
     dropping: bool,
     runs: BTreeMap<String, u64>,
     /// The socket of the runner at work.
     running: Option<UnixStream>,
-    /// Whether the thread is there.
+    /// Whether the thread is running.
     thread: bool,
     end: Stop,
 }
 
-/// Whether the end has come.
+/// Whether and how the hook stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stop {
     #[default]
     No,
-    /// What waits is still served.
+    /// The hook is still run for the events that wait.
     Soon,
-    /// No further run.
+    /// No further run is started.
     Now,
 }
 
@@ -179,7 +181,7 @@ struct Item {
 }
 
 impl Hook {
-    /// Begins to run the hook, if there is one.
+    /// Starts the thread that runs the hook, if there is a hook.
     pub fn start(
         settings: Option<Settings>,
         write_line: impl FnMut(BootTime, &Notice) -> String + Send + 'static,
@@ -189,7 +191,8 @@ impl Hook {
         Ok(hook)
     }
 
-    /// From the next run on it is this hook. Events that wait go to it; without one they are dropped.
+    /// Replaces the hook from the next run on. The new hook gets the events that wait; without a new hook
+    /// they are dropped.
     pub fn replace(&self, settings: Option<Settings>) -> Result<(), HookError> {
         let mut state = self.shared.lock();
         if settings.is_none() {
@@ -205,7 +208,7 @@ impl Hook {
         Ok(())
     }
 
-    /// Takes an event, if the hook hears of it. Never blocks.
+    /// Queues an event, if the hook is run for it. Never blocks.
     pub fn push(&self, at: BootTime, notice: &Notice) {
         let mut state = self.shared.lock();
         state.account.note(notice);
@@ -234,17 +237,18 @@ impl Hook {
         }
     }
 
-    /// Events that were not taken because too many waited.
+    /// How many events were dropped because too many waited.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }
 
-    /// Runs so far by outcome: `ok`, `failed`, `timed_out`, `refused`, `stopped`.
+    /// How many runs had each outcome so far: `ok`, `failed`, `timed_out`, `refused`, `stopped`.
     pub fn runs(&self) -> BTreeMap<String, u64> {
         self.shared.lock().runs.clone()
     }
 
-    /// Runs it for what is left, for at most `patience`; then ends a run that is on, whose processes are killed.
+    /// Runs the hook for the events that wait, for at most `patience`. Then ends a run in progress and kills
+    /// its processes.
     pub fn finish(&self, patience: Duration) {
         let mut state = self.shared.lock();
         state.end = Stop::Soon;
@@ -260,7 +264,7 @@ impl Hook {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics with the lock held; and if it did, the state would still be whole.
+        // No code panics while it holds the lock; if one did, the state would still be consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -269,7 +273,7 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The thread.
+    /// The main function of the thread.
     fn serve(&self, write_line: &Mutex<WriteLine>) {
         while let Some((settings, item)) = self.next() {
             let line = write_line.lock().unwrap_or_else(PoisonError::into_inner)(item.at, &item.notice);
@@ -282,7 +286,7 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// The next event and the hook for it, or nothing when all have been served and no more will come.
+    /// Waits for the next event, and returns it with its hook; `None` if all are done and no more will come.
     fn next(&self) -> Option<(Arc<Settings>, Item)> {
         let state = self.lock();
         let waited = self.filled.wait_while(state, |state| state.queue.is_empty() && state.end == Stop::No);
@@ -294,7 +298,7 @@ impl Shared {
         Some((state.settings.as_ref().map(Arc::clone)?, item))
     }
 
-    /// Runs it; how that is counted.
+    /// Runs the hook for one event. Returns the outcome that the run is counted by.
     fn run(&self, settings: &Settings, facts: &Facts, line: &str) -> &'static str {
         let failed = |why: &dyn std::fmt::Display| {
             tracing::warn!("hook {} on {}: {why}; going on", settings.path.display(), facts.event);

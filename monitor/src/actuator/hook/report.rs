@@ -1,4 +1,5 @@
-//! What a runner tells the daemon of a run, and how that is counted and said. Pure.
+//! The report of a runner to the daemon about one run, with its outcome and its log message. Without side
+//! effects.
 
 use std::fmt;
 
@@ -7,19 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use orphand_core::model::text;
 
-/// How a run was over.
+/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum End {
-    /// It could not be started.
+    /// The hook could not be started.
     NotStarted { why: String },
-    /// It called exit(2), and nothing of it was left.
+    /// The hook called exit(2), and none of its processes was left.
     Exited { code: i32 },
-    /// A signal of somebody else's ended it.
+    /// A signal that the runner did not send ended the hook.
     Signalled { signal: i32 },
-    /// The time was over; whether only others of it were left.
+    /// The time limit was reached. `exited`: the hook itself had exited, and only other processes of it were
+    /// left.
     TimedOut { exited: bool },
-    /// The daemon stops, and could wait no longer.
+    /// The daemon stops and could not wait longer.
     Stopped,
 }
 
@@ -39,20 +41,20 @@ impl End {
     }
 }
 
-/// A run that is over.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) end: End,
-    /// Processes that had to be killed.
+    /// The number of processes that had to be killed.
     pub(super) killed: u64,
-    /// Processes that could not be killed.
+    /// The number of processes that could not be killed.
     pub(super) left: u64,
-    /// The first it said on its standard error.
+    /// The beginning of the hook's standard error.
     pub(super) said: String,
 }
 
 impl Report {
-    /// The word it is counted by.
+    /// The outcome that the run is counted by.
     pub(super) const fn outcome(&self) -> &'static str {
         match &self.end {
             End::Exited { code: 0 } => "ok",

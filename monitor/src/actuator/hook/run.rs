@@ -1,4 +1,4 @@
-//! One run of a hook, as the daemon's thread sees it: a runner is started, and what it tells is read.
+//! One run of a hook, as the daemon's thread sees it: it starts a runner and reads the runner's report.
 
 use std::{
     env,
@@ -27,10 +27,11 @@ use super::{
     runner,
 };
 
-/// No report is longer: what the hook said is some kB, and is escaped.
+/// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
 
-/// Runs the hook to its end. `running` is given the socket that stops the runner when it is shut down.
+/// Runs the hook and waits for its end. `running` gets the socket of the runner; a shutdown of that socket
+/// stops the runner.
 pub(super) fn run(
     settings: &Settings,
     facts: &Facts,
@@ -54,7 +55,8 @@ pub(super) fn run(
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::null());
     if let Some((uid, gid)) = settings.user.other {
-        // The runner as well: we may have given up what it would take later.
+        // The runner runs as that user too. To change the user later may take capabilities that we have given
+        // up.
         command.uid(uid).gid(gid);
     }
     if !running(ours.try_clone()?) {
@@ -62,7 +64,8 @@ pub(super) fn run(
     }
     let mut child = match settings.user.other {
         None => command.spawn(),
-        // `uid` drops further groups only if it is root that becomes somebody else. Groups are those of the thread: this one ends.
+        // `uid` drops supplementary groups only if root becomes another user. Groups belong to the thread,
+        // and this thread ends after the start.
         Some(_) => thread::scope(|scope| {
             let born = scope.spawn(|| {
                 set_thread_groups(&[])?;
@@ -71,10 +74,10 @@ pub(super) fn run(
             born.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         }),
     }?;
-    // It holds their side of the socket.
+    // The command holds the runner's side of the socket.
     drop(command);
     let mut told = Vec::new();
-    // It ends when the runner does, which leaves nothing behind.
+    // The read ends when the runner ends, and the runner leaves no process behind.
     let read = (&mut ours).take(LONGEST).read_to_end(&mut told);
     drop(ours);
     let status = child.wait()?;
@@ -85,10 +88,11 @@ pub(super) fn run(
     }))
 }
 
-/// The event as a file: whoever does not read it holds nobody up, and it is no pipe that a server could be recognised by.
+/// The event as a memory file. A hook that does not read it delays nobody. A pipe could be mistaken for the
+/// wire of a server.
 fn event(line: &str) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // NOEXEC_SEAL is known since Linux 6.3.
+    // NOEXEC_SEAL exists since Linux 6.3.
     let file = memfd_create("orphand-event", flags | MemfdFlags::NOEXEC_SEAL);
     let mut file = File::from(file.or_else(|_| memfd_create("orphand-event", flags))?);
     file.write_all(line.as_bytes())?;

@@ -1,9 +1,11 @@
-//! Runs a hook, in a process of its own: this program once more. It answers for all that the hook leaves behind.
+//! Runs a hook in a process of its own, which is this program once more. It ends everything that the hook
+//! leaves behind.
 //!
-//! Invariant: when the runner ends, nothing that the hook has started is left, whatever session it went to (but what nobody can
-//! kill with the rights of the hook's user: that is told). They cannot get out
-//! from below a subreaper, `PR_SET_CHILD_SUBREAPER(2const)`. The runner ends them at the end of the time, and as soon as the daemon
-//! is gone or has changed its mind, which it sees at the socket that is its standard output.
+//! Invariant: when the runner ends, no process that the hook started is left, whatever session it is in. The
+//! only exception is a process that the rights of the hook's user do not suffice to kill; the report tells of
+//! it. Processes cannot leave the subtree of a subreaper, `PR_SET_CHILD_SUBREAPER(2const)`. The runner ends
+//! them when the time is over, and as soon as the daemon ends or tells it to stop. It sees both at the socket
+//! that is its standard output.
 
 use std::{
     collections::BTreeSet,
@@ -31,19 +33,23 @@ use super::{
 };
 use crate::host::{is_own_child, own_children};
 
-/// The first argument that makes the program a runner; see [`main`]. Behind it: milliseconds, limit of descriptors, file, event.
+/// The first command-line argument that makes the program a runner; see [`main`]. After it: the time limit in
+/// milliseconds, the limit of descriptors, the hook's file, the event's name.
 pub const ARGUMENT: &str = "__hook-runner";
 
-/// So much of what the hook says on its standard error is kept.
+/// How many bytes of the hook's standard error are kept.
 const KEPT: usize = 4096;
 
-/// When nothing tells of one that came to us meanwhile.
+/// The time between two inspections of our children, because no event announces a new one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Who has become another user (sudo) cannot be killed by us, and who waits for a dead disk by nobody. The next event is due.
+/// How long the runner tries to kill what is left. We have no right to kill a process that became another
+/// user (sudo), and a process that waits for a dead disk does not die at all. Then the next event gets its
+/// turn.
 const GIVE_UP: Duration = Duration::from_secs(5);
 
-/// What the runner does: standard input is the hook's, standard output a socket to the daemon. Whether it could tell what happened.
+/// The main function of the runner. Standard input is the event for the hook, standard output is a socket to
+/// the daemon. Returns whether the report could be written.
 pub fn main() -> bool {
     let report = run().unwrap_or_else(|why| Report { end: End::NotStarted { why }, ..Report::default() });
     serde_json::to_vec(&report).is_ok_and(|report| io::stdout().write_all(&report).is_ok())
@@ -55,15 +61,16 @@ fn run() -> Result<Report, String> {
     let millis =
         arguments.next().and_then(|millis| millis.to_str()?.parse().ok()).ok_or("no time is given")?;
     let until = Instant::now() + Duration::from_millis(millis);
-    // What is meant for the daemon and all below it: the runner stays until the last of the hook is gone.
+    // These signals may be meant for the daemon and all its children. The runner stays until the last process
+    // of the hook is gone.
     let mut stay = SigSet::empty();
     for number in [Number::SIGHUP, Number::SIGINT, Number::SIGQUIT, Number::SIGTERM] {
         stay.add(number);
     }
     stay.thread_block().map_err(io::Error::from).map_err(failed("block signals"))?;
-    // Otherwise it is called `exe`, by its path.
+    // Otherwise the process would be called `exe`, after the path that it is started by.
     let _ = rustix::thread::set_name(c"orphand-runner");
-    // It fails for who leads a session already.
+    // This fails if the process leads a session already.
     let _ = setsid();
     set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed("become a subreaper"))?;
 
@@ -71,7 +78,8 @@ fn run() -> Result<Report, String> {
     rustix::io::ioctl_fionbio(&said, true).map_err(io::Error::from).map_err(failed("set up a pipe"))?;
     let (started, starts) = io::pipe().map_err(failed("make a pipe"))?;
     let (ends, end) = io::pipe().map_err(failed("make a pipe"))?;
-    // The thread first: what was started must not be left alone because there is none.
+    // The thread is started before the hook. If it cannot be started, there is no hook that would run
+    // unattended.
     let (tell, told) = mpsc::channel();
     let status = Arc::new(OnceLock::new());
     let copy = Arc::clone(&status);
@@ -82,12 +90,12 @@ fn run() -> Result<Report, String> {
     };
     thread::Builder::new().spawn(collector).map_err(failed("start a thread"))?;
     let child = step::start(arguments, &starts, &says).map_err(failed("start a process"))?;
-    // Who reads waits for the end.
+    // Close our copies: the readers wait until the last copy is closed.
     drop((starts, says));
     let _ = tell.send(child);
     let mut watch =
         Watch { said: Some(said), kept: Vec::new(), ends, status: Arc::clone(&status), left: true };
-    // Where it cannot wait it ends them.
+    // If the runner cannot wait, it ends the processes.
     let end = match watch.until(until).unwrap_or(Over::Stopped) {
         Over::Ended => None,
         Over::Late => Some(End::TimedOut { exited: watch.status.get().is_some() }),
@@ -95,7 +103,7 @@ fn run() -> Result<Report, String> {
     };
     let (killed, left) = watch.end_all();
     watch.listen();
-    // It is empty if the hook was executed: the descriptor closed then.
+    // Nothing was written if the hook was executed: the descriptor was closed by that.
     let mut why = String::new();
     let _ = started.take(KEPT as u64).read_to_string(&mut why);
     let end = match (end, why.is_empty()) {
@@ -106,31 +114,32 @@ fn run() -> Result<Report, String> {
     Ok(Report { end, killed, left, said: String::from_utf8_lossy(&watch.kept).into_owned() })
 }
 
-/// Why the wait is over.
+/// Why the wait ended.
 enum Over {
-    /// All have ended.
+    /// All processes have ended.
     Ended,
-    /// The time is over.
+    /// The time limit was reached.
     Late,
-    /// The daemon is gone, or wants no more of it.
+    /// The daemon has ended, or told the runner to stop.
     Stopped,
 }
 
-/// What the runner looks at.
+/// The descriptors that the runner watches.
 struct Watch {
-    /// The hook's standard error, until nobody has it any more.
+    /// The hook's standard error, until no process has it open any more.
     said: Option<PipeReader>,
-    /// The first of what was said there.
+    /// The beginning of the hook's standard error.
     kept: Vec<u8>,
-    /// A byte for each that has ended; its end when nobody is left.
+    /// One byte for each process that has ended; end of file when none is left.
     ends: PipeReader,
     status: Arc<OnceLock<End>>,
-    /// Whether anybody is left.
+    /// Whether any process is left.
     left: bool,
 }
 
 impl Watch {
-    /// Waits until all have ended, until `until`, or for the daemon's word.
+    /// Waits until all processes have ended, until the time `until`, or until the daemon tells the runner to
+    /// stop.
     fn until(&mut self, until: Instant) -> io::Result<Over> {
         while self.left {
             let left = until.saturating_duration_since(Instant::now());
@@ -144,7 +153,7 @@ impl Watch {
         Ok(Over::Ended)
     }
 
-    /// Waits for news, at most so long; whether the daemon has said its word.
+    /// Waits for an event for at most `patience`. Returns whether the daemon told the runner to stop.
     fn wait(&mut self, patience: Duration, daemon: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let patience = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut fds = vec![PollFd::new(&self.ends, PollFlags::IN)];
@@ -166,10 +175,10 @@ impl Watch {
         Ok(stop)
     }
 
-    /// Reads what the hook says, so that it never waits for us; the first of it is kept.
+    /// Reads the hook's standard error, so that the hook never blocks on it. The beginning is kept.
     fn listen(&mut self) {
         let mut buffer = [0; 16 * 1024];
-        // Not without end: the time is looked at between two turns.
+        // The number of reads is limited, so that the time limit is checked in between.
         for _ in 0..16 {
             let Some(said) = &mut self.said else { return };
             match said.read(&mut buffer) {
@@ -185,8 +194,8 @@ impl Watch {
         }
     }
 
-    /// Ends all that is left, from the top down: whoever loses its parent comes to us. How many were sent SIGKILL, and how many
-    /// are there in spite of it.
+    /// Kills all processes that are left, parents first. A process that loses its parent becomes our child.
+    /// Returns how many were sent SIGKILL, and how many still exist.
     fn end_all(&mut self) -> (u64, u64) {
         let mut sent = BTreeSet::new();
         let until = Instant::now() + GIVE_UP;
@@ -203,7 +212,7 @@ impl Watch {
     }
 }
 
-/// Waits for whoever ends, until nobody is left.
+/// Waits for each child that ends, until none is left.
 fn collect(child: u32, status: &OnceLock<End>, mut ended: PipeWriter) {
     loop {
         match wait(WaitOptions::empty()) {
@@ -211,18 +220,18 @@ fn collect(child: u32, status: &OnceLock<End>, mut ended: PipeWriter) {
                 if pid.as_raw_pid().unsigned_abs() == child {
                     let _ = status.set(End::of(how));
                 }
-                // The other side goes last.
+                // The reader outlives this thread.
                 let _ = ended.write_all(&[0]);
             }
             Ok(None) | Err(Errno::INTR) => {}
-            // Nobody is left.
+            // No child is left.
             Err(_) => return,
         }
     }
 }
 
-/// Ends a child. While the descriptor's process lives the number is its own, so that what is read says whose it is; if it has
-/// ended, nobody is signalled.
+/// Kills a child. While the process of the descriptor lives, no other process has its number, so what was
+/// read by number is about this process. If it has ended, no process is signalled.
 fn end(pid: u32) -> bool {
     let pid_of = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(pidfd) = pid_of.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };

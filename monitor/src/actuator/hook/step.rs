@@ -1,8 +1,9 @@
-//! The last step before a hook runs, in the process that becomes it: this program once more, between a runner and the hook.
+//! The last step before a hook runs, in the process that becomes the hook. It is this program once more,
+//! between the runner and the hook.
 //!
-//! Invariant: the hook gets no capability, as root neither, no descriptor but its standard streams, and no signal that is blocked or
-//! ignored, whatever the daemon was started with. Whatever fails on the way is said on the pipe that is the step's standard output, and
-//! nothing is executed.
+//! Invariant: the hook gets no capability, even as root. It gets no descriptor but its standard streams, and
+//! no signal is blocked or ignored, no matter how the daemon was started. If a step fails, the reason is
+//! written to the pipe that is the standard output here, and nothing is executed.
 
 use std::{
     env,
@@ -31,14 +32,16 @@ use rustix::{
 
 use crate::os::{descriptors, own};
 
-/// The first argument that makes the program such a step; see [`main`]. Behind it: limit of descriptors (empty: as it is), file, event.
+/// The first command-line argument that makes the program such a step; see [`main`]. After it: the limit of
+/// descriptors (empty: unchanged), the hook's file, the event's name.
 pub const ARGUMENT: &str = "__hook-step";
 
-/// Starts the step behind our own standard input: `reports` is its standard output, `says` its standard error, and the hook's. Gives its
-/// number.
+/// Starts the step, which has our standard input. `reports` becomes its standard output; `says` becomes its
+/// standard error, and that of the hook. Returns its process id.
 ///
-/// What the daemon was started to ignore (`nohup`, a shell's background) all below it would, a shell script even for good: no trap in
-/// it is heard. std's `Command` sets nothing back but SIGPIPE, `posix_spawn(3)` does.
+/// A child inherits the signals that the daemon was started to ignore (`nohup`, a shell's background job). A
+/// shell script cannot even undo that, because its traps have no effect on such signals. `Command` of std
+/// resets only SIGPIPE; `posix_spawn(3)` resets all.
 pub(super) fn start(
     arguments: impl Iterator<Item = OsString>,
     reports: &PipeWriter,
@@ -59,15 +62,15 @@ pub(super) fn start(
     Ok(pid.as_raw().unsigned_abs())
 }
 
-/// A word for the kernel, of these parts.
+/// Joins the parts to a C string for a system call.
 fn word_of(parts: &[&OsStr]) -> io::Result<CString> {
     let bytes: Vec<u8> = parts.iter().flat_map(|part| part.as_bytes()).copied().collect();
     Ok(CString::new(bytes)?)
 }
 
-/// What the step does. It returns only where the hook could not be executed.
+/// The main function of the step. It returns only if the hook could not be executed.
 pub fn main() {
-    // The hook's own standard output is nowhere; it is put in place as the very last.
+    // A duplicate for the report: the hook's standard output, /dev/null, is put in place at the very end.
     let Ok(report) = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3) else { return };
     let why = execute(env::args_os().skip(2));
     let _ = fs::File::from(report).write_all(why.as_bytes());
@@ -82,28 +85,29 @@ fn execute(mut arguments: impl Iterator<Item = OsString>) -> String {
     if let Err(error) = drop_rights() {
         return format!("cannot drop capabilities: {error}");
     }
-    // The daemon may be one of the last that a kernel without memory ends; a hook is one of many.
+    // The daemon may be protected from the kernel's OOM killer; a hook needs no such protection.
     own::drop_oom_protection();
-    // Should somebody kill the runner.
+    // In case a process kills the runner.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // Whoever started the daemon may have left it descriptors that no program closes by itself.
+    // The process that started the daemon may have left it descriptors without the close-on-exec flag.
     close_fds::set_fds_cloexec(3, &[]);
-    // The daemon has raised its own: programs that use select(2) do not expect that.
+    // The daemon has raised its own limit, which programs that use select(2) do not expect.
     if let Some(limit) = limit.to_str().and_then(|limit| limit.parse().ok())
         && let Err(error) = descriptors::lower_to(limit)
     {
         return format!("cannot lower the limit of descriptors: {error}");
     }
-    // The runner has some blocked. (SIGPIPE, which we ignore, is set back by std.)
+    // The runner has some signals blocked. (SIGPIPE, which we ignore, is reset by std.)
     let _ = SigSet::empty().thread_set_mask();
     let error = Command::new(path).arg(event).stdout(Stdio::null()).exec();
     error.to_string()
 }
 
-/// For good, whoever we are: what the execve(2) would keep, and what root would get by it.
+/// Gives up for good, for every user, what execve(2) would keep and what root would gain by it.
 fn drop_rights() -> io::Result<()> {
     clear_ambient_capability_set()?;
-    // It takes a right of its own. Who has not got it gains nothing by an execve(2) either, or began with less.
+    // This takes a capability itself. A process without that capability gains nothing by execve(2) either, or
+    // had less from the start.
     let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
     for one in all.take_while(|one| capability_is_in_bounding_set(*one).is_ok()) {
         let _ = remove_capability_from_bounding_set(one);

@@ -1,4 +1,4 @@
-//! Whom a hook runs as.
+//! The user that a hook runs as.
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -8,19 +8,19 @@ use rustix::thread::{CapabilitySet, capabilities};
 use super::HookError;
 use crate::os::users;
 
-/// A user, with its primary group and no others.
+/// A user with its primary group and no further groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    /// To be told.
+    /// The name, for messages.
     name: String,
     uid: u32,
     gid: u32,
-    /// Both again, if they are not those that we run as already.
+    /// The user and group id, if they differ from those that we run as.
     pub(super) other: Option<(u32, u32)>,
 }
 
 impl Account {
-    /// The user `name`, or our own. Blocks where the databases are slow.
+    /// Finds the user `name`, or our own without a name. Blocks if the user database is slow.
     pub(super) fn find(name: Option<&str>) -> Result<Self, HookError> {
         let own = Uid::effective();
         let Some(name) = name else { return Ok(Self::own(own)) };
@@ -46,11 +46,13 @@ impl Account {
         Self { name, uid, gid: Gid::effective().as_raw(), other: None }
     }
 
-    /// Whether the mode of the file lets this user execute it. The way to it is left to the kernel.
+    /// Whether the mode of the file lets this user execute it. The directories above it are left for the
+    /// kernel to check.
     pub(super) fn may_execute(&self, path: &Path) -> Result<(), HookError> {
         let refused = |mode| HookError::Mode { path: path.into(), user: self.name.clone(), mode };
         let found = fs::metadata(path).map_err(|_| refused(0))?;
-        // As the kernel asks who has no capability: an owner by the owner's bits alone.
+        // As the kernel decides for a process without capabilities: for the owner only the owner's bits
+        // count.
         let bit = if self.uid == found.uid() {
             0o100
         } else if self.gid == found.gid() || (self.other.is_none() && in_our_groups(found.gid())) {
@@ -66,7 +68,7 @@ fn in_our_groups(gid: u32) -> bool {
     getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
 }
 
-/// Whether we may become another user and leave our groups.
+/// Whether we may become another user and drop our groups.
 fn may_switch() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))

@@ -82,7 +82,7 @@ async fn many_ends_are_all_told_whoever_asks() {
     }
     let mut told = Vec::new();
     while told.len() < 10 {
-        // Cancelled waits lose nobody.
+        // A cancelled wait loses no process.
         drop(tokio::time::timeout(Duration::ZERO, reaper.wait_any()).await.map(|id| told.push(id.unwrap())));
         told.push(soon(reaper.wait_any()).await.unwrap());
     }
@@ -119,7 +119,7 @@ async fn a_process_of_another_user_is_not_the_one_that_was_judged() {
     assert_eq!((error, reaper.watched()), (SignalError::Unsure { message }, 0));
     assert!(child.0.try_wait().unwrap().is_none());
     reaper.signal(id, Some(ours), Signal::Term).unwrap();
-    // Held since: whoever it belongs to, it is the same.
+    // It is held since then, so it is the same process, whatever its user.
     reaper.signal(id, Some(ours + 1), Signal::Kill).ok();
     assert!(child.signal_that_ended_it().is_some());
 }
@@ -166,7 +166,7 @@ async fn a_watched_one_that_died_is_gone_and_still_told_of() {
 
 const INSIDE: &str = "ORPHAND_TEST_INSIDE_PID_NAMESPACE";
 
-/// In a PID namespace of its own, where numbers can be given out again at will.
+/// In a PID namespace of its own, where the test can have numbers assigned again.
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn a_number_given_out_again_is_safe() {
@@ -197,7 +197,8 @@ async fn a_pending_kill_does_not_reach_who_got_the_number() {
         }
         first.0.kill().unwrap();
         first.0.wait().unwrap();
-        // A birth in the same hundredth of a second is the same birth to /proc: wait for the next one.
+        // /proc cannot tell apart two processes that start in the same hundredth of a second: wait for the
+        // next one.
         while crate::os::clock::now().ticks() <= id.start + 1 {
             std::thread::yield_now();
         }
@@ -237,7 +238,7 @@ async fn who_is_never_signalled() {
 async fn a_kernel_thread_is_never_signalled() {
     let proc = Proc::system().unwrap();
     let kernel = proc.pids().unwrap().into_iter().filter_map(|pid| proc.process(pid).ok());
-    // The youngest: the oldest, kthreadd, may be an ancestor of ours (of what the kernel itself started).
+    // The youngest: the oldest, kthreadd, may be an ancestor of ours if the kernel itself started us.
     let kernel = kernel.filter(|dir| dir.stat().is_kernel_thread()).max_by_key(|dir| dir.id().pid);
     let kernel = kernel.expect("the initial PID namespace, which has kernel threads");
     let mut reaper = Reaper::new().unwrap();
@@ -281,7 +282,7 @@ async fn who_finds_no_place_is_ended_all_the_same() {
             assert_eq!(reaper.watched(), 1);
         }
     }
-    // Only the one that is held is told of here; the others' ends are the kernel's records to tell.
+    // Only the held process is reported here. The kernel's records report the ends of the others.
     assert_eq!(soon(reaper.wait_any()).await.unwrap(), ids[0]);
     for child in &mut children {
         assert!(!child.0.wait().unwrap().success());

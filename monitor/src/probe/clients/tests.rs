@@ -8,7 +8,7 @@ use super::*;
 use crate::probe::tests::{Started, facts, id};
 use orphand_core::model::Stdio;
 
-/// A server that listens, accepts everybody and says where.
+/// A server that listens, accepts every connection and prints its address.
 const TCP: &str = "import socket, sys
 s = socket.create_server((sys.argv[1], 0), family=socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET,
     dualstack_ipv6=sys.argv[1] == '::')
@@ -16,7 +16,8 @@ print(s.getsockname()[1], flush=True)
 while True: c = s.accept()[0]; c.send(b'x'); globals().setdefault('kept', []).append(c)
 ";
 
-/// One whose port nobody had a moment ago: the system gives out ports again while connections of the past linger there.
+/// A server on a port that was unused a moment ago. The system assigns ports again while old connections
+/// remain there.
 fn tcp_server(address: &str) -> (Started, u16) {
     let start = || {
         let mut command = Command::new("python3");
@@ -30,7 +31,7 @@ fn serves(server: &Started) -> bool {
     facts(&[server.id()], Stdio::Null).processes.iter().any(|p| p.sockets.clients)
 }
 
-/// A client that was accepted.
+/// A client whose connection was accepted.
 fn client(ip: impl Into<IpAddr>, port: u16) -> TcpStream {
     let mut stream = TcpStream::connect((ip.into(), port)).unwrap();
     io::Read::read_exact(&mut stream, &mut [0]).unwrap();
@@ -50,7 +51,7 @@ fn a_tcp_server_is_in_use_while_it_has_a_client() {
 
 #[test]
 fn who_was_connected_a_moment_ago_counts_on_either_side() {
-    // Who closes first keeps the TIME_WAIT.
+    // The side that closes first keeps the TIME_WAIT.
     for closes_first in ["server", "client"] {
         let script = "import socket, sys, time; s = socket.create_server(('127.0.0.1', 0))
 print(s.getsockname()[1], flush=True); c = s.accept()[0]
@@ -65,7 +66,7 @@ c.close(); print('closed', flush=True); time.sleep(600)";
             let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
             (server, lines, port)
         };
-        // As for `tcp_server`: connections of the past may linger at a port that is given out again.
+        // As for `tcp_server`: old connections may remain at a port that is assigned again.
         let (server, mut lines, port) =
             (0..16).map(|_| start()).find(|(server, ..)| !serves(server)).unwrap();
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -99,7 +100,7 @@ print(s.getsockname()[1] if sys.argv[1] == 'tcp' else 0, flush=True); c = s.acce
             io::Read::read_exact(&mut client, &mut [0]).unwrap();
             assert!(serves(&server), "{kind}");
             drop(client);
-            // The listener, which kept the account, is closed.
+            // The listener, which had the traces, is closed.
             assert!(!serves(&server), "{kind}");
         }
         assert!(!facts(&[server.id()], Stdio::Null).processes[0].sockets.listens);
@@ -119,11 +120,11 @@ print(flush=True); time.sleep(600)";
         (&["127.0.0.1", &*free][..], true, true),
         (&["0.0.0.0", &free], true, true),
         (&["127.0.0.1", "0"], true, true),
-        // A port that the system gives out, as to who asks a name server.
+        // A port that the system assigned, as for a query to a name server.
         (&["0.0.0.0", "0"], false, false),
-        // Outgoing.
+        // An outgoing connection.
         (&["127.0.0.1", &free, "9"], false, false),
-        // Multicast DNS; one of one address is a name server of its own.
+        // Multicast DNS is no client. A socket at one specific address is a name server of its own.
         (&["0.0.0.0", "5353"], true, false),
         (&["224.0.0.251", "5353"], true, false),
         (&["127.0.0.1", "5353"], true, true),
@@ -150,7 +151,7 @@ u.bind(sys.argv[1].replace('@', chr(0))); time.sleep(0.02); print(flush=True); t
     client.send_to(b"x", &path).unwrap();
     drop(client);
     assert!(serves(&server));
-    // An abstract name keeps no account; an empty one is for the system to choose, as for who wants answers.
+    // An abstract name keeps no traces. The system assigns an empty name, as for a sender that wants answers.
     assert!(serves(&bound("@orphand-test-datagram".as_ref())));
     assert!(!serves(&bound("".as_ref())));
 }
@@ -186,7 +187,7 @@ fn a_connection_to_elsewhere_is_no_client() {
     let (server, _) = Started::python(&script, Std::null());
     assert!(!serves(&server));
     assert!(serves(&other));
-    // Both are of one server: a browser and its driver.
+    // Both belong to one server: a browser and its driver.
     let found = facts(&[server.id(), other.id()], Stdio::Null);
     assert!(!found.processes.iter().any(|p| p.sockets.clients));
     assert_eq!(of_them(&found, other.id()).inside, [server.id()]);
@@ -230,7 +231,7 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     io::Read::read_exact(&mut client, &mut [0]).unwrap();
     assert!(serves(&server));
 
-    // The same from /proc, where another namespace cannot be entered.
+    // The same from /proc, where the code cannot enter another namespace.
     let proc = Proc::system().unwrap();
     let dir = proc.process(server.0.id()).unwrap();
     let mut found = Found::new(&proc, &[Looked { process: server.id(), table: dir.fd_table().unwrap() }]);
@@ -287,7 +288,8 @@ print(pid, flush=True); time.sleep(600)",
         );
         let client = id(line.parse().unwrap());
         assert_eq!(serves(&server), with_client, "{kind}");
-        // A client of the server itself is none, and says why the file of a unix socket was touched.
+        // A client of the server itself does not count, and explains why the file of a unix socket was
+        // touched.
         let found = facts(&[server.id(), client], Stdio::Null);
         assert!(!found.processes.iter().any(|p| p.sockets.clients), "{kind}");
         let client = rustix::process::Pid::from_raw(client.pid.cast_signed()).unwrap();

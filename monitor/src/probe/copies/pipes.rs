@@ -1,4 +1,4 @@
-//! The pipes of forked copies, FIFOs with a name among them: whether somebody else has their other ends.
+//! The pipes of forked copies, including named FIFOs: whether another process has the other end.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) struct End {
     number: u32,
 }
 
-/// The ends of pipes of a process that may be a connection; nothing where they could not be read.
+/// The pipe ends of a process that may be a connection; `None` if they could not be read.
 pub(super) fn ends(proc: &Proc, process: ProcessId, table: Option<&FdTable>) -> Option<Vec<End>> {
     let dir = proc.identified(process).ok()??;
     let fds = dir.fd_dir().ok()?;
@@ -45,8 +45,8 @@ pub(super) fn ends(proc: &Proc, process: ProcessId, table: Option<&FdTable>) -> 
 }
 
 impl Probe {
-    /// Whether the other end of one of these, which this copy has, is with somebody who is not `known`, or may be. `all` are
-    /// those of the other copies: one pass over all open files answers for them, too.
+    /// Whether a process that is not `known` has, or may have, the other end of one of the pipes of this
+    /// copy. `all` are the pipe ends of the other copies: one pass over all open files answers for them too.
     pub(super) fn is_at_a_pipe(
         &self,
         process: ProcessId,
@@ -63,7 +63,7 @@ impl Probe {
         })
     }
 
-    /// What a pass of the kernel says; nothing where there is none.
+    /// The answer of a kernel pass over all open files; `None` if there is none.
     fn told_of(
         &self,
         process: ProcessId,
@@ -89,7 +89,7 @@ impl Probe {
                             by.extend(holders);
                             hidden |= unseen;
                         }
-                        // It had the end a moment ago.
+                        // The copy had this end a moment ago.
                         Told::Lost(_) | Told::Unknown => hidden = true,
                     }
                 }
@@ -99,8 +99,8 @@ impl Probe {
         self.is_held_by_others(told, known)
     }
 
-    /// The same of a unix socket that has a peer. That somebody unseen shares a peer's descriptor is not asked: a reader with
-    /// threads that waits in read(2) looks like that.
+    /// Does the same for a unix socket that has a peer. The code does not ask whether an unseen process
+    /// shares a peer's descriptor, because a multi-threaded reader that waits in read(2) looks the same.
     pub(super) fn told_of_socket(
         &self,
         process: ProcessId,
@@ -123,7 +123,7 @@ impl Probe {
             Told::Held { by, unseen: false } => {
                 let others: HashSet<ProcessId> =
                     by.into_iter().filter(|holder| !known.contains(&holder.pid)).collect();
-                // The dead agent itself may just be closing its files.
+                // The dead agent itself may still be closing its files.
                 let (holders, missing) = holders::describe(&self.proc, others.into_iter().collect());
                 Some(missing || !holders.is_empty())
             }
@@ -131,7 +131,7 @@ impl Probe {
         }
     }
 
-    /// The same by /proc, for one end.
+    /// The same question for one end, answered from /proc.
     fn is_with_others(&self, dir: &ProcessDir, end: End, known: &HashSet<u32>) -> bool {
         for age in [Age::Fresh, Age::New] {
             let holders = match pipe::ask(dir, end.number, end.inode, end.side) {
@@ -164,7 +164,7 @@ impl Probe {
                 return false;
             }
         }
-        // Held by nobody that /proc shows: in flight, perhaps.
+        // /proc shows no process that holds it. A descriptor may be in flight inside a socket.
         true
     }
 }

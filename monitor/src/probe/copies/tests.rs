@@ -8,7 +8,8 @@ use super::*;
 use crate::probe::tests::{Started, facts, ourselves, world};
 use orphand_core::model::Subject;
 
-/// Whether a copy with this descriptor is told to be connected, where only these two and we can be seen.
+/// Whether a copy with this descriptor is reported as connected, where only these two processes and the test
+/// are visible.
 fn connected(copy: &Started, other: &Started, among: &[ProcessId]) -> bool {
     let (_tree, probe) = world(&[ourselves(), copy.id(), other.id()]);
     let found = probe.copies(&[copy.id()], among);
@@ -44,7 +45,7 @@ fn a_pair_counts_by_who_has_its_other_half() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let copy = Started::bare(OwnedFd::from(theirs), Std::null(), Std::null());
     let mut server = Started::bare(OwnedFd::from(ours.try_clone().unwrap()), Std::null(), Std::null());
-    // We have it, too.
+    // The test process has it too.
     assert!(connected(&copy, &server, &[server.id()]));
     assert!(!connected(&copy, &server, &[server.id(), ourselves()]));
     drop(ours);
@@ -73,7 +74,7 @@ fn a_pipe_counts_by_who_has_its_other_end() {
         let (reader, writer) = std::io::pipe().unwrap();
         let (own, theirs): (OwnedFd, OwnedFd) =
             if waits_for_work { (reader.into(), writer.into()) } else { (writer.into(), reader.into()) };
-        // Also the write end counts on descriptor 0: it is no output.
+        // The write end counts on descriptor 0 too: that is not output.
         let copy = Started::bare(own, Std::null(), Std::null());
         let mut server = Started::bare(theirs.try_clone().unwrap(), Std::null(), Std::null());
         assert!(connected(&copy, &server, &[server.id()]), "we have it, too");
@@ -154,7 +155,7 @@ for line in sys.stdin: sum(range(100000)); print(flush=True)";
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(copy.0.stdout.take().unwrap()));
     lines.next().unwrap().unwrap();
     let probe = Probe::new().unwrap();
-    // It waits for its next line: nothing changes any more.
+    // It waits for its next line and changes nothing any more.
     while probe.proc.process(copy.0.id()).unwrap().stat().state != b'S' {
         std::thread::yield_now();
     }

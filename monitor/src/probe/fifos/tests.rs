@@ -4,7 +4,7 @@ use super::*;
 use crate::probe::tests::{Started, facts, look, of, world};
 use orphand_core::model::Subject;
 
-/// A FIFO in a folder of its own.
+/// A FIFO in a directory of its own.
 fn fifo() -> (tempfile::TempDir, std::path::PathBuf) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let dir = tempfile::tempdir().unwrap();
@@ -13,7 +13,7 @@ fn fifo() -> (tempfile::TempDir, std::path::PathBuf) {
     (dir, path)
 }
 
-/// Python that opens the FIFO in this way and stays; the number is that of its inode.
+/// Python that opens the FIFO in this way and keeps running; the number is the FIFO's inode number.
 fn opened(path: &std::path::Path, flags: &str) -> (Started, u64) {
     let script = format!(
         "import os, sys, time; f = os.open(sys.argv[1], os.{flags}); print(os.fstat(f).st_ino, flush=True); time.sleep(600)"
@@ -33,7 +33,7 @@ fn who_can_write_to_it_is_a_client() {
     let (server, _) = opened(&path, "O_RDONLY | os.O_NONBLOCK");
     let (mut person, _) = opened(&path, "O_WRONLY");
     assert!(is_commanded(&server));
-    // One of its own: told apart.
+    // A writer of the server itself is reported separately.
     let (_tree, probe) = world(&[server.id(), person.id()]);
     let subject = Subject { processes: vec![server.id(), person.id()], ..Subject::default() };
     let found = probe.facts(&subject, &Vec::new);

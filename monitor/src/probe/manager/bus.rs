@@ -1,4 +1,4 @@
-//! The conversation with a manager.
+//! The D-Bus conversation with a service manager.
 
 use std::{
     io,
@@ -29,7 +29,7 @@ const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
 
-/// Asks at `socket`, which need not be open for anything.
+/// Asks the manager at `socket`. The descriptor may be one opened with `O_PATH`.
 pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperties, ManagerError> {
     let stream = reach(socket, question)?;
     let refused = |error: &dyn std::fmt::Display| ManagerError::Refused { why: error.to_string() };
@@ -38,7 +38,8 @@ pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperti
     let said = runtime.block_on(async {
         let stream = net::UnixStream::from_std(stream).map_err(|error| refused(&error))?;
         if let Some(manager) = question.manager {
-            // Who called listen(2): containers that share /run have one manager's socket between them.
+            // The peer is the process that called listen(2). Containers that share /run have the socket of
+            // one manager in common.
             let found = stream.peer_cred().map_err(|error| refused(&error))?.pid().unwrap_or_default();
             if u32::try_from(found) != Ok(manager) {
                 return Err(ManagerError::Stranger { path: question.path.clone(), found });
@@ -52,14 +53,14 @@ pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperti
     said?.ok_or(ManagerError::NoUnit)
 }
 
-/// A connection, made without waiting: a queue that is full is silence.
+/// Connects without waiting. A listener whose queue is full counts as silent.
 fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerError> {
     let path = || question.path.clone();
     let failed = |why: io::Error| match why.kind() {
         io::ErrorKind::WouldBlock => ManagerError::Silent { path: path() },
         _ => ManagerError::Unreachable { path: path(), why: why.to_string() },
     };
-    // The link leads to the very file that was opened, wherever its path leads now.
+    // This /proc link leads to the file that was opened, even if its path leads elsewhere now.
     let link = own::path_of(&socket.as_fd());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).and_then(|stream| {
@@ -70,7 +71,7 @@ fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerEr
     Ok(stream.into())
 }
 
-/// None if there is no such unit.
+/// The properties of the unit; `None` if there is no such unit.
 async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Option<UnitProperties>> {
     let own = question.manager.is_some();
     let builder = if own {
@@ -82,7 +83,7 @@ async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Opti
     };
     let connection = builder.user_id(question.uid).build().await?;
     let destination = (!own).then_some(SYSTEMD);
-    // As `systemctl show` does: a unit that is not in memory is read, nothing is started.
+    // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
     let name = (question.unit.as_str(),);
     let reply = connection.call_method(destination, MANAGER_PATH, Some(MANAGER), "LoadUnit", &name).await?;
     let path: OwnedObjectPath = reply.body().deserialize()?;
@@ -102,12 +103,12 @@ async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Opti
     }))
 }
 
-/// What comes from a manager's own socket. It calls itself by its well-known name there (`sd_bus_set_sender()`); zbus expects
-/// a unique one, which begins with a colon, and panics.
+/// The data that comes from a manager's own socket. The manager names itself there by its well-known name
+/// (`sd_bus_set_sender()`). zbus expects a unique name, which begins with a colon, and panics otherwise.
 #[derive(Debug)]
 struct Unnamed(OwnedReadHalf);
 
-/// The header field `SENDER`, a string of 24 bytes, from the socket and as zbus takes it.
+/// The header field `SENDER`, a string of 24 bytes: as the socket sends it, and as zbus accepts it.
 const SENDER: [&[u8]; 2] =
     [b"\x07\x01s\0\x18\0\0\0org.freedesktop.systemd1\0", b"\x07\x01s\0\x18\0\0\0:rg.freedesktop.systemd1\0"];
 
@@ -115,7 +116,8 @@ const SENDER: [&[u8]; 2] =
 impl ReadHalf for Unnamed {
     async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
         let (length, descriptors) = self.0.recvmsg(buffer).await?;
-        // A message is written in one go and read in two, its first 16 bytes and the rest: the field is never cut.
+        // A message is written in one call and read in two, first 16 bytes and then the rest. So a read never
+        // splits the field.
         let [theirs, ours] = SENDER;
         if let Some(got) = buffer.get_mut(..length)
             && let Some(at) = got.windows(theirs.len()).position(|bytes| bytes == theirs)
@@ -126,14 +128,15 @@ impl ReadHalf for Unnamed {
         Ok((length, descriptors))
     }
 
-    /// It does: then the handshake ends with a line of the other side. Without, our first message follows `BEGIN` at once, and a
-    /// manager that reads both together answers when it is written to the next time.
+    /// Always true: the handshake then ends with a line from the other side. Otherwise our first message
+    /// follows `BEGIN` at once. A manager that reads both together answers only when it receives something
+    /// more.
     fn can_pass_unix_fd(&self) -> bool {
         true
     }
 }
 
-/// A unit as D-Bus shows it.
+/// The properties of a unit that D-Bus shows.
 struct Unit {
     connection: Connection,
     destination: Option<&'static str>,

@@ -1,6 +1,6 @@
-//! Asks from where the manager takes questions: this program once more, with the rights of the manager's user and in its PID
-//! namespace. What the other side answers is read with no more rights than it has itself, and if it makes the reader fail, only
-//! the child does.
+//! A child process that asks the manager from where the manager accepts questions. It is this program once
+//! more, with the rights of the manager's user and in its PID namespace. So the reply is parsed with no more
+//! rights than its sender has, and a reply that crashes the parser crashes only the child.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -23,18 +23,18 @@ use super::{ManagerError, PATIENCE, Question, bus};
 use crate::os::own;
 use orphand_core::model::UnitProperties;
 
-/// The first argument that makes the program such a child; see [`child`].
+/// The first command-line argument that makes the program such a child; see [`child`].
 pub const CHILD_ARGUMENT: &str = "__ask-manager";
 
-/// No answer is longer.
+/// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 type Said = Result<UnitProperties, ManagerError>;
 
-/// What the child does: standard input is the socket, its second argument the question; the answer goes to standard output.
-/// Whether it could be given.
+/// The main function of the child. Standard input is the socket, the second argument is the question, and the
+/// answer goes to standard output. Returns whether the answer could be written.
 pub fn child() -> bool {
-    // What executes is dumpable again.
+    // execve(2) made the process dumpable again.
     if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         return false;
     }
@@ -45,18 +45,18 @@ pub fn child() -> bool {
     serde_json::to_vec(&said).is_ok_and(|answer| io::stdout().write_all(&answer).is_ok())
 }
 
-/// Who asks, and from where.
+/// The identity and place from which the child asks.
 #[derive(Debug)]
 pub(super) struct Asker {
-    /// Its user, to be told.
+    /// The user id of the manager, for messages.
     pub uid: u32,
-    /// User and group, if they are not ours.
+    /// The user and group to run as, if they differ from ours.
     pub user: Option<(u32, u32)>,
-    /// The PID namespace, if it is not ours.
+    /// The PID namespace to enter, if it differs from ours.
     pub namespace: Option<OwnedFd>,
 }
 
-/// Asks at `socket`.
+/// Starts a child that asks the manager at `socket`, and returns its answer.
 pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
     let uid = asker.uid;
     let failed = |why: String| ManagerError::Child { uid, why };
@@ -70,12 +70,13 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     if let Some((uid, gid)) = asker.user {
-        // `uid` drops the supplementary groups, too.
+        // `uid` drops the supplementary groups as well.
         command.uid(uid).gid(gid);
     }
     let child = match asker.namespace {
         None => command.spawn(),
-        // Where a thread's children are born is a matter of the thread: this one ends with it.
+        // The PID namespace of new children is a property of the thread. This thread ends together with the
+        // setting.
         Some(namespace) => thread::scope(|scope| {
             let born = scope.spawn(|| {
                 let _hidden = Hidden::begin()?;
@@ -87,15 +88,16 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
     };
     let mut child = child.map_err(|error| failed(error.to_string()))?;
     let answer = child.stdout.take().map_or_else(|| Ok(Vec::new()), read);
-    // It has ended, or has said all it will.
+    // The child has ended, or has said all that is read from it.
     let _ = child.kill();
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
     let answer = answer.map_err(|error| failed(error.to_string()))?;
     serde_json::from_slice(&answer).unwrap_or_else(|_| Err(failed(format!("no answer: {status}"))))
 }
 
-/// While it lives nobody may trace this process, nor a child between its birth and its execve(2), who is not allowed to trace all:
-/// `PR_SET_DUMPABLE(2const)`. Others in a container see such a child, may be the same user, and its view of files is the host's.
+/// While this value lives, an unprivileged process cannot trace this process, nor its child between fork(2)
+/// and execve(2) (`PR_SET_DUMPABLE(2const)`). Other processes in a container see such a child and may run as
+/// the same user, while the child still has the host's view of files.
 struct Hidden(DumpableBehavior);
 
 impl Hidden {
@@ -108,14 +110,14 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // What the kernel chose (2) cannot be chosen; then it stays hidden.
+        // The value 2 is set only by the kernel and cannot be set here. The process then stays hidden.
         if let DumpableBehavior::Dumpable = self.0 {
             let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
         }
     }
 }
 
-/// All that is written until the end, or until it takes too long.
+/// Reads the output of the child until it ends or the time is over.
 fn read(mut out: ChildStdout) -> io::Result<Vec<u8>> {
     let until = Instant::now() + PATIENCE + Duration::from_secs(1);
     let mut answer = Vec::new();
@@ -138,7 +140,7 @@ fn read(mut out: ChildStdout) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The owner of what a process has in /proc is root, whoever it runs as, where it is not dumpable.
+    /// Root owns the files in /proc of a process that is not dumpable, whichever user it runs as.
     #[test]
     fn it_is_hidden_for_as_long_as_it_takes() {
         let before = dumpable_behavior().unwrap();

@@ -1,11 +1,14 @@
-//! What a service manager says about its units, over D-Bus. For `orphand doctor`: the daemon itself talks to nobody.
+//! What a service manager says about its units, over D-Bus. For `orphand doctor`: the daemon itself does not
+//! use it.
 //!
-//! A manager is asked at its own socket, with no bus in between: a socket with a path is reached through `/proc/PID/root`,
-//! whatever mount and network namespaces its owner is in. Where there is none, the bus of its system or user is asked.
-//! It answers its own user, and whom it can see in its PID namespace (`getpeercred()` in systemd's basic/socket-util.c); so a
-//! [`child()`] asks, who is both.
+//! The code asks a manager at the manager's own socket, without a bus in between. It reaches the path of the
+//! socket through `/proc/PID/root`, so the mount and network namespaces of the manager do not matter. Where
+//! there is no such socket, it asks the bus of the system or of the user. A manager answers its own user, and
+//! only a process that it can see in its PID namespace (`getpeercred()` in systemd's basic/socket-util.c).
+//! Therefore a [`child()`] asks that meets both conditions.
 //!
-//! Invariant: asking changes nothing, and whatever the other side does, there is an answer or an error after [`PATIENCE`] and a bit.
+//! Invariant: a question changes nothing. Whatever the other side does, the answer or an error comes within
+//! [`PATIENCE`] and a little more.
 
 mod bus;
 mod child;
@@ -23,89 +26,91 @@ use super::{
 use crate::host::{Lodging, ProcessDir, with_deadline};
 use orphand_core::model::{Place, ProcessId, UnitProperties};
 
-/// How long a manager may be silent.
+/// How long a manager may be silent before the code gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a manager does not tell about a unit. One line each; it goes from the child to its parent, too.
+/// Why a manager tells nothing about a unit. Each message is one line, because the child passes it to its
+/// parent as a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ManagerError {
-    /// No systemd above the process.
+    /// No systemd is among the ancestors of the process.
     #[error("no systemd is seen that manages it: run `orphand doctor` as root, where its manager runs")]
     NotFound,
-    /// The manager ended, or cannot be looked at.
+    /// The manager ended, or cannot be inspected.
     #[error("cannot look at its manager, process {pid} ({why}): run `orphand doctor` as root")]
     Unseen {
-        /// The manager.
+        /// The process id of the manager.
         pid: u32,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// There is no socket.
+    /// The manager has neither a socket nor a bus.
     #[error(
         "its manager, process {pid}, has neither a socket of its own nor a bus: ask it with `systemctl show`, where it runs"
     )]
     NoSocket {
-        /// The manager.
+        /// The process id of the manager.
         pid: u32,
     },
-    /// A socket that does not take us.
+    /// The socket does not accept a connection.
     #[error("cannot reach its manager at {path} ({why}): run `orphand doctor` as root")]
     Unreachable {
-        /// The socket, as the manager sees it.
+        /// The path of the socket, as the manager sees it.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Somebody else has the socket.
+    /// Another process than the manager listens at the socket.
     #[error(
         "at {path} not its manager answers, but process {found}: ask it with `systemctl show`, where it runs"
     )]
     Stranger {
-        /// The socket, as the manager sees it.
+        /// The path of the socket, as the manager sees it.
         path: String,
-        /// Who has it; 0 if it is nobody seen here.
+        /// The process id of the listener; 0 if it has none in our PID namespace.
         found: i32,
     },
-    /// No answer.
+    /// No answer came in time.
     #[error("its manager has not answered at {path} for {} s: does `systemctl status` hang, too?", PATIENCE.as_secs())]
     Silent {
-        /// The socket, as the manager sees it.
+        /// The path of the socket, as the manager sees it.
         path: String,
     },
-    /// The unit is not there.
+    /// The manager does not know the unit.
     #[error("its manager has no unit of that name any more")]
     NoUnit,
-    /// It refuses, or says something else than what it was asked.
+    /// The manager refuses, or its reply does not fit the question.
     #[error("its manager does not tell ({why}): ask it with `systemctl show`, where it runs")]
     Refused {
-        /// What it said.
+        /// The reply.
         why: String,
     },
-    /// Not as that user.
+    /// The child could not be run as the manager's user.
     #[error("cannot ask its manager as user {uid} ({why}): run `orphand doctor` as that user")]
     Child {
-        /// The manager's user.
+        /// The user id of the manager.
         uid: u32,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
-/// What is asked, and how.
+/// The question, as it is passed to the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Question {
-    /// The socket as the manager sees it, to be told.
+    /// The path of the socket as the manager sees it, for messages.
     path: String,
-    /// The manager, as it is numbered where it is asked, if the socket is to be its own; else a bus is behind it.
+    /// The process id that the listener must have, in the PID namespace of the child. `None` if the socket
+    /// belongs to a bus.
     manager: Option<u32>,
-    /// Who we are, as the other side numbers users.
+    /// Our user id in the user namespace of the other side.
     uid: u32,
-    /// The unit.
+    /// The name of the unit.
     unit: String,
 }
 
 impl Probe {
-    /// Where the manager is of the unit that this process lives in, and what it says about the unit.
+    /// Where the manager is that runs the unit of this process, and what it says about the unit.
     pub fn service(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
         let this = self.clone();
         with_deadline(move || this.service_now(process))
@@ -137,7 +142,7 @@ impl Probe {
     }
 }
 
-/// Tries the manager's sockets in turn; whoever is silent once is not asked again.
+/// Tries the manager's sockets in turn until one answers. Gives up at the first that is silent.
 fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties, ManagerError> {
     let pid = manager.id().pid;
     let unseen = |errno: Errno| ManagerError::Unseen { pid, why: errno.to_string() };
@@ -150,7 +155,7 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
     let mut failed = None;
     for (path, own) in sockets(manager, place) {
         let told = String::from_utf8_lossy(&path).into_owned();
-        // A link that somebody lays there does not lead us out of the manager's root.
+        // A symbolic link at this path cannot lead out of the manager's root.
         let socket = match manager.file_inside(&path) {
             Ok(socket) => socket,
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
@@ -160,7 +165,7 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
                 continue;
             }
         };
-        // A bus does not mind where we are.
+        // A bus answers from any PID namespace.
         let away = own && place.container.is_some();
         let namespace = if away { Some(manager.pid_namespace().map_err(unseen)?) } else { None };
         let question =
@@ -174,7 +179,8 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
     Err(failed.unwrap_or(ManagerError::NoSocket { pid }))
 }
 
-/// Where a manager listens, as it sees the paths, and whether it does so itself: `bus_init_private()` in systemd's core/dbus.c.
+/// The paths where a manager may listen, as it sees them, and whether the socket is its own (else a bus has
+/// it): `bus_init_private()` in systemd's core/dbus.c.
 fn sockets(manager: &ProcessDir, place: Place) -> Vec<(Vec<u8>, bool)> {
     if place.user.is_none() {
         let sockets = [(&b"/run/systemd/private"[..], true), (b"/run/dbus/system_bus_socket", false)];

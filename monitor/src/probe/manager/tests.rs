@@ -16,7 +16,7 @@ use zbus::{connection::Builder, zvariant::OwnedObjectPath};
 use super::*;
 use crate::probe::tests::{Started, ourselves};
 
-/// The unit that is there.
+/// The unit that exists.
 const KNOWN: &str = "bot.service";
 
 struct Systemd;
@@ -72,7 +72,7 @@ impl Service {
     }
 }
 
-/// Listens there and answers one connection as a manager does; the thread ends with the connection.
+/// Listens there and answers one connection as a manager does. The thread ends with the connection.
 fn manager(at: &Path) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(at).unwrap();
     thread::spawn(move || {
@@ -86,7 +86,7 @@ fn manager(at: &Path) -> thread::JoinHandle<()> {
             let builder = builder.serve_at("/known", Unit("loaded")).unwrap();
             let builder = builder.serve_at("/known", Service).unwrap();
             let builder = builder.serve_at("/other", Unit("not-found")).unwrap();
-            // Refused already where the other side is not who it says.
+            // The handshake fails already if the peer is not the user that it claims to be.
             let Ok(connection) = builder.build().await else { return };
             connection.closed().await;
         });
@@ -152,7 +152,7 @@ fn who_is_not_the_manager_is_not_asked() {
     assert!(matches!(found, ManagerError::Unreachable { .. }), "{found}");
 }
 
-/// A manager that hangs does not make us hang: neither before it takes the call, nor after.
+/// A manager that hangs does not block the caller, neither before nor after it takes the call.
 #[test]
 fn silence_ends() {
     let dir = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn who_lives_in_no_unit_has_no_manager() {
     assert_eq!((place, said), (Place::default(), Err(ManagerError::NotFound)));
 }
 
-/// What the child writes is what its parent reads.
+/// The parent reads exactly what the child writes.
 #[test]
 fn questions_and_answers_survive_the_way() {
     let asked = question(KNOWN);

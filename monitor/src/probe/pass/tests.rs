@@ -23,7 +23,7 @@ fn id(pid: u32) -> ProcessId {
     ProcessId::new(pid, 1)
 }
 
-/// A descriptor of process `pid` on the pipe, with one reader and one writer.
+/// A descriptor of process `pid` on the pipe, which has one reader and one writer.
 fn end(pid: u32, access: Access, file: u64) -> OpenEnd {
     OpenEnd {
         process: id(pid),
@@ -59,11 +59,11 @@ fn who_writes_and_who_reads() {
 fn a_count_that_nobody_accounts_for_is_somebody() {
     let two = |pid, access, file| OpenEnd { writers: 2, ..end(pid, access, file) };
     assert_eq!(stdin(&[two(30, READ, 1), two(20, WRITE, 2)]), held(&[20], true));
-    // Inherited, not opened twice: one file.
+    // The file was inherited, not opened twice: one file.
     let twice = |pid| OpenEnd { references: 2, ..end(pid, WRITE, 2) };
     assert_eq!(stdin(&[end(30, READ, 1), twice(20), twice(21)]), held(&[20, 21], false));
     assert_eq!(stdin(&[end(30, READ, 1), twice(20)]), held(&[20], true), "in flight");
-    // All that there is of the other end is in flight.
+    // The only descriptor of the other end is in flight.
     assert_eq!(stdin(&[end(30, READ, 1)]), held(&[], true));
     let none = OpenEnd { writers: 0, ..end(30, READ, 1) };
     assert_eq!(stdin(&[none]), Told::HungUp);
@@ -73,7 +73,7 @@ fn a_count_that_nobody_accounts_for_is_somebody() {
 fn a_server_without_an_end_of_its_own() {
     assert_eq!(stdin(&[]), Told::Lost(vec![]));
     assert_eq!(stdin(&[end(20, READ, 1), end(20, WRITE, 2)]), Told::Lost(vec![id(20)]));
-    // Its own end may be on its way to it.
+    // The server's own end may be in flight to it.
     let read_twice = |pid, access, file| OpenEnd { readers: 2, ..end(pid, access, file) };
     let ends = [read_twice(20, READ, 1), read_twice(20, WRITE, 2)];
     assert_eq!(stdin(&ends), held(&[20], true));
@@ -167,18 +167,18 @@ fn one_pass_tells_of_the_pipes_of_all_copies() {
     assert_eq!(told(both(us), &[]), (vec![true, true], 1));
     assert_eq!(told(both(us), &[us]), (vec![false, false], 1));
     assert_eq!(told(both(ids[0]), &[]), (vec![true, false], 1));
-    // One more than is seen: in flight.
+    // One end more than is listed: it is in flight.
     let hidden = both(us).into_iter().map(|end| OpenEnd { writers: 2, ..end }).collect();
     assert_eq!(told(hidden, &[us]).0, [true, true]);
-    // What is not to be seen any more was there a moment ago.
+    // The ends that are gone now were there a moment ago.
     assert_eq!(told(Vec::new(), &[us]).0, [true, true]);
 }
 
-/// Gives these answers one after the other, the last one for ever; counts the passes, and notes what was wanted.
+/// Gives these answers in turn, the last one forever. It counts the passes, and records what was asked for.
 #[derive(Clone, Debug, Default)]
 struct Script(Arc<Mutex<Acts>>);
 
-/// What each further pass tells, and what was asked so far.
+/// The answers of the further passes, and the wires that were asked for so far.
 type Acts = (VecDeque<Result<Vec<OpenEnd>, String>>, Vec<Vec<Stdio>>);
 
 impl Script {
@@ -199,7 +199,7 @@ impl Passes for Script {
     }
 }
 
-/// A real server and the ends of its standard input as a pass tells them.
+/// A real server, and the ends of its standard input as a pass reports them.
 fn server() -> (Started, Stdio, Vec<OpenEnd>) {
     let server = Started::sleeper(Std::piped());
     let wire = server.wire();
@@ -237,7 +237,7 @@ fn a_doubt_is_looked_at_twice() {
     let (server, wire, ends) = server();
     let more =
         |ends: &[OpenEnd]| ends.iter().map(|e| OpenEnd { references: 2, ..e.clone() }).collect::<Vec<_>>();
-    // A read(2) that has ended meanwhile, and one that goes on.
+    // A read(2) that has ended by the second pass, and one that has not.
     for (second, still) in [(ends.clone(), false), (more(&ends), true)] {
         let script = Script::of([Ok(more(&ends)), Ok(second)]);
         let probe = Probe::new().unwrap().with_passes(Box::new(script.clone()));
@@ -250,7 +250,7 @@ fn a_doubt_is_looked_at_twice() {
 #[test]
 fn what_a_pass_says_too_late_is_not_believed() {
     let (server, wire, _) = server();
-    // The server has its end, as it was polled a moment ago: the pass is not of now.
+    // The server has its end, as a poll showed a moment ago: the pass is out of date.
     let probe = Probe::new().unwrap().with_passes(Box::new(Script::of([Ok(Vec::new())])));
     assert_eq!(probe.facts(&subject(&server, wire), &Vec::new).stdin, WireState::Unknown);
 }
@@ -277,7 +277,7 @@ fn a_server_that_closed_its_wire_has_no_writer() {
     let ends = vec![ours(READ, 1), ours(WRITE, 2)];
     let probe = Probe::new().unwrap().with_passes(Box::new(Script::of([Ok(ends)])));
     assert_eq!(probe.facts(&subject(&server, wire), &Vec::new).stdin, WireState::HungUp);
-    // A reader that nobody has seen may be its own.
+    // A reader that the pass does not list may be the server's own.
     let ends = vec![OpenEnd { readers: 2, ..ours(READ, 1) }, OpenEnd { readers: 2, ..ours(WRITE, 2) }];
     let probe = Probe::new().unwrap().with_passes(Box::new(Script::of([Ok(ends)])));
     let found = probe.facts(&subject(&server, wire), &Vec::new);

@@ -3,7 +3,7 @@ use std::process::{Command, Stdio as Std};
 use super::*;
 use crate::probe::tests::{Started, facts, id, look};
 
-/// A sibling that holds the write end of a wire, and listens; its port is told.
+/// A sibling that holds the write end of a wire and listens on a port, which it prints.
 const LISTENS: &str = "import os, socket, subprocess, sys, time
 s = socket.create_server(('127.0.0.1', 0)); a = len(sys.argv) > 1 and os.fork() == 0
 if len(sys.argv) > 1 and not a: s.close()
@@ -11,7 +11,7 @@ else: print(s.getsockname()[1], os.getpid(), flush=True)
 k = [s.accept()] if a or len(sys.argv) < 2 else []
 time.sleep(600)";
 
-/// Whether the only holder of the server's standard input is told to have clients.
+/// For each holder of the server's standard input, whether it is reported to have clients.
 fn has_clients(server: &Started, siblings: &[ProcessId]) -> Vec<bool> {
     let found = look(&Subject {
         processes: vec![server.id()],
@@ -28,7 +28,7 @@ fn has_clients(server: &Started, siblings: &[ProcessId]) -> Vec<bool> {
 fn a_sibling_that_has_a_client_may_use_the_wire_for_it() {
     let (reader, writer) = std::io::pipe().unwrap();
     let server = Started::sleeper(reader);
-    // Its standard error is the wire's other end.
+    // The sibling's standard error is the other end of the wire.
     let (sibling, line) =
         Started::line_of(Command::new("python3").args(["-c", LISTENS]).stdin(Std::null()).stderr(writer));
     let port: u16 = line.split(' ').next().unwrap().parse().unwrap();

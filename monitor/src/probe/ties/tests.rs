@@ -38,7 +38,7 @@ r, w = os.pipe(); c = subprocess.Popen(['sleep', '600'], stdin=r); os.close(r); 
     let found = look(&Subject { processes: vec![server.id(), child], ..Subject::default() });
     end(child);
     assert_eq!(of(&found, child).joined, [server.id()]);
-    // The pipe is none of its own standard streams.
+    // The pipe is not one of its own standard streams.
     assert!(of(&found, server.id()).joined.is_empty());
 }
 

@@ -56,15 +56,16 @@ fn ancestors_lead_up_to_the_first_process() {
     assert!(above.iter().all(|id| id.pid != child.0.id()));
 }
 
-/// A process with this runtime directory that is called like a user's manager; it only sleeps.
+/// A process with this runtime directory that has the name of a user's manager; it only sleeps.
 fn user_manager(runtime: &std::path::Path) -> Started {
     use std::os::unix::process::CommandExt as _;
-    // No wrapper of that name, which would run another program in between.
+    // The interpreter is started directly, because a wrapper script would run another program in between.
     let script = "import time; time.sleep(600)";
     let mut command = Command::new("/usr/bin/python3");
     command.arg0("systemd").args(["-c", script, "--user"]).env("XDG_RUNTIME_DIR", runtime).stdin(Std::null());
     let started = Started::new(&mut command);
-    // A vfork(2) parent goes on before the child has let go of its memory (`exec_mmap()`): it is seen with our arguments until then.
+    // The parent of a vfork(2) continues before the child has released its memory (`exec_mmap()`). Until then
+    // the child has our arguments.
     let proc = Proc::system().unwrap();
     while !proc.process(started.0.id()).unwrap().image().argv.iter().any(|arg| arg == "--user") {
         std::thread::yield_now();

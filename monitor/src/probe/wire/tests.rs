@@ -13,7 +13,7 @@ use super::*;
 use crate::probe::tests::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world};
 use orphand_core::model::Subject;
 
-/// A server with this standard input, and the one wire that it is asked about.
+/// Inspects one wire, the standard input, of a server with these processes.
 fn ask(probe: &Probe, looked: &[Looked], wire: Stdio) -> Sight {
     let server =
         Wired { looked, complete: true, wires: [wire, Stdio::Null], lasting: true, others: &Vec::new };
@@ -46,7 +46,7 @@ fn a_pipe_with_unread_input_is_hung_up_all_the_same() {
 fn a_sibling_that_inherited_the_write_end_holds_it() {
     let (reader, writer) = std::io::pipe().unwrap();
     let server = Started::sleeper(reader);
-    // A forked worker of the agent: the write end is one of its descriptors.
+    // A forked worker of the agent has the write end as one of its descriptors.
     let mut sibling = Started::new(Command::new("sleep").arg("600").stdout(writer));
     let wire = server.wire();
     assert_eq!(holders(&server, wire), Some(vec![sibling.id()]));
@@ -119,7 +119,7 @@ fn a_wire_the_server_has_closed_is_hung_up() {
         probe.facts(&subject, &Vec::new).stdin
     };
     let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
-    // Somebody else has both ends: nobody talks to the server through them.
+    // Another process has both ends: no process talks to the server through them.
     assert_eq!(state(pipe), WireState::HungUp);
     drop((reader, writer));
     assert_eq!(state(pipe), WireState::HungUp);
@@ -132,7 +132,7 @@ fn a_wire_the_server_has_closed_is_hung_up() {
 
 #[test]
 fn a_wire_that_a_child_unheard_of_has_is_not_hung_up() {
-    // The process asked about has let go of it, what it has started has not.
+    // The inspected process has closed it; its child has not.
     let script = "import os, subprocess, time
 c = subprocess.Popen(['sleep', '600'], stdin=0); os.dup2(os.open('/dev/null', 0), 0); print(c.pid, flush=True); time.sleep(600)";
     let (reader, writer) = std::io::pipe().unwrap();
@@ -161,7 +161,7 @@ fn where_somebody_hides_his_files_he_may_have_the_wire() {
 
 #[test]
 fn a_thread_with_a_table_of_its_own_may_have_the_wire() {
-    // unshare(CLONE_FILES) in a thread, then the others close the wire.
+    // A thread calls unshare(CLONE_FILES), then the others close the wire.
     let script = "import ctypes, os, threading, time
 held = threading.Event()
 def keep(): ctypes.CDLL(None).unshare(0x400); held.set(); time.sleep(600)
@@ -217,7 +217,7 @@ fn one_socket_may_be_both_wires() {
 
 #[test]
 fn a_reader_in_flight_is_no_hang_up() {
-    // The read end is in a socket's queue: no process has it open.
+    // The read end is in the queue of a socket: no process has it open.
     let script = "import os, socket, sys, time
 a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [0]); os.dup2(os.open('/dev/null', 0), 0)
 print(flush=True); time.sleep(600)";
@@ -248,12 +248,12 @@ fn a_fifo_with_a_name_is_asked_through_a_duplicate() {
     assert!(matches!(wire, Stdio::Pipe(_)));
     assert_eq!(holders(&server, wire), Some(vec![ourselves()]));
     drop(writer);
-    // Nobody has it open, and whoever knows its name may.
+    // No process has it open, but any process that knows the name may open it.
     let waits = WireState::Held { holders: Vec::new(), unseen: true };
     assert_eq!(facts(&[server.id()], wire).stdin, waits);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(holders(&server, wire), None);
-    // Asking again changes nothing.
+    // A repeated question changes nothing.
     assert_eq!(holders(&server, wire), None);
 }
 
@@ -287,9 +287,9 @@ fn what_cannot_be_read_is_no_proof() {
     std::fs::write(tree.path().join("7/fd"), "no directory").unwrap();
     let mut probe = Probe::new().unwrap();
     probe.proc = crate::host::Proc::at(tree.path()).unwrap().into();
-    // The server has no wire; whether another has, cannot be told.
+    // The server has no wire. Nobody can tell whether another process has it.
     assert_eq!(ask(&probe, &[], Stdio::Pipe(u64::MAX)), Sight::clear(WireState::Unknown));
-    // It has one, and who is at its other end cannot be told.
+    // The server has one, but nobody can tell which process has the other end.
     let why = Some("the open files of process 7 cannot be read".into());
     assert_eq!(probe.held(Stdio::Pipe(u64::MAX), Side::Reads), Sight { blind: why, ..Sight::held(vec![]) });
 }

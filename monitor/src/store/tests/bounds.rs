@@ -69,7 +69,7 @@ fn a_store_that_is_too_large_shrinks_oldest_first() {
     assert!(number(dir.path(), "SELECT min(pid) FROM servers WHERE ended IS NOT NULL") > 15_000);
     assert_eq!(number(dir.path(), "SELECT max(generation) FROM runs"), 200);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM servers WHERE pid = 7 AND ended IS NULL"), 1);
-    // The log is cut, and nobody but the maintenance did it.
+    // The log is truncated, and only the maintenance thread does that.
     assert_eq!(fs::metadata(dir.path().join("orphand.db-wal")).unwrap().size(), 0);
 }
 

@@ -154,7 +154,7 @@ fn what_is_unproven_is_counted_by_itself() {
     facts.extend([
         // Its doubts changed; it is still there.
         (4, unproven(10, &[Doubt::WireHeld, Doubt::Clients])),
-        // One exited by itself, a user ended one, and nobody saw the end of one.
+        // One exited by itself, a user ended one, and the end of one was not observed.
         (4, Fact::Ended { server: id(20), end: End::Exited }),
         (4, Fact::Reaping { server: id(30) }),
         (5, reaped(30)),
@@ -164,7 +164,7 @@ fn what_is_unproven_is_counted_by_itself() {
         (5, Fact::Reaping { server: id(40) }),
         (6, reaped(40)),
         (4, Fact::Cleared { server: id(50) }),
-        // An orphan that somebody began to use.
+        // An orphan that a process began to use.
         (7, unproven(70, &[Doubt::StdoutRead])),
     ]);
     record(&mut store, facts);
