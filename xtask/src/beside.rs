@@ -1,7 +1,7 @@
-//! What runs beside tests: these wait for time to pass, most of the time, and leave the processors idle.
+//! Runs commands during tests that leave the processors idle, because they mostly wait for time to pass.
 //!
-//! Such a command gets only the processor time that nobody else wants (`SCHED_IDLE`, sched(7)): no test is slower for it. What it
-//! prints is shown when it is over.
+//! Such a command gets only processor time that no other process wants (`SCHED_IDLE`, sched(7)), so it does not slow
+//! the tests. Its output is shown when it has exited.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Debian's smallest root, made anew by mmdebstrap from the sources that this machine's apt has.
+//! Creates Debian's smallest root with mmdebstrap, from the sources that apt uses on this machine.
 
 use std::{
     fs,
@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{command, privilege};
 
-/// Makes it in `folder`, with these packages beside what every root has; `root` are the words that make a command run as root.
-/// What was in the folder before is gone.
+/// Makes it in `folder`, with these packages beside what every root has; `root` are the words that make a command
+/// run as root. What was in the folder before is gone.
 pub fn make(root: &[String], folder: &Path, with: &[&str]) -> Result<PathBuf> {
     command::say("test", "making a clean root");
     remove(root, folder)?;

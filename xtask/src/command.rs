@@ -1,4 +1,4 @@
-//! Running other programs, with errors that say which one and what it said.
+//! Runs other programs. An error names the program and shows what it printed.
 
 use std::{
     env,

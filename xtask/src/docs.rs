@@ -1,7 +1,8 @@
-//! `cargo xtask docs`: the parts of the pages in `docs/` that are generated from the code.
+//! `cargo xtask docs`: writes the parts of the pages in `docs/` that are generated from the code.
 //!
-//! The example `reference` of the daemon's package prints each part between two comments, `<!-- NAME:begin -->` and `<!-- NAME:end -->`.
-//! A page has the same comments where the part belongs. `cargo xtask check reference` fails if a page is not what this verb writes.
+//! The example `reference` of the daemon's package prints each part between two comments, `<!-- NAME:begin -->` and
+//! `<!-- NAME:end -->`. A page has the same comments where the part belongs. `cargo xtask check reference` fails if
+//! a page differs from what this verb writes.
 
 use std::{
     fs,

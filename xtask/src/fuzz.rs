@@ -1,7 +1,8 @@
-//! `cargo xtask fuzz`: what orphand reads from others, tried on bytes that libFuzzer makes up.
+//! `cargo xtask fuzz`: runs libFuzzer on the code of orphand that parses input from outside.
 //!
-//! The stable compiler can count what code is reached, by a pass of LLVM; only `orphand`, `orphand-core` and the targets are compiled so. For that
-//! cargo calls this program in place of the compiler ([`as_compiler`]): dependencies stay those of every other build.
+//! The stable compiler can count which code is reached, with a pass of LLVM. Only `orphand`, `orphand-core` and the
+//! fuzz targets are compiled in this way. For this, cargo calls this program in place of the compiler
+//! ([`as_compiler`]). The dependencies are the same as in every other build.
 
 use std::{
     env, fs,
@@ -117,7 +118,8 @@ pub fn building() -> Result<Command> {
     Ok(cargo)
 }
 
-/// What tries one target for so many seconds. What it finds worth keeping lies in the target directory; the corpus of the repository is only read.
+/// What tries one target for so many seconds. What it finds worth keeping lies in the target directory; the corpus
+/// of the repository is only read.
 fn engine(program: &Path, name: &str, seconds: u32) -> Result<Command> {
     let grown = workspace::target_dir()?.join("fuzz/corpus").join(name);
     let found = found()?;

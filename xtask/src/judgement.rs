@@ -1,4 +1,5 @@
-//! `cargo xtask test judgement`: every situation there is, what is true in it and how it is judged; writes docs/judgement.md.
+//! `cargo xtask test judgement`: plays all situations, prints the facts and the verdict of each, and writes
+//! docs/judgement.md.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
-//! orphand's chores: `cargo xtask VERB`.
+//! Development tasks of orphand: `cargo xtask VERB`.
 //!
-//! One module a verb. Nothing here is part of the product, and nothing here depends on it: `setup` must
-//! compile before the product can, because the product's build script needs what `setup` finds.
+//! There is one module for each verb. Nothing here is part of the product, and nothing here depends on it: `setup`
+//! must compile before the product can, because the build script of the product needs what `setup` finds.
 
 mod bench;
 mod beside;

@@ -1,4 +1,4 @@
-//! Root, or how to get there: `sudo`, said aloud.
+//! Root, or how to become root: with `sudo`, after a message that says so.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask run`: build the daemon and become it.
+//! `cargo xtask run`: builds the daemon and executes it in place of this process.
 
 use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 

@@ -1,13 +1,15 @@
-//! `cargo xtask test`: every test there is.
+//! `cargo xtask test`: runs all tests.
 //!
-//! Two rounds of the same binaries: first what any user can run, in parallel; then what is marked ignored because
-//! it needs root, the real kernel and the host for itself, one by one. Nothing is ever skipped in silence: what
-//! cannot be run is a failure. What the second round needs is installed beside the first; what needs none of the
-//! tests is built beside the second, which mostly waits ([`crate::beside`]).
+//! There are two rounds of the same binaries. The first round runs the tests that any user can run, in parallel. The
+//! second round runs the tests that are marked as ignored, one by one: they need root, the real kernel and the host
+//! for themselves. No test is skipped silently: a test that cannot run is a failure. What the second round needs is
+//! installed while the first round runs. What no test needs is built during the second round, which mostly waits
+//! ([`crate::beside`]).
 //!
-//! `cargo xtask test vm` is a test of its own, on a machine of its own ([`crate::vm`]); so is `cargo xtask test package`, on what
-//! is handed out ([`dist::test`]), and `cargo xtask test fresh`, which runs all of this where nothing is installed ([`fresh`]).
-//! `cargo xtask test judgement` prints the table of all situations ([`crate::judgement`]), which the whole test plays too.
+//! Some tests are separate. `cargo xtask test vm` runs in a virtual machine ([`crate::vm`]).
+//! `cargo xtask test package` tests the released files ([`dist::test`]). `cargo xtask test fresh` runs all of this
+//! on a system where nothing is installed ([`fresh`]). `cargo xtask test judgement` prints the table of all
+//! situations ([`crate::judgement`]), which the full test also runs.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -40,7 +42,8 @@ pub struct Args {
 enum On {
     /// The untether day on a machine of its own: a distribution's kernel, cgroup2, systemd as pid 1, in QEMU.
     Vm,
-    /// The static binary and the packages that people get, in a system with next to nothing in it, and what lintian says.
+    /// The static binary and the packages that people get, in a system with next to nothing in it, and what lintian
+    /// says.
     Package,
     /// This command itself, on a Debian that has nothing but Rust, gcc and git, started as nohup starts it.
     Fresh {
@@ -67,7 +70,7 @@ pub fn main(args: &Args) -> Result<()> {
     // Asked for first: nobody should wait for a build to learn that a password is needed.
     let root =
         if args.unprivileged { Vec::new() } else { privilege::prefix("the tests on the real kernel")? };
-    // Before the first round, which calls some of them; who may not install them is told which are missing.
+    // Before the first round, which calls some of them. A user who may not install them sees which are missing.
     let tools = if args.unprivileged { setup::Tools::found()? } else { setup::tests()? };
     command::run(workspace::cargo().arg("build").args(WHAT).args(["--bins", "--tests"]))?;
     let mut count = Count::default();
@@ -181,8 +184,8 @@ impl Count {
     }
 }
 
-/// One round over all test programs, run by `runner`; what they print is passed on as it comes. `begun` is called when all is built
-/// and cargo has let go of the target folder.
+/// One round over all test programs, run by `runner`; what they print is passed on as it comes. `begun` is called
+/// when all is built and cargo has let go of the target folder.
 fn round(
     filter: Option<&str>,
     runner: &[String],

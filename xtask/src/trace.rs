@@ -1,4 +1,4 @@
-//! `cargo xtask trace`: record what the kernel reports, to look at it again with `orphand replay`.
+//! `cargo xtask trace`: records what the kernel reports, so that `orphand replay` can play it again.
 
 use std::{os::unix::process::CommandExt as _, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Where things are in the repository, and how cargo is called in it.
+//! The paths of the repository, and how cargo is called in it.
 
 use std::{
     env,
@@ -37,8 +37,8 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// Where this program is. The tests may have built it anew meanwhile: then the kernel says that the one that runs was deleted,
-/// `proc_pid_exe(5)`.
+/// Where this program is. The tests may have built it anew meanwhile: then the kernel says that the one that runs
+/// was deleted, `proc_pid_exe(5)`.
 pub fn ourselves() -> Result<PathBuf> {
     let own = env::current_exe().context("cannot tell where this program is")?;
     let text = own.to_string_lossy();

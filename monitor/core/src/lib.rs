@@ -1,6 +1,6 @@
-//! The pure core of orphand: total, synchronous, deterministic. No I/O, no clock, no threads, no log.
+//! The pure core of orphand. It is total, synchronous and deterministic: no I/O, no clock, no threads, no log.
 //!
-//! The shell (package `orphand`) hands in what happened and carries out the effects that come back, see [`engine`].
+//! The shell (package `orphand`) passes in what happened and carries out the effects that come back, see [`engine`].
 //! Dependencies go one way: `engine -> verdict -> world -> case, lineage -> recognise -> model`.
 #![forbid(unsafe_code)]
 

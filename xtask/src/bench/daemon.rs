@@ -1,4 +1,4 @@
-//! The daemon under measurement and the actors it watches.
+//! The daemon under measurement, and the workloads it watches.
 
 use std::{
     fs,
@@ -98,7 +98,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 impl Daemon {
     /// Starts it and waits until it is ready.
     ///
-    /// Neither the host's configuration nor another daemon on it has a say: it has a lock, a socket and a state of its own.
+    /// Neither the host's configuration nor another daemon on it has a say: it has a lock, a socket and a state of
+    /// its own.
     pub fn start(orphand: &Path, actors: &Actors) -> Result<Self> {
         let begun = Instant::now();
         let mut child = Command::new(orphand)

@@ -1,7 +1,8 @@
-//! What a stranger's process costs in the kernel, by the kernel's own account: the run time of each program by its runs.
+//! Measures what an unrelated process costs in the kernel, by the kernel's own statistics: the run time
+//! of each program divided by its runs.
 //!
-//! Empty programs on the same tracepoints in the same storm are the limit: what they are charged is the measuring itself.
-//! That makes the difference stable where throughput is not, on a machine that does other things.
+//! Empty programs on the same tracepoints in the same storm give the lower limit: their run time is the cost of
+//! measuring. So the difference is stable where throughput is not, on a machine that does other work.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! From the kernel's stamp of an owner's exit to the line about it at a reader.
+//! Measures the time from the kernel's timestamp of an owner's exit to the line about it at a reader.
 
 use std::{
     io::{BufRead as _, BufReader},

@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: what orphand costs, and how quick it is; a table for docs/performance.md.
+//! `cargo xtask bench`: measures the cost and the latency of orphand, and prints a table for docs/performance.md.
 //!
-//! Everything is measured from outside on the built daemon, against the same host without it, in turns: this
-//! machine's noise hits both. The figures of the pure core alone come from the benches of `orphand-core` and `orphand`.
+//! Everything is measured from outside on the built daemon, and on the same host without it, alternating: the noise
+//! of the machine affects both. The figures of the pure core alone come from the benches of `orphand-core` and
+//! `orphand`.
 
 mod daemon;
 mod kernel;

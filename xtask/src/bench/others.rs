@@ -1,4 +1,4 @@
-//! What other observers of the same events cost, for comparison, where they are installed.
+//! Measures what other observers of the same events cost, for comparison, if they are installed.
 
 use std::{
     io::{BufRead as _, BufReader},

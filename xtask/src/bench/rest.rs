@@ -1,4 +1,4 @@
-//! The daemon when nothing happens, on a host with a thousand processes.
+//! Measures the idle daemon, on a host with a thousand processes.
 
 use std::{
     fs,

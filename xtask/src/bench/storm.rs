@@ -1,4 +1,4 @@
-//! Storms of new processes: how many a second with the daemon and without, and whether records get lost.
+//! Measures storms of new processes: how many per second with and without the daemon, and whether records are lost.
 
 use std::{
     path::Path,

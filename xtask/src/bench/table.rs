@@ -1,4 +1,4 @@
-//! Tables in Markdown, and the few statistics that go into them.
+//! Tables in Markdown, and the statistics that they need.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The one-way rule: which module may use which, in the core and in the shell; that the core does no I/O, and that one room
-//! reads /proc.
+//! Checks the layers: which module may use which, in the core and in the shell; that the core does no I/O; and that
+//! only one folder of modules reads /proc.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Licences and sources of the dependencies, by `deny.toml`: with cargo-deny where it is installed, else with
-//! the two of its questions that `cargo metadata` answers by itself.
+//! Checks licences and sources of the dependencies by `deny.toml`. It uses cargo-deny if installed; otherwise it
+//! makes the two checks that `cargo metadata` alone can answer.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

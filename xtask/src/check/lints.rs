@@ -1,4 +1,4 @@
-//! The compiler's and clippy's and rustdoc's own checks, with warnings denied.
+//! The checks of the compiler, of clippy and of rustdoc, with warnings denied.
 
 use std::{env, process::Command};
 

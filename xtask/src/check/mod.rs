@@ -1,6 +1,6 @@
-//! `cargo xtask check`: what a reviewer need not look for.
+//! `cargo xtask check`: the checks that a reviewer need not make by hand.
 //!
-//! Every step runs even if an earlier one failed: one call tells all there is to mend.
+//! Every step runs even if an earlier one failed, so one call shows everything that has to be fixed.
 
 mod layers;
 mod licences;

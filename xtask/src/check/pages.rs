@@ -1,5 +1,5 @@
-//! The pages for people: `README.md` and `docs/`. Relative links and anchors resolve, lines are short, and the index of `docs/` has
-//! every page.
+//! Checks the pages for people, `README.md` and `docs/`: relative links and anchors resolve, lines are short, and
+//! the index of `docs/` lists every page.
 
 use std::{
     collections::BTreeSet,
@@ -83,8 +83,8 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of the headings, as the usual hosts of Markdown make them: small letters, no punctuation, spaces as hyphens; the second
-/// heading of the same words gets `-1`.
+/// The anchors of the headings, as the usual hosts of Markdown make them: small letters, no punctuation, spaces as
+/// hyphens; the second heading of the same words gets `-1`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text) {

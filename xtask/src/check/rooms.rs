@@ -1,5 +1,6 @@
-//! The picture of the rooms in `docs/architecture.md` is the folder tree: each folder of the picture is there, each room of a crate
-//! whose rooms the picture shows is in it, and beside the rooms there are no loose files.
+//! Checks that the picture of the rooms (folders of modules) in `docs/architecture.md` matches the folder tree. Each
+//! folder of the picture exists. The picture contains every room of a crate whose rooms it shows, and no loose files
+//! lie beside the rooms.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

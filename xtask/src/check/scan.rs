@@ -1,5 +1,5 @@
-//! Just enough reading of Rust for the checks: code without comments, strings and test modules, and the
-//! modules of the crate that it names.
+//! A minimal parser of Rust for the checks: it finds the code without comments, strings and test modules, and the
+//! modules of the crate that this code names.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,5 @@
-//! House rules that no other tool checks: length of files, headers of modules, leftovers, paths of the machine
-//! that somebody works on, lints switched on everywhere.
+//! House rules that no other tool checks: length of files, headers of modules, leftovers, paths of a developer's
+//! machine, and lints switched on everywhere.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use super::scan;
 
-/// A file that is longer is two files.
+/// The maximum number of lines of a file. A longer file has two topics and must be split.
 const MAX_LINES: usize = 400;
 
 /// Words that mark unfinished work. (Put together here so that this file is not found by itself.)

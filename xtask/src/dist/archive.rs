@@ -1,4 +1,5 @@
-//! The archive for whatever is not Debian, the binary by itself, and the sums; all with the same bytes from the same source.
+//! The archive for systems other than Debian, the single binary, and the checksums. The same source gives the same
+//! bytes.
 
 use std::{
     env, fs,

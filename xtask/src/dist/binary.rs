@@ -1,4 +1,4 @@
-//! The binary that is handed out: one file without a dynamic linker, for every Linux of its architecture.
+//! The released binary: one file that needs no dynamic linker, for every Linux of its architecture.
 
 use std::{
     env, fs,
@@ -10,14 +10,16 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{command, test::WHAT, workspace};
 
-/// What a static glibc must not be asked: the answer may need a module of the name service, which it loads together with a second
-/// glibc, and dies (SIGSEGV, even where both are the same version). `orphand` asks the host instead, see its `os::users`.
+/// What a static glibc must not be asked: the answer may need a module of the name service, which it loads together
+/// with a second glibc, and dies (SIGSEGV, even where both are the same version). `orphand` asks the host instead,
+/// see its `os::users`.
 ///
-/// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library and of zbus that nobody calls: of those only
-/// clippy.toml takes care.
+/// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library and of zbus that nobody calls:
+/// of those only clippy.toml takes care.
 const FORBIDDEN: [&str; 5] = ["getpwnam_r", "getpwnam", "getgrnam_r", "getgrnam", "getgrgid_r"];
 
-/// The debug binary, dynamically linked: quick, and for this machine only. Built as `cargo xtask test` builds all, so not twice.
+/// The debug binary, dynamically linked: quick, and for this machine only. Built as `cargo xtask test` builds all,
+/// so not twice.
 pub fn debug() -> Result<PathBuf> {
     command::run(workspace::cargo().args(["build", "--quiet"]).args(WHAT).arg("--bins"))?;
     Ok(workspace::target_dir()?.join("debug/orphand"))
@@ -48,7 +50,7 @@ pub fn release() -> Result<PathBuf> {
                 "--target",
                 &target,
             ])
-            // Whoever sets flags for himself does not mean these.
+            // Flags that a developer has set are not meant for this build.
             .env_remove("RUSTFLAGS")
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
             // Line tables make 14 MB 79 MB; a panic says file and line without them.

@@ -1,4 +1,4 @@
-//! The Debian package, by cargo-deb; what is in it says `[package.metadata.deb]` in monitor/Cargo.toml.
+//! The Debian package, built by cargo-deb. `[package.metadata.deb]` in monitor/Cargo.toml lists its contents.
 
 use std::{
     fs,
@@ -27,8 +27,8 @@ pub fn version(release: &Release) -> String {
 
 /// cargo-deb of this version: the one below `.toolchain`, which is built once.
 ///
-/// Without its own compression (it then calls `xz`) and without optimisation: built in half a minute instead of two, and packing
-/// takes as long.
+/// Without its own compression (it then calls `xz`) and without optimisation: built in half a minute instead of two,
+/// and packing takes as long.
 pub fn tool() -> Result<PathBuf> {
     if let Some(mut building) = building() {
         command::say("dist", &format!("building cargo-deb {VERSION} (about a minute, once)"));

@@ -1,8 +1,9 @@
-//! `cargo xtask dist`: what is handed to people: a static binary, a Debian package, an archive for everybody else, their sums.
+//! `cargo xtask dist`: builds the release: a static binary, a Debian package, an archive for other systems, and
+//! checksums.
 //!
-//! One tree of files (`target/package`) is made first, the package and the archive hold exactly that: [`stage`]. With `--debug`
-//! the same is made quickly of the debug build for the tests of the packages; it goes elsewhere and has another version, so that
-//! nobody takes one for the other.
+//! One file tree (`target/package`) is made first, and the package and the archive contain exactly that tree:
+//! [`stage`]. With `--debug` the same is made quickly from the debug build, for the tests of the packages. It has
+//! another path and another version, so that nobody confuses the two.
 
 mod archive;
 mod binary;

@@ -1,4 +1,5 @@
-//! Whose work is in the binary, and under which licence: a static program carries what it is linked with.
+//! The authors and licences of the code in the binary. A static binary must carry the notices of everything it is
+//! linked with.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

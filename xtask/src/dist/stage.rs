@@ -1,4 +1,4 @@
-//! The tree of files that every form of the release has: what is where on the user's machine.
+//! The file tree that every form of the release contains: it defines where each file is on the user's machine.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ const FOLDERS: [(&str, &str); 3] = [
     ("packaging/catalog", "usr/lib/systemd/catalog"),
 ];
 
-/// Where each shell looks for completions that packages bring along.
+/// The folders in which each shell searches for the completions of packages.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/orphand"),
     ("zsh", "usr/share/zsh/vendor-completions/_orphand"),

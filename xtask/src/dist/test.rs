@@ -1,7 +1,8 @@
-//! `cargo xtask test package`: what people get, in a system that has next to nothing else.
+//! `cargo xtask test package`: tests the released files in a system with almost nothing else installed.
 //!
-//! The tests are those of the packaging in `tests/tests/package.rs`, which plain `cargo xtask test` has, too, with a debug build
-//! in an overlay of this machine. Here they get the static binary and Debian's smallest root, made anew by mmdebstrap.
+//! The tests are those in `tests/tests/package.rs`. Plain `cargo xtask test` runs them, too, with a debug build in
+//! an overlay of this machine. Here they get the static binary and Debian's smallest root, newly created by
+//! mmdebstrap.
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,7 +14,7 @@ use crate::{clean_root, command, privilege, setup, workspace};
 /// What the smallest root gets beside: what makes users where systemd is not, and what people read and complete with.
 const WITH: [&str; 3] = ["systemd-standalone-sysusers", "man-db", "bash-completion"];
 
-/// The test in which a static binary dies that asks its own glibc for a user of whom no file tells.
+/// The test that fails if a static binary asks its own glibc for a user that is in no file: the binary crashes.
 const STRANGERS: &str = "strangers_are_refused";
 
 /// The verb.

@@ -1,9 +1,9 @@
-//! `cargo xtask test fresh`: what the README tells people to type, on a Debian that has nothing but Rust, gcc and git.
+//! `cargo xtask test fresh`: follows the README on a Debian that has nothing but Rust, gcc and git.
 //!
-//! The other tests run on a machine that has been prepared, by them or by whoever works there. Here a root is made anew, a clone of
-//! `HEAD` is put into it, and `cargo xtask test` is run in it as `nohup .. &` would: with SIGHUP, SIGINT and SIGQUIT ignored. Kernel,
-//! processes and cgroups are this machine's. What is downloaded and compiled is kept in `target/fresh` for the next time; what is
-//! installed, found or prepared is not.
+//! The other tests run on a machine that has been prepared, by them or by its user. This test creates a new root,
+//! puts a clone of `HEAD` into it, and runs `cargo xtask test` there as `nohup .. &` would: with SIGHUP, SIGINT and
+//! SIGQUIT ignored. Kernel, processes and cgroups are those of this machine. Downloaded and compiled files are kept
+//! in `target/fresh` for the next time. Installed packages and results of the setup are not kept.
 
 use std::{
     env, fs,

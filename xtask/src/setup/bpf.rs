@@ -1,4 +1,4 @@
-//! `.toolchain/bpf.toml`: the way to build eBPF that setup found. The product's build script reads it.
+//! `.toolchain/bpf.toml`: how to build eBPF, as found by setup. The build script of the product reads this file.
 
 use std::{
     fmt, fs,
@@ -27,7 +27,7 @@ pub struct Bpf {
     pub linker_dir: PathBuf,
     /// Whether `core` has to be built from source: `-Z build-std=core`.
     pub build_std: bool,
-    /// Whether the compiler has to be told that unstable features are meant: `RUSTC_BOOTSTRAP=1`.
+    /// Whether the compiler needs `RUSTC_BOOTSTRAP=1` to accept unstable features.
     pub bootstrap: bool,
     /// The name by which rustup knows the compiler.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Compilers that can build for BPF: those with a prebuilt `core` for it, or with the source of `core`.
+//! Compilers that can build for BPF: they have a prebuilt `core` for it, or the source of `core`.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! `bpf-linker`: it reads the compiler's bitcode, so its LLVM must be the compiler's, or newer.
+//! `bpf-linker`. It reads the bitcode of the compiler, so its LLVM must be that of the compiler, or newer.
 
 use std::{
     fs,
@@ -16,8 +16,8 @@ const VERSION: &str = "0.13.0";
 /// The major versions of LLVM that this release can be built for.
 const LLVMS: [u32; 3] = [21, 22, 23];
 
-/// How it is compiled: what takes long in it is LLVM, which is compiled already. Its own profile optimises and has debug information
-/// for all of its dependencies, which takes twice as long to build.
+/// How it is compiled: what takes long in it is LLVM, which is compiled already. Its own profile optimises and has
+/// debug information for all of its dependencies, which takes twice as long to build.
 const PROFILE: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
     ("CARGO_PROFILE_RELEASE_DEBUG", "false"),

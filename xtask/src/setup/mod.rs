@@ -1,8 +1,8 @@
-//! `cargo xtask setup`: what it takes to build the eBPF programs, and to run every test.
+//! `cargo xtask setup`: installs what is needed to build the eBPF programs and to run every test.
 //!
-//! What is found is written to `.toolchain/bpf.toml` ([`Bpf`]), which the product's build script reads. Calling
-//! it again is cheap: [`bpf()`] only looks whether what the file names still stands. Nothing that is installed is
-//! ever removed or replaced, and what cannot be installed is named in one line.
+//! The result is written to `.toolchain/bpf.toml` ([`Bpf`]), which the build script of the product reads. A second
+//! call is cheap: [`bpf()`] only checks whether the things that the file names still exist. Setup never removes or
+//! replaces what is installed. What it cannot install is named in one line.
 
 mod bpf;
 mod compiler;

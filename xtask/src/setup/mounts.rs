@@ -1,4 +1,4 @@
-//! The kernel's file systems that eBPF uses: tracefs (the tracepoint of setsid) and bpffs.
+//! The kernel file systems that eBPF uses: tracefs (for the setsid tracepoint) and bpffs.
 
 use std::{fs, path::Path};
 

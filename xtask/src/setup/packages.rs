@@ -1,6 +1,6 @@
-//! The distribution's packages, and how they get installed.
+//! The packages of the distribution, and how they are installed.
 //!
-//! Only on Debian and its kin, only with `apt-get`, and never at the price of removing anything.
+//! This works only on Debian and its derivatives, only with `apt-get`, and only if no package has to be removed.
 
 use std::{
     fs,

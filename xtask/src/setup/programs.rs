@@ -1,4 +1,4 @@
-//! The programs that tests and packaging call beside Rust: the one list of them.
+//! The only list of programs, other than Rust, that tests and packaging call.
 
 use std::process::Command;
 

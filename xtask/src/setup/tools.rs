@@ -1,7 +1,7 @@
-//! What the tests of the first round may call.
+//! The programs that the tests of the first round may call.
 //!
-//! They get a `PATH` with nothing else in it: a program that is not on the list of those that are installed before them is missing on
-//! every machine, not only on one that is fresh.
+//! These tests get a `PATH` that contains nothing else. A program that is missing in the list of programs installed
+//! before them is therefore missing on every machine, not only on a newly installed one.
 
 use std::{
     fs,
@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result, bail};
 use super::programs::{Program, TESTS};
 use crate::command;
 
-/// What Debian is never without and tests call, or what starts Python where a version manager stands before it: shells, coreutils,
-/// util-linux, sed, grep, awk.
+/// What Debian is never without and tests call, or what starts Python where a version manager stands before it:
+/// shells, coreutils, util-linux, sed, grep, awk.
 const EVERYWHERE: &str = "awk base64 basename bash cat chmod cut date dirname env expr false grep head hostname id kill \
     ln logger ls mkdir mkfifo mktemp mv nproc nsenter printf readlink realpath rm sed seq setpriv setsid sh sleep sort stat \
     tail tee test timeout touch tr true uname uniq unshare wc";

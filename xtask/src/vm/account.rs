@@ -1,4 +1,5 @@
-//! What the guest told: what it is, who was started, what the daemons said, who lived when they had ended.
+//! The report of the guest: its system, the processes that were started, the output of the daemons, and the
+//! processes that were alive after the daemons had exited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 /// A process as it is written in events: `PID@START`.
 pub type Id = String;
 
-/// All of it, in the order in which it was told.
+/// The whole report, in the order in which the guest wrote it.
 #[derive(Debug, Default)]
 pub struct Account {
     /// The guest itself.

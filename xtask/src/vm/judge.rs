@@ -1,4 +1,4 @@
-//! Whether what the guest told is right. The first thing that is not is the error.
+//! Decides whether the report of the guest is right. The first fault is the error.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -94,8 +94,8 @@ pub fn judge(account: &Account) -> Result<Verdict> {
     })
 }
 
-/// The service and its successor: each finds the servers of the start number `present`, which are in use, and knows their number;
-/// with each start that it sees those of the one before are left behind. How many they ended.
+/// The service and its successor: each finds the servers of the start number `present`, which are in use, and knows
+/// their number; with each start that it sees those of the one before are left behind. How many they ended.
 fn serve(account: &Account, truth: &BTreeSet<Id>, mut present: usize) -> Result<usize> {
     let is = |name: &str| account.service.get(name).map(String::as_str).unwrap_or_default();
     ensure!(!matches!(is("Uid"), "" | "0"), "the service runs as user {:?}", is("Uid"));
@@ -179,7 +179,7 @@ impl<'a> Part<'a> {
         Ok(Self { name, ready, events, alive, truth })
     }
 
-    /// It was told to stop, and said so.
+    /// It was asked to stop, and reported that.
     fn has_stopped(&self) -> Result<()> {
         let last = self.events.last().map(kind);
         ensure!(last == Some("stopping"), "{}: the daemon did not say that it stops", self.name);
@@ -202,7 +202,7 @@ impl<'a> Part<'a> {
         self.told("server_started", runs)
     }
 
-    /// It told `what` of exactly these servers, each once and under its number.
+    /// It reported `what` for exactly these servers, each once and with its number.
     fn told(&self, what: &str, runs: &ByRun) -> Result<()> {
         let mut found = ByRun::new();
         for event in self.of_kind(what) {
@@ -223,7 +223,8 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// Nothing was missing when it judged: the wire was looked at, whatever it is, and nothing but observing holds it back.
+    /// Nothing was missing when it judged: the wire was looked at, whatever it is, and nothing but observing holds
+    /// it back.
     fn judged_in_full(&self) -> Result<()> {
         for event in self.of_kind("orphan_detected") {
             let list = |key: &str| {
@@ -277,8 +278,8 @@ fn id_of(process: &Value) -> Result<Id> {
     Ok(format!("{pid}@{start}"))
 }
 
-/// Which of the servers that were started this one is: by its processes, for what launched it is part of it while it lives, and
-/// gives it its name.
+/// Which of the servers that were started this one is: by its processes, for what launched it is part of it while it
+/// lives, and gives it its name.
 fn server_of(server: &Value, truth: &BTreeSet<Id>) -> Result<Id> {
     let processes = server.get("processes").and_then(Value::as_array).into_iter().flatten();
     let ids = processes.map(id_of).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! A day that went well is found right, and each thing that may go wrong is found.
+//! Tests of the judge: it accepts a good run, and it finds each thing that may go wrong.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! The kernel to boot: Debian's for virtual machines, unpacked into the cache of the checkout, never installed.
+//! The kernel to boot: Debian's kernel for virtual machines. It is unpacked into the cache of the checkout and never
+//! installed.
 
 use std::{
     fs,

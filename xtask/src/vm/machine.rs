@@ -1,4 +1,4 @@
-//! The machine: QEMU, with KVM where that is there, else emulated.
+//! The virtual machine: QEMU, with KVM if available, otherwise emulated.
 
 use std::{
     fs,
@@ -20,10 +20,11 @@ use crate::command;
 
 const KVM: &str = "/dev/kvm";
 
-/// How long a machine with KVM may take to the first word of its kernel, before it is emulated instead: it takes half a second.
+/// How long a machine with KVM may take to the first word of its kernel, before it is emulated instead: it takes
+/// half a second.
 const FIRST_SIGN: Duration = Duration::from_secs(5);
 
-/// Pause between two looks at a machine that runs.
+/// The pause between two checks of a running machine.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// How long it may run, in seconds: emulated it takes a tenth of this at best, on a busy machine far more.
@@ -32,13 +33,13 @@ const LIMIT: &str = "300";
 /// The status of timeout(1) when it ended its command.
 const TIMED_OUT: i32 = 124;
 
-/// Version 2 of cgroups only; no mitigations, which cost an emulated machine much; what systemd says goes to the kernel's log,
-/// notices from there to the console: the first is the kernel's own version.
+/// Version 2 of cgroups only; no mitigations, which cost an emulated machine much; what systemd says goes to the
+/// kernel's log, notices from there to the console: the first is the kernel's own version.
 const CMDLINE: &str = "console=ttyS0 loglevel=6 panic=-1 mitigations=off cgroup_no_v1=all systemd.unified_cgroup_hierarchy=1 \
      systemd.unit=guest.target systemd.show_status=0 systemd.log_target=kmsg";
 
-/// Boots `kernel` with the root file system `image` and waits until it has switched itself off; gives what was told on the second
-/// serial line. The console is kept beside it.
+/// Boots `kernel` with the root file system `image` and waits until it has switched itself off; gives what was told
+/// on the second serial line. The console is kept beside it.
 pub fn run(dir: &Path, kernel: &Kernel, image: &Path) -> Result<String> {
     let machine = Machine { kernel, image, console: dir.join("console.log"), told: dir.join("told.log") };
     if access(KVM, Access::READ_OK | Access::WRITE_OK).is_ok() {

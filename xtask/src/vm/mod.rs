@@ -1,9 +1,9 @@
-//! `cargo xtask test vm`: orphand on a machine of its own, under a kernel of Debian's and with systemd as the real pid 1.
+//! `cargo xtask test vm`: orphand in a virtual machine, with a Debian kernel and with systemd as the real pid 1.
 //!
-//! The tests on this machine's kernel boot systemd in namespaces, beside what the machine runs: in its kernel and on its cgroups.
-//! This one has neither from it. QEMU boots a distribution's kernel with cgroup2 and nothing else; a service that leaves its
-//! servers behind is restarted there, a daemon observes it, a second one reaps (`tests/src/bin/guest.rs`). The guest tells
-//! what was the case, [`judge`] says here whether that is right.
+//! The other tests start systemd in namespaces of this machine, so they use its kernel and its cgroups. This test
+//! uses neither. QEMU boots a kernel of the distribution, with cgroup2 only. In the guest a service that leaves its
+//! servers behind is restarted; one daemon observes it, and a second daemon reaps (`tests/src/bin/guest.rs`). The
+//! guest reports what happened, and [`judge`] decides here whether that is right.
 
 mod account;
 mod judge;

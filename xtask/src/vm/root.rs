@@ -1,6 +1,7 @@
-//! The guest's root file system: all of it in memory, made of this machine's own systemd and what was built here.
+//! The root file system of the guest. It is in memory, made of this machine's own systemd and of what was built
+//! here.
 //!
-//! Programs come with the shared libraries they are linked to, so nothing has to be built for it.
+//! Programs are copied with the shared libraries they are linked to, so nothing has to be built for the guest.
 
 use std::{
     fs,
@@ -15,8 +16,8 @@ use anyhow::{Context as _, Result, bail};
 use super::kernel::Kernel;
 use crate::{command, workspace};
 
-/// This machine's programs that the guest runs: its service manager, how that is told something, how the kernel loads a module,
-/// how an agent gives a server a session of its own; the journal, and how tracefs is mounted.
+/// This machine's programs that the guest runs: its service manager, how that is told something, how the kernel
+/// loads a module, how an agent gives a server a session of its own; the journal, and how tracefs is mounted.
 const PROGRAMS: [&str; 7] = [
     "/usr/lib/systemd/systemd",
     "/usr/bin/systemctl",
@@ -30,7 +31,8 @@ const PROGRAMS: [&str; 7] = [
 /// Since version 255 systemd starts services through it.
 const EXECUTOR: &str = "/usr/lib/systemd/systemd-executor";
 
-/// The units of systemd that the guest has: those that order the others, the journal and tracefs. None of the machine's services.
+/// The units of systemd that the guest has: those that order the others, the journal and tracefs. None of the
+/// machine's services.
 const UNITS: [&str; 16] = [
     "basic.target",
     "final.target",

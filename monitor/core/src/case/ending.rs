@@ -1,19 +1,21 @@
-//! Ending an orphan: SIGTERM to the main process, an inspection, SIGTERM to the rest, an inspection, SIGKILL in rounds.
+//! How an orphan is ended: SIGTERM to the main process, an inspection, SIGTERM to the rest, an inspection, then
+//! SIGKILL in rounds.
 //!
-//! A doubt or a guard that an inspection finds in between stops it. A signal goes only to what the facts say may be signalled.
+//! A doubt or a guard that one of these inspections finds stops the procedure. A signal is sent only to processes
+//! that the facts list as targets.
 
 use super::{Action, Announcement, Facts, Failure, INSPECT_AGAIN, Phase, Record, Step, Verdict};
 use crate::model::{ProcessId, Signal};
 
 type Next = (Phase, Vec<Action>);
 
-/// What the last inspection allowed is done.
+/// Carries out what the last inspection allowed.
 pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
     match phase {
         Phase::Spared { verdict, .. } if verdict.guards.is_empty() => begin(verdict, facts),
         Phase::Terminating { verdict, step: Step::MainProcess } => match facts.pace.rest {
             Some(_) => terminate_rest(verdict, facts),
-            // Its signal was not sent.
+            // The signal to the main process was not sent.
             None if verdict.attempt.signalled.is_empty() => begin(verdict, facts),
             None => kill(verdict, 0, facts),
         },
@@ -27,7 +29,7 @@ pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
     }
 }
 
-/// The main process first: it closes its browser and unlinks its pid file.
+/// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file.
 fn begin(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
     if facts.targets.is_empty() {
         return untouchable(verdict, facts);
@@ -53,7 +55,7 @@ fn terminate_rest(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
     (Phase::Terminating { verdict, step: Step::Rest }, actions)
 }
 
-/// One round of SIGKILL.
+/// Sends one round of SIGKILL.
 fn kill(mut verdict: Box<Verdict>, rounds: u32, facts: &Facts<'_>) -> Next {
     let mut actions = send_to_all(&mut verdict, Signal::Kill, facts);
     let rounds = rounds.saturating_add(1);
@@ -79,7 +81,7 @@ fn kill(mut verdict: Box<Verdict>, rounds: u32, facts: &Facts<'_>) -> Next {
     (phase, actions)
 }
 
-/// What was forked while it is being killed is killed, too.
+/// Sends SIGKILL to a process that was forked while its server is being killed.
 pub(super) fn kill_new_child(phase: Phase, child: ProcessId, facts: &Facts<'_>) -> Next {
     match phase {
         Phase::Terminating { mut verdict, step: step @ Step::Kill { .. } }
@@ -92,7 +94,8 @@ pub(super) fn kill_new_child(phase: Phase, child: ProcessId, facts: &Facts<'_>) 
     }
 }
 
-/// A signal was not sent, because the process may not be what was judged: an inspection first, then the same step again.
+/// A signal was not sent, because the process may not be the one that was judged. Asks for an inspection and then
+/// takes the same step again.
 pub(super) fn retry(phase: Phase, process: ProcessId, signal: Signal, facts: &Facts<'_>) -> Next {
     let soon = vec![Action::SetDeadline(Some(facts.now + INSPECT_AGAIN))];
     let unsent = |mut verdict: Box<Verdict>| {
@@ -102,7 +105,7 @@ pub(super) fn retry(phase: Phase, process: ProcessId, signal: Signal, facts: &Fa
     match phase {
         Phase::Terminating { verdict, step } => {
             let step = match (signal, step) {
-                // The inspection that follows asks all to end that have not been asked yet.
+                // The inspection that follows sends SIGTERM to every process that did not get it yet.
                 (Signal::Term, _) | (Signal::Kill, Step::MainProcess) => Step::MainProcess,
                 (Signal::Kill, Step::Rest | Step::Kill { .. }) => Step::Rest,
             };
@@ -116,7 +119,7 @@ pub(super) fn retry(phase: Phase, process: ProcessId, signal: Signal, facts: &Fa
     }
 }
 
-/// The system refused a signal. It is announced when the other processes have been tried, too.
+/// The system refused a signal. The failure is announced when the other processes have been tried, too.
 pub(super) fn refused(phase: Phase, process: ProcessId, error: String, errno: i32, last: bool) -> Next {
     let mark = |mut verdict: Box<Verdict>| {
         let attempt = &mut verdict.attempt;
@@ -126,7 +129,7 @@ pub(super) fn refused(phase: Phase, process: ProcessId, error: String, errno: i3
         verdict
     };
     match phase {
-        // A guard or a doubt stopped it before: it stays what it is.
+        // A guard or a doubt stopped the procedure before: the phase does not change.
         Phase::Spared { verdict, inspections } if !last || !verdict.guards.is_empty() => {
             (Phase::Spared { verdict: mark(verdict), inspections }, Vec::new())
         }
@@ -141,7 +144,7 @@ pub(super) fn refused(phase: Phase, process: ProcessId, error: String, errno: i3
     }
 }
 
-/// No guard holds, and yet nothing that is left may be signalled.
+/// No guard holds, but no process that is left may be signalled.
 fn untouchable(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
     let process = facts.known_by;
     let error = "not signalled: orphand itself was started below it".to_owned();
@@ -150,14 +153,15 @@ fn untouchable(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
     give_up(verdict)
 }
 
-/// Nothing more is tried.
+/// Gives up: nothing more is tried.
 fn give_up(mut verdict: Box<Verdict>) -> Next {
     let mut actions = vec![Action::SetDeadline(None)];
     actions.extend(announce_failure(&mut verdict));
     (Phase::Failed { verdict }, actions)
 }
 
-/// What could not be ended, if that has not been announced yet: one event, however many processes they are.
+/// Announces what could not be ended, unless that was announced before. It is one event, however many processes are
+/// concerned.
 pub(super) fn announce_failure(verdict: &mut Verdict) -> Option<Action> {
     let failure = verdict.attempt.failure.take()?;
     let failed = verdict.attempt.refused.len() as u64;
@@ -174,7 +178,7 @@ fn send_to_all(verdict: &mut Verdict, signal: Signal, facts: &Facts<'_>) -> Vec<
     actions
 }
 
-/// Asks for a signal. What the inspection did not see has its turn after the next one.
+/// Asks for a signal. A process that the inspection did not see is signalled after the next inspection.
 fn send(verdict: &mut Verdict, process: ProcessId, signal: Signal, facts: &Facts<'_>) -> Option<Action> {
     if facts.unseen.contains(&process) {
         return None;

@@ -1,56 +1,56 @@
-//! What happens to a case, what the world says, and what is to be done.
+//! The input and the output of a case: events, facts about the world, and actions.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{Failure, Pace, Reason};
 use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
-/// What happens to a case.
+/// What happens to a case. "It" is the server or the agent of the case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It may have been left behind.
     Suspected {
-        /// Why.
+        /// What opened the case.
         reason: Reason,
         /// Since when.
         since: BootTime,
-        /// When the grace ends.
+        /// The end of the grace period.
         deadline: BootTime,
     },
     /// It has an owner that is alive.
     OwnerFound,
     /// A person asked to end it.
     Asked,
-    /// The time has come that was set last ([`Action::SetDeadline`]).
+    /// The time that was last set with [`Action::SetDeadline`] has come.
     DeadlineReached,
-    /// The host was inspected, and everything was seen that matters.
+    /// The host was inspected, and everything that matters was seen.
     Inspected(Box<Finding>),
-    /// The host was inspected, and nothing follows from it: inspect again after this time.
+    /// The host was inspected, and nothing follows from it.
     Inconclusive {
-        /// The time.
+        /// How long to wait before the next inspection.
         again: Duration,
     },
     /// What the last inspection allowed is done now ([`Action::Proceed`]).
     Proceed,
     /// A signal was not sent.
     SignalRefused {
-        /// The process.
+        /// The process that did not get the signal.
         process: ProcessId,
-        /// The signal.
+        /// The signal that was not sent.
         signal: Signal,
-        /// Why.
+        /// Why it was not sent.
         refusal: Refusal,
-        /// Whether there is no other process of it that may be signalled and was not refused.
+        /// Whether no other process of it remains that may be signalled and did not refuse a signal.
         last: bool,
     },
     /// A process of it forked.
     NewChild {
-        /// The child.
+        /// The new process.
         process: ProcessId,
     },
     /// Another configuration is in effect.
     RulesChanged,
-    /// Another process ended, for whose sake it may have stayed.
+    /// Another process ended that may have been the reason why it stays.
     OtherEnded,
     /// All of its processes have ended.
     Ended,
@@ -59,20 +59,20 @@ pub enum Event {
 /// Why a signal was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The process may not be what was judged, or there was no room: inspect, then try again.
+    /// The process may not be the one that was judged, or file descriptors or memory ran out. Inspect, then try again.
     Retryable,
-    /// The system refused; it is not tried again.
+    /// The system refused. The signal is not tried again.
     Final {
-        /// The message.
+        /// The error message.
         error: String,
-        /// errno(3).
+        /// The errno(3) value.
         errno: i32,
     },
 }
 
 impl Refusal {
-    /// What became of a signal, if it was not sent. Nothing, if the process is gone: its exit record, and those of what it forked
-    /// before, are still to be read.
+    /// Why a signal was not sent, from the error. `None` if the process has exited: its exit record, and the records
+    /// of what it forked before, are still to be read.
     pub fn of(error: SignalError) -> Option<Self> {
         match error {
             SignalError::Gone => None,
@@ -85,21 +85,21 @@ impl Refusal {
 /// What an inspection found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it works for a living process: that is its owner.
+    /// Whether it works for a living process. That process is its owner.
     pub has_owner: bool,
-    /// Whether the files of the dead owner are still being closed.
+    /// Whether the kernel is still closing the files of the dead owner.
     pub too_early: bool,
-    /// What speaks for an orphan.
+    /// The evidence that it is an orphan.
     pub evidence: Vec<Evidence>,
-    /// What keeps that from being proven.
+    /// The doubts: what keeps that from being proven.
     pub doubts: Vec<Doubt>,
-    /// What forbids to end it.
+    /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
     /// Resident memory in bytes.
     pub rss_bytes: u64,
     /// Proportional memory in bytes, where it could be read.
     pub pss_bytes: Option<u64>,
-    /// The sessions of the main process and its launch chain.
+    /// The session ids of the main process and its launch chain.
     pub sessions: BTreeSet<u32>,
     /// The processes that are tied to them.
     pub tied: BTreeSet<ProcessId>,
@@ -108,77 +108,77 @@ pub struct Finding {
 /// What is known of the owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody, or it is not known who.
+    /// It has no owner, or its owner is unknown.
     #[default]
     Unknown,
-    /// It is alive.
+    /// The owner is alive.
     Alive,
-    /// It exited then.
+    /// The owner exited at this time.
     Exited(BootTime),
 }
 
-/// What the world says while a step is made.
+/// The facts that a step may use.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// The time.
+    /// The time of the step.
     pub now: BootTime,
-    /// How long to wait for what.
+    /// The delays between the steps.
     pub pace: Pace,
-    /// The owner.
+    /// What is known of the owner.
     pub owner: Owner,
-    /// Whether the owner is still being searched for.
+    /// Whether the owner is still being sought.
     pub owner_wanted: bool,
     /// Whether records were lost and the lineage has not been repaired yet.
     pub doubtful: bool,
-    /// Whether its main process ended by itself: what it left is inspected in every phase.
+    /// Whether its main process exited by itself. In that case what it left is inspected in every phase.
     pub main_ended: bool,
-    /// The process by which it is known. It may have ended.
+    /// The process that identifies it. That process may have exited.
     pub known_by: ProcessId,
-    /// The main process, if it lives.
+    /// The main process, if it is alive.
     pub main_process: Option<ProcessId>,
     /// The living processes that may be signalled, children before their parents. Given for [`Event::Proceed`] and
     /// [`Event::NewChild`]; empty for others.
     pub targets: Vec<ProcessId>,
-    /// Processes that the inspection did not see as they are now: they get no signal for it.
+    /// Processes that the inspection did not see in their present state. They get no signal for it.
     pub unseen: &'a BTreeSet<ProcessId>,
 }
 
-/// What is to be done. The order matters.
+/// What the engine has to do. The order of actions matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Inspect the host.
     Inspect,
-    /// Say [`Event::DeadlineReached`] then, and at no time that was set before.
+    /// Send [`Event::DeadlineReached`] at this time. It replaces the time that was set before; `None` sets no time.
     SetDeadline(Option<BootTime>),
-    /// The living process that the inspection found becomes the owner; if the case is not over by that, say
+    /// Make the living process that the inspection found the owner. If the case is not over by that, send
     /// [`Event::OwnerFound`].
     AdoptOwner,
-    /// What it holds now counts.
+    /// Take its memory from this inspection.
     UpdateMemory,
-    /// How it looks now is shown when it has ended.
+    /// Keep its present view. It is shown when it has ended.
     KeepView,
-    /// What the inspection found to be let go is no part of it any more.
+    /// Remove from it the processes that the inspection found to be let go.
     Release,
-    /// Say [`Event::Proceed`], with fresh facts.
+    /// Send [`Event::Proceed`], with fresh facts.
     Proceed,
-    /// Nothing may be left of it after a release: say [`Event::Ended`] then.
+    /// Send [`Event::Ended`] if nothing is left of it after a release.
     EndIfGone,
     /// Send a signal.
     Signal {
-        /// The process.
+        /// The process to signal.
         process: ProcessId,
-        /// The signal.
+        /// The signal to send.
         signal: Signal,
     },
-    /// Remember this; what follows rests on it.
+    /// Store this. The actions that follow rely on it being stored.
     Persist(Record),
-    /// Remember this and tell it.
+    /// Store this and report it.
     Announce(Announcement),
-    /// It is over.
+    /// The case and its subject are over.
     Close(Outcome),
 }
 
-/// What is remembered without being told.
+/// What is stored without being reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// What is known of it.
@@ -187,43 +187,43 @@ pub enum Record {
     Terminating,
 }
 
-/// What is remembered and told.
+/// What is stored and reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Announcement {
-    /// It has an owner; the case was open since then.
+    /// It has an owner, so the case is closed.
     Cleared {
-        /// Since when.
+        /// When the case was opened.
         since: BootTime,
     },
-    /// It is unproven, or for other doubts than before.
+    /// It is unproven, or its doubts have changed.
     Unproven,
     /// It is an orphan.
     Orphan {
-        /// When that could be told at the earliest.
+        /// The earliest time at which this could have been reported.
         due: BootTime,
     },
-    /// A guard forbids to end it. Nothing is remembered.
+    /// A guard forbids ending it. This is reported and not stored.
     Spared {
         /// The guards.
         guards: Vec<Guard>,
     },
     /// It could not be ended.
     Failed {
-        /// What happened first.
+        /// The first failure.
         failure: Failure,
         /// How many processes could not be ended.
         failed: u64,
     },
 }
 
-/// How a case ended, with the last process of it.
+/// How it ended, when its last process has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// There was no case.
     Exited,
-    /// It ended by itself before anything was proven; the case was open since then.
+    /// It ended by itself before anything was proven.
     Cleared {
-        /// Since when.
+        /// When the case was opened.
         since: BootTime,
     },
     /// It ended by itself, as an orphan.

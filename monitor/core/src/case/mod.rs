@@ -1,8 +1,8 @@
 //! The case of a server or an agent that may have been left behind: one state machine.
 //!
-//! [`Phase`] says how far a case has come and carries what belongs to it. [`step`] is total: every event is answered in every
-//! phase, by the phase that follows and by actions. It is pure; the engine translates what happens into events and carries out
-//! the actions. What may open a case is data ([`Reason`]), no machine of its own.
+//! [`Phase`] is the state of a case, with the data that belongs to it. [`step`] is total: it answers every event in
+//! every phase with the next phase and with actions. It is pure; the engine translates what happens into events and
+//! carries out the actions. The reason why a case was opened is data ([`Reason`]), not a state machine of its own.
 //!
 //! ```text
 //! Clear ── Suspected ──> Grace ── deadline, Inspected ──┬── a doubt ──> Unproven ── last doubt gone ──┐
@@ -16,8 +16,8 @@
 //! | Event | What follows |
 //! |---|---|
 //! | `OwnerFound` in any phase | Clear |
-//! | `Inspected`: a doubt, in any phase but Clear | Unproven; whatever was begun stops |
-//! | `Inspected`: a guard, in any phase but Clear | Spared; whatever was begun stops |
+//! | `Inspected`: a doubt, in any phase but Clear | Unproven; the procedure stops if it had begun |
+//! | `Inspected`: a guard, in any phase but Clear | Spared; the procedure stops if it had begun |
 //! | `Inspected`: neither | the next step of Terminating |
 //! | `Asked` by a person | an inspection at once; doubts do not count then, guards do |
 //! | `SignalRefused`, retryable | an inspection, then the same step again |

@@ -1,60 +1,61 @@
-//! How far a case has come, and what belongs to it.
+//! The phases of a case, and the data of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal};
 
-/// How far the case of a server or an agent has come.
+/// The phase of the case of a server or an agent. "It" is that server or agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// There is no case: the owner is alive, or there never was one.
     #[default]
     Clear,
-    /// It may have been left behind. It has some time to end by itself; nothing is concluded before the deadline.
+    /// It may have been left behind. It has some time to end by itself, and nothing is concluded before the
+    /// deadline.
     Grace {
         /// Why there is a case.
         cause: Cause,
         /// When the first inspection is due.
         deadline: BootTime,
     },
-    /// Its owner is gone, and it is not proven that nobody can use it. Nothing is done.
+    /// Its owner is gone, but it is not proven that nobody can use it. Nothing is done to it.
     Unproven {
-        /// What was found out.
+        /// What is known so far.
         verdict: Box<Verdict>,
-        /// Inspections in a row that found nothing new.
+        /// How many inspections in a row found nothing new.
         inspections: u32,
     },
-    /// It is an orphan and is not being ended: a guard forbids it, or it is about to begin.
+    /// It is an orphan and is not being ended: a guard forbids it, or the first step is about to begin.
     Spared {
-        /// What was found out.
+        /// What is known so far.
         verdict: Box<Verdict>,
-        /// Inspections in a row that found nothing new.
+        /// How many inspections in a row found nothing new.
         inspections: u32,
     },
     /// It is an orphan and is being ended.
     Terminating {
-        /// What was found out.
+        /// What is known so far.
         verdict: Box<Verdict>,
-        /// How far that has come.
+        /// Which step was taken last.
         step: Step,
     },
     /// It is an orphan that could not be ended. Nothing more is tried.
     Failed {
-        /// What was found out.
+        /// What is known so far.
         verdict: Box<Verdict>,
     },
 }
 
-/// How far the end of an orphan has come.
+/// The steps of ending an orphan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Its main process was asked to end.
+    /// SIGTERM was sent to its main process.
     MainProcess,
-    /// All of it was asked to end.
+    /// SIGTERM was sent to all of its processes.
     Rest,
-    /// What is left is being killed.
+    /// SIGKILL is being sent to what is left.
     Kill {
-        /// Rounds of SIGKILL so far.
+        /// How many rounds of SIGKILL there were so far.
         rounds: u32,
     },
 }
@@ -64,35 +65,35 @@ pub enum Step {
 pub struct Cause {
     /// What opened it.
     pub reason: Reason,
-    /// Since when that is so.
+    /// The time at which that happened.
     pub since: BootTime,
-    /// Whether a person asked to end it: then doubts do not count, guards still do.
+    /// Whether a person asked to end it. In that case doubts do not count, and guards still do.
     pub asked: bool,
 }
 
 /// What opens a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The owner exited: the agent that started it.
+    /// Its owner, the agent that started it, exited.
     OwnerExited,
     /// It was found without an owner.
     NoOwner,
-    /// The unit that it lives in was stopped, or started anew without it.
+    /// The unit that it runs in was stopped, or restarted without it.
     UnitRestarted,
     /// A person asked to end it.
     Asked,
 }
 
-/// What was found out about a case, and what was done.
+/// The findings of a case, and what was done to end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Why there is a case.
     pub cause: Cause,
-    /// What speaks for an orphan.
+    /// The evidence that it is an orphan.
     pub evidence: Vec<Evidence>,
-    /// What keeps that from being proven.
+    /// The doubts: what keeps that from being proven.
     pub doubts: Vec<Doubt>,
-    /// What forbids to end it.
+    /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
     /// Resident memory at the verdict, in bytes.
     pub rss_bytes: u64,
@@ -102,35 +103,35 @@ pub struct Verdict {
     pub attempt: Attempt,
 }
 
-/// What was done to end an orphan. It is kept when a doubt or a guard stops that.
+/// What was done to end an orphan. This is kept when a doubt or a guard stops the procedure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// When the first signal was sent.
     pub first_signal: Option<BootTime>,
-    /// The sessions of the main process and its launch chain when that began.
+    /// The session ids of the main process and its launch chain when the procedure began.
     pub sessions: BTreeSet<u32>,
-    /// The processes that were tied to them then.
+    /// The processes that were tied to them when the procedure began.
     pub tied: BTreeSet<ProcessId>,
     /// The strongest signal that was sent to each process.
     pub signalled: BTreeMap<ProcessId, Signal>,
-    /// Processes that cannot be ended. They get no further signal, unless a person asks.
+    /// Processes that cannot be ended. They get no further signal unless a person asks.
     pub refused: BTreeSet<ProcessId>,
-    /// The first of those and what happened to it, until it is announced.
+    /// The first failure, until it is announced.
     pub failure: Option<Failure>,
 }
 
-/// What happened to a process that could not be ended.
+/// Why a process could not be ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The process.
+    /// The process that could not be ended.
     pub process: ProcessId,
-    /// What happened.
+    /// The error message.
     pub error: String,
-    /// errno(3), where a system call failed.
+    /// The errno(3) value, if a system call failed.
     pub errno: Option<i32>,
 }
 
-/// A phase without its data: two equal ones, and no step was made in between.
+/// A phase without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// [`Phase::Clear`].
@@ -152,7 +153,7 @@ pub enum Kind {
 }
 
 impl Verdict {
-    /// Nothing was found out yet.
+    /// A verdict without any findings.
     pub fn new(cause: Cause) -> Self {
         Self {
             cause,
@@ -167,7 +168,7 @@ impl Verdict {
 }
 
 impl Attempt {
-    /// Whether this signal, or a stronger one, was sent to a process already, or cannot be sent.
+    /// Whether this signal, or a stronger one, was already sent to a process, or cannot be sent to it.
     pub fn was_sent(&self, process: ProcessId, signal: Signal) -> bool {
         self.refused.contains(&process) || self.signalled.get(&process).is_some_and(|sent| *sent >= signal)
     }
@@ -188,7 +189,7 @@ impl Phase {
         }
     }
 
-    /// The word that reports use for it.
+    /// The word that reports use for the phase.
     pub fn state(&self) -> &'static str {
         match self {
             Self::Clear => "live",
@@ -211,7 +212,7 @@ impl Phase {
         }
     }
 
-    /// What was found out about it, if it was judged: an orphan, or unproven.
+    /// The verdict, if there was one: an orphan, or unproven.
     pub fn verdict(&self) -> Option<&Verdict> {
         match self {
             Self::Clear | Self::Grace { .. } => None,
@@ -222,12 +223,12 @@ impl Phase {
         }
     }
 
-    /// The same, if it is an orphan.
+    /// The verdict, if it is an orphan.
     pub fn orphan(&self) -> Option<&Verdict> {
         self.verdict().filter(|_| !self.is_unproven())
     }
 
-    /// Whether it may have been left behind and nothing has been concluded yet; when the grace ends.
+    /// The end of the grace period, if nothing has been concluded yet.
     pub const fn grace(&self) -> Option<BootTime> {
         match self {
             Self::Grace { deadline, .. } => Some(*deadline),
@@ -250,7 +251,7 @@ impl Phase {
         matches!(self, Self::Terminating { .. })
     }
 
-    /// Since when there is a case.
+    /// When the reason for the case arose, if there is a case.
     pub fn since(&self) -> Option<BootTime> {
         self.cause().map(|cause| cause.since)
     }

@@ -1,4 +1,4 @@
-//! The one function: a phase, an event and what the world says make the next phase and what is to be done.
+//! The transition function: the phase, an event and the facts give the next phase and the actions.
 
 use super::{
     Action, Announcement, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason, Record,
@@ -7,10 +7,10 @@ use super::{
 };
 use crate::model::Guard;
 
-/// What follows from an event.
+/// The next phase, and the actions in the order in which they must be carried out.
 pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     match event {
-        // A person had it ended while its owner was alive: that goes on.
+        // A person asked to end it while its owner was alive. That continues.
         Event::Suspected { .. } if phase.is_terminating() => (phase, Vec::new()),
         Event::Suspected { reason, since, deadline } => {
             let cause = Cause { reason, since, asked: phase.asked() };
@@ -44,7 +44,7 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
         }
         Event::NewChild { process } => ending::kill_new_child(phase, process, facts),
         Event::RulesChanged => match phase {
-            // Between the rounds of SIGKILL nobody inspects: it goes back to the inspection before.
+            // There is no inspection between rounds of SIGKILL, so the case goes back to the inspection before them.
             Phase::Terminating { verdict, step: Step::Kill { .. } } => {
                 (Phase::Terminating { verdict, step: Step::Rest }, vec![Action::SetDeadline(Some(facts.now))])
             }
@@ -54,7 +54,7 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
         Event::OtherEnded => {
             let may_change = match &phase {
                 Phase::Unproven { .. } => true,
-                // Observation goes with nobody.
+                // The guard "observe" does not disappear when a process ends.
                 Phase::Spared { verdict, .. } => verdict.guards.iter().any(|guard| *guard != Guard::Observe),
                 _ => false,
             };
@@ -64,7 +64,7 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
     }
 }
 
-/// A person asked to end it: it is inspected first, like any other.
+/// A person asked to end it. It is inspected first, as in any other case.
 fn asked(phase: Phase, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     let now = facts.now;
     let again = |mut verdict: Box<Verdict>| {
@@ -94,12 +94,13 @@ fn inspected(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<A
     }
     let Some(cause) = phase.cause().copied() else { return (phase, Vec::new()) };
     if !asked {
-        // It may be inspected in its grace because its main process ended: that was about what it left.
+        // It may be inspected during its grace because its main process exited. That inspection was only about what
+        // the main process left.
         if let Some(deadline) = phase.grace().filter(|deadline| facts.now < *deadline) {
             return (phase, vec![Action::SetDeadline(Some(deadline))]);
         }
         if finding.too_early {
-            // A moment, unless the owner hangs in closing its files.
+            // Wait a moment, unless the owner hangs while its files are being closed.
             let hangs = facts.now.since(cause.since) >= facts.pace.grace + INSPECT_AGAIN;
             let delay = if hangs { INSPECT_AGAIN } else { CLOSING };
             return (phase, vec![Action::SetDeadline(Some(facts.now + delay))]);
@@ -117,7 +118,7 @@ fn inspected(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<A
             Phase::Grace { deadline, .. } => {
                 mark_orphan(Box::new(Verdict::new(cause)), deadline, finding, facts)
             }
-            // Until now it was known, and not proven: the last doubt has just gone.
+            // Until now it was unproven. The last doubt has just disappeared.
             Phase::Unproven { verdict, .. } => mark_orphan(verdict, facts.now, finding, facts),
             phase => advance(phase, finding, facts),
         }
@@ -125,16 +126,16 @@ fn inspected(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<A
     (phase, update.into_iter().chain(actions).collect())
 }
 
-/// An inspection that a person asked for found a guard: it is again what it was before.
+/// An inspection for a person's request found a guard. The case returns to what it was before.
 fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     let spared = Action::Announce(Announcement::Spared { guards });
     let not_asked = |mut verdict: Box<Verdict>| {
         verdict.cause.asked = false;
         verdict
     };
-    // What is new about its guards is told after the next inspection.
+    // New guards are reported after the next inspection.
     let soon = Action::SetDeadline(Some(facts.now));
-    // There would be no case if nobody had asked: what was begun stops for good.
+    // The request is the only reason for the case, so the procedure stops for good.
     let only_asked = phase.cause().is_some_and(|cause| cause.reason == Reason::Asked)
         && !matches!(facts.owner, Owner::Exited(_));
     match phase {
@@ -166,7 +167,7 @@ fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Ve
     }
 }
 
-/// Its owner is gone, and somebody may use it all the same.
+/// Its owner is gone, but somebody may still use it.
 fn unproven(phase: Phase, cause: Cause, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     let (mut verdict, before) = match phase {
         Phase::Clear | Phase::Grace { .. } => (Box::new(Verdict::new(cause)), None),
@@ -179,7 +180,7 @@ fn unproven(phase: Phase, cause: Cause, finding: Finding, facts: &Facts<'_>) -> 
         before.filter(|_| verdict.doubts == finding.doubts).map(|before| before.saturating_add(1));
     verdict.evidence = finding.evidence;
     verdict.doubts = finding.doubts;
-    // A person who asks what may be ended is told of them.
+    // The guards are reported to a person who asks what may be ended.
     verdict.guards = finding.guards;
     verdict.rss_bytes = finding.rss_bytes;
     let deadline = facts.now + facts.pace.unproven.after(inspections.unwrap_or_default());
@@ -190,7 +191,7 @@ fn unproven(phase: Phase, cause: Cause, finding: Finding, facts: &Facts<'_>) -> 
     (Phase::Unproven { verdict, inspections: inspections.unwrap_or_default() }, actions)
 }
 
-/// It is an orphan. `due`: when that could be told at the earliest.
+/// Marks it as an orphan. `due`: the earliest time at which this could have been reported.
 fn mark_orphan(
     mut verdict: Box<Verdict>,
     due: crate::model::BootTime,
@@ -202,7 +203,7 @@ fn mark_orphan(
     verdict.doubts.clear();
     (verdict.rss_bytes, verdict.pss_bytes) = (finding.rss_bytes, finding.pss_bytes);
     let mut actions = vec![Action::KeepView, Action::Persist(Record::Subject)];
-    // With a doubt or a living owner it is ended because a person wants it, not because it is an orphan.
+    // If there is a doubt or a living owner, it is ended because a person wants it, not because it is an orphan.
     let is_orphan = finding.doubts.is_empty() && matches!(facts.owner, Owner::Exited(_));
     if is_orphan || !verdict.cause.asked {
         actions.push(Action::Announce(Announcement::Orphan { due }));
@@ -217,7 +218,7 @@ fn mark_orphan(
     (phase, actions)
 }
 
-/// Another inspection of an orphan.
+/// An orphan was inspected again.
 fn advance(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     if !finding.guards.is_empty() {
         let (verdict, before) = match phase {
@@ -241,14 +242,15 @@ fn advance(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Act
     }
 }
 
-/// Nothing forbids to end it: what belongs to it is written down before that begins.
+/// No guard forbids ending it. Stores what belongs to it before the first signal.
 fn ready(mut verdict: Box<Verdict>, finding: Finding) -> Box<Verdict> {
     verdict.guards.clear();
     (verdict.attempt.sessions, verdict.attempt.tied) = (finding.sessions, finding.tied);
     verdict
 }
 
-/// A guard forbids to end it. `before`: inspections in a row that found the same guards, if these are not new.
+/// A guard forbids ending it. `before`: how many inspections in a row found the same guards; zero if the guards are
+/// new.
 fn spare(
     mut verdict: Box<Verdict>,
     guards: Vec<Guard>,
@@ -264,7 +266,7 @@ fn spare(
     (Phase::Spared { verdict, inspections }, actions)
 }
 
-/// All of its processes have ended.
+/// All of its processes have ended: the outcome of the case.
 fn ended(mut phase: Phase, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     let mut actions = Vec::new();
     if let Phase::Spared { verdict, .. } | Phase::Terminating { verdict, .. } | Phase::Failed { verdict } =

@@ -1,4 +1,5 @@
-//! Agents: recognised, implied, taken over, ended.
+//! The life of agents: how they are recognised, implied by a server that they started, taken over by a copy, and
+//! ended.
 
 use super::{Engine, Purpose};
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
 };
 
 impl Engine {
-    /// A process turned out to be an agent: by rule, or because it started a server.
+    /// A process turned out to be an agent: a rule recognised it, or it started a server.
     pub(super) fn agent_recognised(&mut self, at: BootTime, id: ProcessId, name: String, implied: bool) {
         let Some(node) = self.world.node(id) else { return };
         let (unit, unsettled) = match &node.unit {
@@ -42,7 +43,7 @@ impl Engine {
             .world
             .agent_of(id)
             .filter(|key| self.world.agent(*key).is_some_and(|a| a.withheld.is_some()));
-        // What it created before it was known as an agent is its own, too.
+        // What the process created before it was known as an agent belongs to it, too.
         let key = if let Some(key) = withheld {
             if let Some(agent) = self.world.agent_mut(key) {
                 (agent.account, agent.unit, agent.withheld) = (account, unit, None);
@@ -64,7 +65,7 @@ impl Engine {
         self.report_agent_started(at, key, None);
     }
 
-    /// A process is no part any more of the server that it was started by, nor is what it started.
+    /// Takes a process, and what it started, out of the server that started it.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
         if let Some(key) = self.world.leave(id) {
             self.end_if_done(at, key);
@@ -78,9 +79,10 @@ impl Engine {
         }
     }
 
-    /// An agent's process ran another program. The agent goes on: a new version of itself, or a wrapper that
-    /// ends in the real program. Only a copy that took over was not recognised by its program: if it runs
-    /// something else, it was a child on its way to its own exec, and never took over.
+    /// The process of an agent ran another program. The agent usually goes on: the program is a new version of
+    /// itself, or the process was a wrapper that ends in the real program. The exception is a copy that took over,
+    /// because no rule recognised its program. If such a copy runs another program, it was a child on its way to its
+    /// own exec and never took over.
     pub(super) fn agent_ran(
         &mut self,
         now: BootTime,
@@ -95,7 +97,7 @@ impl Engine {
         let program = node.and_then(|n| n.exec.program.as_ref()).map(|program| program.name());
         let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
-        // Nor was one found in /proc between its fork and its exec.
+        // A process that was found in /proc between its fork and its exec never took over either.
         let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers().is_empty();
         if a_server || (agent.took_over && !itself && !matches!(role, Role::Agent { .. })) {
             self.agent_ended(now, at, key, None);
@@ -106,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// The main process of an agent ended, or stopped being it.
+    /// The main process of an agent exited, or is no longer its main process.
     pub(super) fn agent_ended(
         &mut self,
         now: BootTime,
@@ -124,14 +126,14 @@ impl Engine {
             self.agent_is_over(now, at, key, status, Vec::new());
             return;
         }
-        // What they have done so far: a copy that does more from now on continues the work.
+        // Records what the copies have done so far. A copy that does more from now on continues the agent's work.
         let servers = agent.servers().iter().filter_map(|server| self.world.server(*server));
         let among =
             servers.flat_map(|server| server.processes().iter().chain(server.wrappers())).copied().collect();
         self.ask(About::Copies { copies, among }, Purpose::Copies { agent: key, at, status });
     }
 
-    /// The answer to what the copies of an agent do whose main process has ended.
+    /// The answer to the question what the copies of an agent do after its main process has exited.
     pub(super) fn copies_answered(
         &mut self,
         now: BootTime,
@@ -140,7 +142,7 @@ impl Engine {
         status: Option<ExitStatus>,
         copies: Vec<CopyFacts>,
     ) {
-        // Its setsid(2) may not have been reported.
+        // A setsid(2) of the copy may not have been reported.
         for copy in &copies {
             self.world.set_session(copy.process, copy.sid);
         }
@@ -153,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// The agent has exited, and no copy continues its work. `copies`: its forked copies that are left.
+    /// The agent has exited, and no copy continues its work. `copies`: its forked copies that are still alive.
     pub(super) fn agent_is_over(
         &mut self,
         now: BootTime,
@@ -193,8 +195,8 @@ impl Engine {
         self.other_ended(now);
     }
 
-    /// What a process started that turns out to be an agent is its own, and no longer that of the agent whose
-    /// copy it seemed to be.
+    /// Assigns what a process started to this process, because it turns out to be an agent. Until now it belonged to
+    /// the agent whose copy the process seemed to be.
     fn claim_made(&mut self, at: BootTime, key: AgentKey, id: ProcessId) {
         for server in self.world.servers().keys() {
             let head = self.world.server(server).and_then(|s| self.world.node(s.id));
@@ -207,14 +209,16 @@ impl Engine {
         }
     }
 
-    /// A living host was found for a suspect, a judged server or one that was there before us.
+    /// A live host was found for a suspect, for a judged server, or for a server that existed before the daemon
+    /// started.
     pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         self.adopt_host(now, key, host);
         self.server_event(now, key, Event::OwnerFound);
     }
 
-    /// Forked copies of the agent, which never ran another program, oldest first; its main process not included, nor one that is an
-    /// agent itself, because it started a server before it was known whose copy it is.
+    /// Forked copies of the agent that never ran another program, oldest first. The list does not contain its main
+    /// process. Nor does it contain copies that are agents themselves, because they started a server before it was
+    /// known whose copy they are.
     fn copies(&self, key: AgentKey) -> Vec<ProcessId> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let is_agent = |n: &Node| self.world.agent_of(n.id).is_some();
@@ -223,7 +227,7 @@ impl Engine {
         };
         let is_first =
             !agent.took_over && self.world.node(agent.main()).is_some_and(|n| n.origin() == agent.origin);
-        // Only descendants can be copies of the first main process: the whole graph need not be searched.
+        // Only descendants of the first main process can be copies of it, so the whole graph need not be searched.
         let ids: Vec<ProcessId> = if is_first {
             self.world.graph().descendants(agent.main())
         } else {
@@ -235,9 +239,9 @@ impl Engine {
         copies.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The one of these copies that goes on with the agent's work: one in a session of its own (it went into the background), one
-    /// that started servers of its own, or any if the agent left on its own accord, then or before. A pool worker whose host was
-    /// killed is none.
+    /// The copy that continues the agent's work, if there is one. That is a copy in a session of its own (it went
+    /// into the background) or a copy that started servers of its own. If the agent exited by itself, now or before,
+    /// it may be any copy. A pool worker whose host was killed does not continue the work.
     fn successor(
         &self,
         key: AgentKey,

@@ -1,7 +1,8 @@
-//! Thresholds: when one is crossed, and when it is not any more.
+//! Alerts: reports when a value crosses its threshold, and when it has come back.
 //!
-//! A rule is told when its value has been above the limit for as long as it says, not sooner after its last alert than its
-//! cooldown; and once more when the value is back, if it was told. Whatever happens in between is counted, never told.
+//! An alert fires when the value has been above the limit for the configured time, and not before the cooldown since
+//! the last alert has passed. When the value is back, the end of the alert is reported once, if the alert was
+//! reported. Everything in between is counted and not reported.
 
 use std::collections::VecDeque;
 
@@ -12,16 +13,18 @@ use crate::{
     world::Account,
 };
 
-/// How much of the past is kept for rates; the eldest go first. Whoever leaks more than that an hour has been told.
+/// How many past events are kept to compute rates; the oldest are dropped first. A host that leaks more than that in
+/// an hour has been reported already.
 const PAST: usize = 10_000;
 
-/// All rules and how they stand.
+/// All alert rules and their state.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     all: Vec<Alarm>,
-    /// Orphans detected and processes that could not be ended, the eldest first, for rules that look back.
+    /// Past detections of orphans and processes that could not be ended, oldest first, for rules that look back in
+    /// time.
     past: VecDeque<Happened>,
-    /// Something happened since the values were looked at.
+    /// Something happened since the values were last computed.
     dirty: bool,
     next: Option<BootTime>,
 }
@@ -29,11 +32,11 @@ pub(super) struct Alarms {
 #[derive(Debug)]
 struct Alarm {
     rule: AlertRule,
-    /// Above the limit since then.
+    /// Since when the value is above the limit.
     above: Option<BootTime>,
-    /// Told then, and not told to be over.
+    /// When the alert was reported. Absent once its end was reported.
     firing: Option<BootTime>,
-    /// When it was told last, over or not.
+    /// When the start or the end of the alert was last reported.
     told: Option<BootTime>,
 }
 
@@ -46,15 +49,16 @@ struct Happened {
 }
 
 impl Alarms {
-    /// Nothing has happened yet.
+    /// The alert rules at start, when nothing has happened yet.
     pub(super) fn new(rules: &[AlertRule]) -> Self {
         let mut alarms = Self::default();
-        // There are none yet that could be gone.
+        // No rule existed before, so none can have been removed.
         let _ = alarms.replace(rules);
         alarms
     }
 
-    /// Other rules; one that stays as it was goes on as it stands. Those that were told and are gone, and when they were told.
+    /// Replaces the rules. A rule that did not change keeps its state. Returns the removed rules whose alerts are
+    /// firing, and when these were reported.
     pub(super) fn replace(&mut self, rules: &[AlertRule]) -> Vec<(AlertRule, BootTime)> {
         let mut before = std::mem::take(&mut self.all);
         let take = |rule: &AlertRule| {
@@ -67,12 +71,12 @@ impl Alarms {
         before.into_iter().filter_map(|alarm| Some((alarm.rule, alarm.firing?))).collect()
     }
 
-    /// When a value has to be looked at again, although nothing happens.
+    /// When a value must be computed again even if nothing happens.
     pub(super) const fn next(&self) -> Option<BootTime> {
         self.next
     }
 
-    /// What is told may move a value.
+    /// Counts a notice that may change a value.
     pub(super) fn observe(&mut self, at: BootTime, notice: &Notice) {
         if self.all.is_empty() {
             return;
@@ -91,7 +95,7 @@ impl Alarms {
         }
     }
 
-    /// A measured value may have changed without an event.
+    /// Marks the values as outdated: a measured value may change without an event.
     pub(super) fn mark_dirty(&mut self) {
         self.dirty = !self.all.is_empty();
     }
@@ -102,7 +106,7 @@ impl Alarms {
         self.past.iter().filter(recent).filter(meant).count() as u64
     }
 
-    /// When the first of what is counted now will not be any more.
+    /// When the first of the events counted now will be too old to be counted.
     fn fades(&self, rule: &AlertRule, now: BootTime) -> Option<BootTime> {
         let recent = |h: &&Happened| h.what == rule.on && now.since(h.at) < rule.within;
         self.past.iter().filter(recent).map(|h| h.at + rule.within).min()
@@ -117,7 +121,7 @@ impl Alarms {
 }
 
 impl Alarm {
-    /// What there is to tell now that the value is `value`, and when to look again.
+    /// What to report for this value, and when to compute it again.
     fn judge(&mut self, now: BootTime, value: u64) -> (Option<Notice>, Option<BootTime>) {
         let AlertRule { name, on, above: limit, agent, hold, cooldown, .. } = self.rule.clone();
         if value <= limit {
@@ -146,13 +150,13 @@ impl Alarm {
     }
 }
 
-/// Whether a rule is about what is accounted to this agent and unit.
+/// Whether a rule applies to what is accounted to this agent and this unit.
 fn names(rule: &AlertRule, agent: Option<&str>, unit: Option<&str>) -> bool {
     rule.agent.as_deref().is_none_or(|name| agent == Some(name) || unit == Some(name))
 }
 
 impl Engine {
-    /// Tells what was crossed, if anything happened that may have.
+    /// Reports the thresholds that were crossed, if anything happened that may have changed a value.
     pub(super) fn evaluate_alerts(&mut self, now: BootTime) {
         let due = self.alarms.next.is_some_and(|at| at <= now);
         if !due && !self.alarms.dirty {
@@ -177,7 +181,8 @@ impl Engine {
         self.alarms.dirty = false;
     }
 
-    /// Nobody would ever tell the end of an alert whose rule is gone.
+    /// Changes the alert rules. The end of a firing alert is reported here if its rule was removed, because nothing
+    /// else would report it.
     pub(super) fn change_alerts(&mut self, now: BootTime, rules: &[AlertRule]) {
         for (rule, told) in self.alarms.replace(rules) {
             let value = self.value(&rule, now);
@@ -196,7 +201,7 @@ impl Engine {
         }
     }
 
-    /// The memory of each orphan that a rule is about, agents that were left behind included.
+    /// The memory of each orphan that a rule applies to, in bytes, agents that were left behind included.
     fn orphans_of<'a>(&'a self, rule: &'a AlertRule) -> impl Iterator<Item = u64> + 'a {
         let meant = |account: Option<&Account>| {
             let run = account.map(Account::view);

@@ -1,4 +1,4 @@
-//! Fork, exec, setsid: processes enter the graph and become what they are.
+//! Fork, exec and setsid: how processes enter the graph and how the engine finds out what they are.
 
 use super::{Engine, servers::Recognised};
 use crate::{
@@ -13,7 +13,7 @@ impl Engine {
             return;
         }
         let Some(parent) = self.world.node(creator) else {
-            // An unknown creator: the kernel side followed a process that was dismissed meanwhile.
+            // The creator is unknown: the kernel side follows a process that the engine has dismissed meanwhile.
             self.untrack(child);
             self.untrack(creator);
             return;
@@ -24,7 +24,7 @@ impl Engine {
         self.kill_new_child(at, child);
     }
 
-    /// The older holder of a process number has exited, even if no record said so.
+    /// Removes an older process with the same process number. It has exited, even if no record reported it.
     pub(super) fn make_room(&mut self, at: BootTime, newcomer: ProcessId) {
         if let Some(old) = self.world.graph().holder(newcomer.pid).filter(|old| *old != newcomer) {
             self.exit(at, at, old, None);
@@ -43,8 +43,9 @@ impl Engine {
         self.classify(now, at, seen.id);
     }
 
-    /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes what it was to
-    /// launch is the launch chain going on; a server that becomes another program is that server no longer.
+    /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes the
+    /// program it was to launch is the same launch chain. A server that becomes another program is no longer that
+    /// server.
     pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.world.node(id) else { return };
         let Some((key, image)) = node.server.zip(node.image()) else { return };
@@ -61,7 +62,8 @@ impl Engine {
         }
     }
 
-    /// A candidate that was not tracked: it and its parent enter the graph until it is known what it is.
+    /// Enters a candidate that was not tracked, with its parent. Both stay in the graph until it is known what the
+    /// candidate is.
     fn enter(&mut self, at: BootTime, seen: &SnapshotProcess) {
         let id = seen.id;
         self.make_room(at, id);
@@ -72,7 +74,8 @@ impl Engine {
         }
         let mut node = Node::bare(id);
         if let Some(creator) = parent.and_then(|p| self.world.node(p)).filter(|p| !p.protected) {
-            // A creator that is tracked reports its forks; this one was missed, so it is inferred.
+            // The kernel side reports the forks of a tracked creator. The record of this one was missed, so the fork
+            // is inferred.
             node = creator.fork(id, seen.uid, seen.sid);
             node.witnessed = false;
         }
@@ -80,7 +83,7 @@ impl Engine {
         self.world.enter(node, parent);
     }
 
-    /// A process runs a new program: agent, server, or nothing in particular?
+    /// Classifies a process that runs a new program: as an agent, as a server, or as neither.
     pub(super) fn classify(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
@@ -100,10 +103,11 @@ impl Engine {
             }
         }
         let escapes = !matches!(role, Role::Multiplexer | Role::Exempt { .. });
-        // One that was part of a server stays known: forgotten, it would be taken for a child of its creator's server at its next exec.
+        // A process that was part of a server stays in the graph. If it were forgotten, its next exec would make it
+        // look like a child of its creator's server.
         let forgettable = self.world.graph().up(id).is_none_or(|up| up.protected || up.pending);
         if escapes && self.world.node(id).is_some_and(|node| node.protected) {
-            // A child of a multiplexer runs a program of its own: it is treated like any stranger.
+            // A child of a multiplexer runs a program of its own. The engine treats it like any unrelated process.
             self.world.unprotect(id, forgettable);
         }
         if *role == Role::ServiceManager {
@@ -112,8 +116,8 @@ impl Engine {
         self.classify_by_role(now, at, id);
     }
 
-    /// The same, once everything is known that its unit tells: unless it is the main process of a unit that a rule names, its program
-    /// tells what it is.
+    /// Classifies a process by its program. Its unit is known by now: it is not the main process of a unit that a
+    /// rule names.
     pub(super) fn classify_by_role(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
@@ -133,22 +137,23 @@ impl Engine {
         }
     }
 
-    /// What multiplexers and exempt programs start belongs to nobody: they leave whatever they were part of.
+    /// Takes a process out of its agent and its server: what multiplexers and exempt programs start belongs to
+    /// neither.
     fn protect(&mut self, at: BootTime, id: ProcessId) {
         let Some(node) = self.world.node(id) else { return };
         if node.pending {
             self.dismiss_if_pending(id);
             return;
         }
-        // If its exec was lost, what it started since seemed to be part of the server.
+        // If the exec record was lost, what the process started since then seemed to be part of the server.
         let exec_was_lost = node.provenance.is_found();
         if let Some(key) = self.world.protect(id, exec_was_lost) {
             self.end_if_done(at, key);
         }
     }
 
-    /// Nothing that matters: it leaves the graph and the kernel's map, and so does a parent that was only
-    /// kept for its sake.
+    /// Removes a process that does not matter from the graph and from the kernel's map. A parent that was kept only
+    /// because of it is removed, too.
     pub(super) fn dismiss_if_pending(&mut self, id: ProcessId) {
         if self.world.node(id).is_none_or(|n| !n.pending) {
             return;
@@ -165,7 +170,7 @@ impl Engine {
         }
     }
 
-    /// A bare parent without children has nothing to be watched for.
+    /// Removes a bare parent without children: there is no reason to watch it.
     pub(super) fn dismiss_if_idle(&mut self, id: ProcessId) {
         let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin().execs == 0);
         if idle && self.world.graph().children(id).next().is_none() {
@@ -174,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// It matters: the kernel side keeps following it and all that it created.
+    /// Marks a process as one that matters. The kernel side keeps following it and everything that it creates.
     pub(super) fn confirm(&mut self, id: ProcessId) {
         for process in self.world.confirm(id) {
             self.effects.push_back(Effect::Track { process, tracking: Tracking::Member });
@@ -193,14 +198,16 @@ impl Engine {
         {
             server.session = sid;
         }
-        // A server that is not reported yet, because its owner is sought, will be reported as it is then.
+        // A server that is not reported yet, because its owner is still being sought, will be reported in the state
+        // it has then.
         let told = |key: &ServerKey| self.world.server(*key).is_some_and(|s| s.last_view.is_some());
         let Some(view) = server.filter(told).and_then(|key| self.world.show(key)) else { return };
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
     }
 }
 
-/// Whether it may be a stdio server: what answers into a file or a terminal is none, whatever feeds it.
+/// Whether the process may be a stdio server. A process that writes its answers into a file or a terminal is none,
+/// whatever its standard input is.
 fn has_wires(node: &Node) -> bool {
     node.stdin().is_wire() && node.stdout().is_wire()
 }

@@ -1,10 +1,11 @@
-//! Bursts of agents: a user who starts thousands of them gets one event, and the events of other users are neither late nor lost.
+//! Bursts of agents: a user who starts thousands of agents gets one event, and the events of other users are neither
+//! late nor lost.
 //!
-//! A user may start [`BURST`] agents at once and one more every [`REFILL`]: these are reported as they start. Agents beyond that are
-//! withheld: they are not reported, and their run gets no number. A withheld agent is reported, with its number, as soon as it starts
-//! a server, or when it has lived for [`LIVED`] and there is room again. Withheld agents that exit before that are counted and
-//! coalesced: one event `agents_folded` per user and second. So every agent is reported or counted. Servers, suspects and
-//! verdicts are never coalesced.
+//! A user may start [`BURST`] agents at once and one more every [`REFILL`]. These are reported as they start. Agents
+//! beyond that are withheld: they are not reported, and their run gets no number. A withheld agent is reported, with
+//! its number, as soon as it starts a server, or when it has lived for [`LIVED`] and there is room again. Withheld
+//! agents that exit before that are counted and coalesced into one event `agents_folded` per user and second. Every
+//! agent is therefore reported or counted. Servers, suspects and verdicts are never coalesced.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,12 +23,13 @@ use crate::{
 const BURST: u32 = 64;
 /// After this time the user may start one more.
 const REFILL: Duration = Duration::from_millis(100);
-/// A withheld agent that has lived so long is reported if there is room. Also the time between two events of one user.
+/// A withheld agent that has lived this long is reported if there is room. It is also the time between two events of
+/// one user.
 const LIVED: Duration = Duration::from_secs(1);
-/// Users kept although nothing about them is withheld.
+/// How many users are kept although none of their agents is withheld.
 const IDLE_USERS: usize = 256;
 
-/// The bursts of all users.
+/// The bursts of all users, and when the next event is due.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     by_user: BTreeMap<u32, Burst>,
@@ -47,7 +49,7 @@ struct Burst {
 }
 
 impl Burst {
-    /// Whether one more may be reported now. If so, it counts.
+    /// Whether one more agent may be reported now. If so, that agent is counted as reported.
     fn admits(&mut self, now: BootTime) -> bool {
         let passed = now.since(self.refilled).as_millis() / REFILL.as_millis();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
@@ -95,12 +97,12 @@ impl Bursts {
 }
 
 impl Engine {
-    /// A rule knows this process as an agent, and it has just run that program.
+    /// A process has just run a program that a rule knows as an agent.
     pub(super) fn agent_started(&mut self, at: BootTime, id: ProcessId, name: String) {
         let Some(node) = self.world.node(id) else { return };
         let (user, above) = (node.uid, node.agent);
         let below_withheld = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
-        // An agent found in /proc is no part of a burst, and one that has started processes may own a server.
+        // An agent found in /proc is not part of a burst. An agent that has started processes may own a server.
         let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
         if !plain || (!below_withheld && self.bursts.admits(user, at)) {
             self.agent_recognised(at, id, name, false);
@@ -119,7 +121,7 @@ impl Engine {
         self.confirm(id);
     }
 
-    /// The withheld agents among this one and those above it, the top-most first.
+    /// The withheld agents among this agent and its ancestor agents, the top-most first.
     pub(super) fn withheld_from(&self, key: AgentKey) -> Vec<AgentKey> {
         let mut chain = Vec::new();
         let mut at = Some(key);
@@ -131,7 +133,7 @@ impl Engine {
         chain
     }
 
-    /// An agent of a burst matters: it is reported, and so are the withheld agents above it.
+    /// Reports a withheld agent that matters, and the withheld agents above it.
     pub(super) fn report_withheld(&mut self, key: AgentKey) {
         for key in self.withheld_from(key) {
             let above = self.world.agent(key).and_then(|a| a.above).and_then(|a| self.world.agent(a));
@@ -150,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// A withheld agent has exited: it is counted.
+    /// A withheld agent has exited: counts it.
     pub(super) fn withheld_ended(&mut self, now: BootTime, key: AgentKey) {
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.withheld = None;
@@ -161,7 +163,8 @@ impl Engine {
         burst.due.get_or_insert(now + LIVED);
     }
 
-    /// Reports the coalesced agents of a user and, as far as there is room, the withheld ones that have lived for a while.
+    /// Reports the coalesced agents of a user and, as far as there is room, the withheld ones that have lived for a
+    /// while.
     pub(super) fn report_coalesced(&mut self, now: BootTime, user: u32) {
         let Some(burst) = self.bursts.by_user.get_mut(&user) else { return };
         burst.due = None;
@@ -200,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// Reports the coalesced agents of all users: the daemon stops.
+    /// Reports the coalesced agents of all users, because the daemon stops.
     pub(super) fn report_all_coalesced(&mut self, now: BootTime) {
         let users: Vec<u32> = self.bursts.by_user.keys().copied().collect();
         for user in users {

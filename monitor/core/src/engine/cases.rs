@@ -1,4 +1,4 @@
-//! Cases of servers: what happens becomes events of [`crate::case`], and its actions are carried out.
+//! Cases of servers: translates what happens into events of [`crate::case`] and carries out the actions that follow.
 
 use std::mem;
 
@@ -11,22 +11,22 @@ use crate::{
     world::{Agent, agent_view},
 };
 
-/// What an inspection of the host told about a server.
+/// What an inspection of the host found out about a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inspected<'a> {
-    /// What follows from it.
+    /// The finding that follows from the inspection.
     pub(super) finding: &'a Finding,
     /// Resident memory of the server in bytes.
     pub(super) rss_bytes: u64,
 }
 
 impl Engine {
-    /// Something happened to the case of a server.
+    /// Passes an event to the case of a server.
     pub(super) fn server_event(&mut self, now: BootTime, key: ServerKey, event: Event) {
         self.advance(now, key, event, None);
     }
 
-    /// The same. `seen`: the inspection that it follows from.
+    /// Passes an event to the case of a server. `seen`: the inspection that the event follows from.
     pub(super) fn advance(
         &mut self,
         now: BootTime,
@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Sends a signal. This is the last word before every one of them.
+    /// Sends a signal. Every signal to a server goes through the last check here.
     fn send(&mut self, key: ServerKey, process: ProcessId, signal: Signal) {
         if self.may_signal(key, process) {
             let uid = self.user(process);
@@ -115,7 +115,7 @@ impl Engine {
         }
     }
 
-    /// A server that is being killed forked.
+    /// A server forked while it is being killed: the child is killed, too.
     pub(super) fn kill_new_child(&mut self, at: BootTime, child: ProcessId) {
         let Some(key) = self.world.node(child).and_then(|node| node.server) else { return };
         if self.world.server(key).is_some_and(|server| server.phase.kind() == Kind::Kill) {

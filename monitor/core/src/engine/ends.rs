@@ -1,4 +1,4 @@
-//! Exits: of processes, and with the last one of servers.
+//! Exits: a process exits, and a server ends with its last process.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::{
     world::{Remains, agent_view},
 };
 
-/// From the exit of the main process of a server to the inspection of what it left: most of that exits with it.
+/// The time from the exit of a server's main process to the inspection of what it left. Most of its descendants exit
+/// within that time.
 const AFTER_ITS_END: Duration = Duration::from_millis(300);
 
 impl Engine {
@@ -26,7 +27,7 @@ impl Engine {
         let Some(exited) = self.world.exit(id) else { return };
         if let Some((key, remains)) = exited.server {
             if remains == Remains::Descendants {
-                // It may have let them go: an inspection tells, unless they exit with it.
+                // The server may have let its descendants go. The inspection finds out, unless they exit with it.
                 self.world.set_timer(key, Some(at + AFTER_ITS_END));
             }
             self.end_if_done(at, key);
@@ -42,7 +43,8 @@ impl Engine {
         }
     }
 
-    /// A server has ended when all its processes have exited; while it is being ended, its wrappers must have exited, too.
+    /// Closes a server when all its processes have exited. While the server is being ended, its wrappers must have
+    /// exited, too.
     pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         if !server.processes().is_empty() {
@@ -54,7 +56,7 @@ impl Engine {
         self.server_event(at, key, Event::Ended);
     }
 
-    /// A server has ended.
+    /// A server has ended: reports it and removes it from the world.
     pub(super) fn close_server(&mut self, at: BootTime, key: ServerKey, outcome: Outcome) {
         let Some(server) = self.world.end_server(key) else { return };
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);

@@ -1,4 +1,4 @@
-//! What an inspection of the host means for a server: the finding that its case goes on by.
+//! What an inspection of the host means for a server: it computes the finding that the server's case continues with.
 
 use std::time::Duration;
 
@@ -11,13 +11,14 @@ use crate::{
     world::Server,
 };
 
-/// After so many inspections that could not see everything, the next ones are further apart.
+/// After this number of inspections in a row that could not see everything, the next ones are further apart.
 const BLIND_INSPECTIONS: u32 = 5;
-/// How far.
+/// The time between inspections of a server that cannot be fully seen.
 const WHILE_BLIND: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// The wires of all servers that may have been left behind: one pass over the descriptors of the host serves them all.
+    /// The wires of all servers that may have been left behind. The shell finds the holders of all of them in one
+    /// pass over the descriptors of the host.
     pub fn judged_wires(&self) -> Vec<Stdio> {
         let judged = |server: &&Server| !server.phase.is_clear() || server.seeks_owner;
         let keys = self.world.servers().keys();
@@ -25,7 +26,7 @@ impl Engine {
         servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
     }
 
-    /// The host was inspected.
+    /// An inspection of a server was answered.
     pub(super) fn inspected(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
         let blind = facts.blind.is_some();
@@ -60,7 +61,8 @@ impl Engine {
         self.advance(now, key, Event::Inspected(Box::new(found)), Some(seen));
     }
 
-    /// An inspection could not see everything, or says nothing because records are missing: the time until the next one.
+    /// The time until the next inspection, after one that could not see everything or that means nothing because
+    /// records are missing.
     fn next_after_failure(&mut self, key: ServerKey, blind: bool) -> Duration {
         let Some(server) = self.world.server_mut(key) else { return INSPECT_AGAIN };
         let delay = if server.blind_inspections < BLIND_INSPECTIONS { INSPECT_AGAIN } else { WHILE_BLIND };
@@ -68,7 +70,7 @@ impl Engine {
         delay
     }
 
-    /// What the facts mean for a server.
+    /// Derives the finding for a server from the facts.
     fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
         Some(examine(&Inspection {
             graph: self.world.graph(),
@@ -82,9 +84,10 @@ impl Engine {
         }))
     }
 
-    /// What a server had only started is no part of it any more once its main process has ended by itself. Whether nothing is left.
+    /// Removes what a server had merely started, once the main process has exited by itself: it is no longer part of
+    /// the server. Returns whether nothing is left of the server.
     fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
-        // What seemed to be the main process may have left its session unseen.
+        // The process that seemed to be the main process may have left its session without a record.
         let ended = |server: &mut Server| {
             server.main_ended |= members.core.is_empty() && server.phase.strongest_signal().is_none();
             server.main_ended
@@ -97,13 +100,13 @@ impl Engine {
     }
 }
 
-/// Whether inspections have failed so often that this is told: what cannot be seen is a doubt.
+/// Whether so many inspections have failed that this is reported: what cannot be seen is a doubt.
 fn says_blind(server: &Server, now: BootTime) -> bool {
     let is_due = !server.phase.is_clear() && server.phase.grace().is_none_or(|deadline| deadline <= now);
     is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
 }
 
-/// The finding as the case sees it.
+/// The finding in the form that the case takes.
 fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
     case::Finding {
         has_owner: finding.host.is_some(),

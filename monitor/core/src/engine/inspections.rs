@@ -1,10 +1,12 @@
-//! Inspections of servers and agents: asked for here, and answered later, when other things have happened.
+//! Inspections of servers and agents. They are asked for here and answered later, when other events may have
+//! happened.
 //!
-//! Invariant: nothing is concluded from an answer about a state that has changed since. The state that was observed when the question
-//! was asked is compared with the state when the answer comes. If it changed, the answer is thrown away and the server is inspected
-//! again, soon at first, then once a second. A server that never holds still (it forks without a pause) is judged after [`RESTLESS`]
-//! such inspections all the same, as long as its owner, its wires, its launch chain and its main process are unchanged; whatever of
-//! it has changed since gets no signal for that inspection.
+//! Invariant: the engine concludes nothing from an answer about a state that has changed since. It compares the
+//! state when the question was asked with the state when the answer comes. If the state changed, it drops the answer
+//! and inspects the server again, soon at first and then once a second. A server that changes all the time (it forks
+//! without a pause) is judged after [`RESTLESS`] such inspections nevertheless, if its owner, its wires, its launch
+//! chain and its main process are unchanged. Its processes that have changed since get no signal for that
+//! inspection.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,16 +21,17 @@ use crate::{
     world::{Asked, Server},
 };
 
-/// After an inspection during which the server changed.
+/// The delay after an inspection during which the server changed.
 const INSPECT_SOON: Duration = Duration::from_millis(100);
-/// Inspections in a row during which a server changed, until it counts as one that never holds still.
+/// After this number of inspections in a row during which a server changed, the server counts as one that changes
+/// all the time.
 const RESTLESS: u32 = 3;
-/// A question that has not been answered for so long is asked again.
+/// A question that was not answered for this time is asked again.
 const LOST: Duration = Duration::from_secs(60);
-/// A new server of so many processes is inspected before anything else happens.
+/// A new server with at most this number of processes is inspected before any other input is handled.
 const SMALL: usize = 4;
 
-/// What a process is, as far as records tell.
+/// What a process runs and its session, as far as records say.
 type Seen = (Origin, u32);
 
 /// The state of a server when its inspection was asked for.
@@ -38,7 +41,7 @@ pub(super) struct Observed {
     members: BTreeMap<ProcessId, Option<Seen>>,
 }
 
-/// What of a server may not change during an inspection, however restless it is.
+/// The part of a server's state that may not change during an inspection, even if the server changes all the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Frame {
     owner: Option<(AgentKey, Option<BootTime>)>,
@@ -51,7 +54,7 @@ struct Frame {
     policies: u64,
 }
 
-/// The state of an agent that may have been left behind.
+/// The state of an agent that may have been left behind, when its inspection was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObservedAgent {
     main: (ProcessId, Option<Seen>),
@@ -61,12 +64,13 @@ pub(super) struct ObservedAgent {
 }
 
 impl Engine {
-    /// Asks what the host says about a server, unless that is being asked already.
+    /// Asks for an inspection of a server, unless one is under way.
     pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey) {
         self.ask_for_inspection(now, key, false);
     }
 
-    /// The same for one that has just been recognised: it is announced when its owner is known.
+    /// Asks for the first inspection of a server that has just been recognised. The server is reported when its
+    /// owner is known.
     pub(super) fn first_inspection(&mut self, now: BootTime, key: ServerKey) {
         let size =
             self.world.server(key).map_or(0, |server| server.processes().len() + server.wrappers().len());
@@ -92,7 +96,7 @@ impl Engine {
 
     fn subject(&self, key: ServerKey, server: &Server) -> Subject {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
-        // Without a known owner those that have none either may have had the same.
+        // If the owner is unknown, other servers without a known owner may have had the same owner.
         let siblings: Vec<_> = match owner {
             Some(owner) => owner.servers().iter().copied().collect(),
             None => self.world.servers().keys(),
@@ -113,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// The host answered.
+    /// The inspection of a server was answered.
     pub(super) fn inspection_answered(
         &mut self,
         now: BootTime,
@@ -146,7 +150,8 @@ impl Engine {
         self.unseen = BTreeSet::new();
     }
 
-    /// Whether somebody who held a wire then has ended since, and his number is another one's.
+    /// Whether a process that held a wire at the inspection has exited since, and its process number belongs to
+    /// another process now.
     fn is_outlived(&self, facts: &ServerFacts) -> bool {
         let newer = |holder: &Holder| {
             let now = self.world.graph().holder(holder.process.pid);
@@ -179,9 +184,11 @@ impl Engine {
         Some(Observed { frame, members })
     }
 
-    /// A guard or a doubt may have gone with a process that ended: what stays because of one is inspected again at once.
+    /// A process exited. It may have been the cause of a guard or a doubt, so servers that stay because of one are
+    /// inspected again at once.
     ///
-    /// At most once every [`INSPECT_AGAIN`], however many end: nobody can keep the host busy with inspections by ending thousands.
+    /// This happens at most once every [`INSPECT_AGAIN`], however many processes exit. Nobody can keep the host busy
+    /// with inspections by ending thousands of processes.
     pub(super) fn other_ended(&mut self, now: BootTime) {
         if let Some(earliest) = self.reinspected.map(|at| at + INSPECT_AGAIN).filter(|at| *at > now) {
             self.reinspect_at = Some(earliest);
@@ -193,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// The state of an agent that may have been left behind.
+    /// The present state of an agent that may have been left behind.
     pub(super) fn observe_agent(&self, key: AgentKey) -> Option<ObservedAgent> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
         Some(ObservedAgent {

@@ -1,8 +1,8 @@
-//! Cases of agents that may have been left behind: alive, although the agent above them has exited or their unit was stopped or
-//! started anew.
+//! Cases of agents that may have been left behind: they are alive although the agent above them has exited, or
+//! although their unit was stopped or restarted.
 //!
-//! They are always announced. They are ended only where the unit itself proves it (`stale_invocation`, `unit_stopped`) and a rule
-//! says so. While such an agent lives, its servers are nobody's orphans.
+//! Such agents are always reported. They are ended only if the unit itself proves it (`stale_invocation`,
+//! `unit_stopped`) and a rule allows it. While such an agent is alive, its servers are not orphans.
 
 use std::{collections::BTreeSet, mem, time::Duration};
 
@@ -20,11 +20,12 @@ use crate::{
     world::{Account, Agent, agent_as_server, agent_view},
 };
 
-/// Between two inspections while its unit goes on: it may be stopped later.
+/// The time between two inspections while the unit of the agent is still running: it may be stopped later.
 const UNIT_GOES_ON: Duration = Duration::from_secs(60);
 
 impl Engine {
-    /// An agent lives in a unit: those of earlier invocations of that unit were left behind by now, and so may itself be.
+    /// An agent runs in a unit. Agents of earlier invocations of that unit have been left behind by now, and the
+    /// agent itself may have been, too.
     pub(super) fn unit_started_anew(&mut self, at: BootTime, key: AgentKey) {
         let Some(facts) = self.world.agent(key).and_then(|a| a.unit.clone()) else { return };
         let earlier: Vec<AgentKey> = self
@@ -42,7 +43,7 @@ impl Engine {
         self.suspect(at, Reason::UnitRestarted, &earlier);
     }
 
-    /// An agent is about to end: what it leaves behind, and what becomes of its own case.
+    /// An agent is about to end: handles what it leaves behind, and closes its own case.
     pub(super) fn left_ended(&mut self, at: BootTime, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
         let below = |a: &Agent| a.is_alive() && a.above.is_some() && a.account.run() == agent.account.run();
@@ -70,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Something happened to the case of an agent.
+    /// Passes an event to the case of an agent.
     pub(super) fn agent_event(&mut self, now: BootTime, key: AgentKey, event: Event) {
         let Some(agent) = self.world.agent_mut(key) else { return };
         let (main, phase) = (agent.main(), mem::take(&mut agent.phase));
@@ -114,7 +115,7 @@ impl Engine {
             Action::Persist(Record::Terminating) => self.persist(now, Fact::Reaping { server: main }),
             Action::Announce(announcement) => self.announce_agent(now, key, announcement),
             Action::Close(outcome) => self.close_agent(now, key, outcome),
-            // An agent is one process, and nobody adopts it.
+            // An agent is one process, and no process adopts it.
             Action::AdoptOwner
             | Action::UpdateMemory
             | Action::KeepView
@@ -167,7 +168,7 @@ impl Engine {
         self.ask(about, Purpose::InspectAgent { agent: key, observed });
     }
 
-    /// The host answered. The agent may have changed since it was asked about.
+    /// The inspection of an agent was answered. The agent may have changed since it was asked for.
     pub(super) fn agent_inspection_answered(
         &mut self,
         now: BootTime,
@@ -200,7 +201,7 @@ impl Engine {
         self.agent_event(now, key, event);
     }
 
-    /// What the next daemon must know of it.
+    /// Stores what the next daemon must know of an agent.
     fn remember_agent(&mut self, now: BootTime, key: AgentKey) {
         self.report_withheld(key);
         let Some(agent) = self.world.agent(key) else { return };
@@ -249,7 +250,8 @@ impl Engine {
                 self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
                 self.emit(now, Notice::ReapFailed { server, pid, error, errno, failed });
             }
-            // Nobody adopts an agent, and an inspection of one finds no doubts: it finds nothing.
+            // No process adopts an agent, and its inspection finds no doubts, so it makes none of these
+            // announcements.
             Announcement::Cleared { .. } | Announcement::Unproven => {}
         }
     }
@@ -258,7 +260,7 @@ impl Engine {
         self.world.agent(key)?.above.and_then(|a| self.world.agent(a)).map(agent_view)
     }
 
-    /// What forbids to end an agent.
+    /// The guards that forbid ending an agent.
     fn agent_guards(&self, key: AgentKey, facts: &ServerFacts) -> Vec<Guard> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let mut guards = Vec::new();
@@ -273,8 +275,8 @@ impl Engine {
         add(facts.opted_out, Guard::OptedOut);
         let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
         add(foreign && !self.settings.other_uids, Guard::OtherUid);
-        // Without a rule that says so the agent itself is the live agent that nobody ends.
-        // One with clients is in use: alive, as far as anybody can tell.
+        // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. An agent
+        // with clients is in use, so it is alive as far as anybody can tell.
         let used = facts.processes.iter().any(|p| p.sockets.clients || p.traced);
         let lives = used || below.iter().any(|p| self.world.agent_of(*p).is_some());
         add(lives || !self.settings.rules.reap_agent(&agent.name), Guard::LiveAgentBelow);
@@ -282,7 +284,7 @@ impl Engine {
         guards
     }
 
-    /// Who may be signalled: the gate that every signal to an agent goes through.
+    /// Whether an agent may be signalled. Every signal to an agent goes through this check.
     fn may_end(&self, key: AgentKey) -> bool {
         self.world.agent(key).is_some_and(|agent| {
             let main = agent.main();

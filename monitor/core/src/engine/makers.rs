@@ -1,4 +1,5 @@
-//! Which processes started servers, and which are part of one: what a verdict asks about processes outside of the server.
+//! Which processes started a server, and which are part of one. A verdict asks this about processes outside of the
+//! server that it judges.
 
 use super::Engine;
 use crate::{model::ProcessId, verdict::Makers, world::Server};
@@ -12,15 +13,17 @@ impl Makers for Engine {
         let Some(node) = self.world.node(process) else { return false };
         let part_of = node.server.or(node.wraps);
         let Some(other) = part_of.and_then(|key| self.world.server(key)) else { return false };
-        // A fork of it that never ran a program may have gone into the background: that is let go, and may be who uses the wire.
-        // Nor may one whose exec was not witnessed: a look at /proc cannot tell a fork from who ran a program.
+        // A fork of the server that never ran a program may have gone into the background. Such a process has been
+        // let go, and it may use the wire. The same holds for a process whose exec was not witnessed: /proc cannot
+        // tell a fork from a process that ran a program.
         let runs_on_its_wire = || {
             node.witnessed
                 && node.stdin() == other.stdin
                 && node.sid == other.session
                 && node.origin().process == process
         };
-        // Whoever started it may talk to it: a bridge whose exec was lost seems to be a server beside it.
+        // The process that started the server may talk to it: a bridge whose exec record was lost looks like a
+        // second server beside it.
         let started_it = || self.world.graph().ancestors(server.id).any(|above| above.id == process);
         other.id != server.id
             && other.owner().is_some()

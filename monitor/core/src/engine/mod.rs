@@ -1,9 +1,9 @@
-//! The engine: inputs in, effects out. Total, synchronous, deterministic; no I/O, no clock.
+//! The engine: it turns inputs into effects. It is total, synchronous and deterministic; it has no I/O and no clock.
 //!
-//! It owns all state of the daemon that matters: the lineage graph, agents, servers, cases. The shell hands
-//! in what happened ([`Engine::handle`]), among it [`Input::Timeout`] when the time of [`Engine::poll_timeout`] has
-//! come, and carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give
-//! the same effects, byte for byte: a recorded trace is a bug report.
+//! It owns all state of the daemon that matters: the lineage graph, the agents, the servers and the cases. The shell
+//! passes every event to [`Engine::handle`], and [`Input::Timeout`] when the time of [`Engine::poll_timeout`] has
+//! come. The shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the
+//! same effects, byte for byte, so a recorded trace is a complete bug report.
 
 mod agents;
 mod alerts;
@@ -44,76 +44,81 @@ use crate::{
     world::World,
 };
 
-/// The engine.
+/// The engine: all state of the daemon, and the queue of effects that the shell has not fetched yet.
 #[derive(Debug, Default)]
 pub struct Engine {
     settings: Settings,
     world: World,
-    /// What earlier daemons followed and this one has not found yet.
+    /// Servers that earlier daemons followed and this daemon has not found yet.
     recall: recall::Recall,
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
-    /// Thresholds, and how they stand.
+    /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
-    /// Service managers, whose children's execs are reported for the sake of rules about units.
+    /// Service managers. The kernel side reports the execs of their children, because rules may name units.
     managers: BTreeSet<ProcessId>,
     questions: FxHashMap<u64, Purpose>,
     next_token: u64,
     effects: VecDeque<Effect>,
-    /// Records were lost and the graph is not repaired yet: nothing is judged.
+    /// Records were lost and the graph is not repaired yet. The engine judges nothing in this state.
     doubtful: bool,
-    /// Execs were among them: who looks like a copy of its creator may run the program anew.
+    /// Exec records were among the lost ones. A process that looks like a copy of its creator may have run the
+    /// program again.
     execs_lost: bool,
-    /// Users of whom not all processes are followed: nothing of theirs is judged.
+    /// Users of whom the kernel side does not follow all processes. The engine judges nothing that belongs to them.
     crowded: BTreeSet<u32>,
-    /// Processes that the inspection in hand did not see as they are now: they get no signal for it.
+    /// Processes that the current inspection did not see in their present state. They get no signal for that
+    /// inspection.
     unseen: BTreeSet<ProcessId>,
-    /// How many configurations there have been.
+    /// How many configurations have been in effect so far.
     policies: u64,
-    /// When to ask for a repair, if one is owed and another one was just made.
+    /// When to ask for a repair, if one is due but the last one was only a moment ago.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
-    /// When to inspect again what stays, if a process ended for whose sake it may have stayed and that was just done.
+    /// When to inspect the remaining orphans again. It is set when a process ended that may have been the reason why
+    /// an orphan stays, and such an inspection was made a moment ago.
     reinspect_at: Option<BootTime>,
     reinspected: Option<BootTime>,
-    /// Bootstrap is over: what a look at /proc finds from now on was missed, not there before us.
+    /// Bootstrap is over: a process that is found in /proc from now on was missed. It did not exist before the
+    /// daemon.
     ready: bool,
 }
 
-/// Cases that reach their deadline in one go. What becomes due meanwhile has its turn in the next one.
+/// How many cases reach their deadline in one pass. Cases that become due meanwhile wait for the next pass.
 const DUE_AT_ONCE: usize = 4;
 
-/// Why something was asked.
+/// Why the engine asked the shell a question. It decides how the answer is used.
 #[derive(Debug)]
 enum Purpose {
-    /// An agent exited: how much memory do its servers hold?
+    /// An agent exited. Asks for the memory of its servers.
     AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
-    /// What do the forked copies of an agent do whose main process has ended?
+    /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
-    /// How much memory do these servers hold?
+    /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
-    /// What is this creator of a server-to-be?
+    /// Asks what program the creator of a new server runs.
     Creator { creator: ProcessId, recognised: Recognised },
-    /// What unit does this process, an agent, live in?
+    /// Asks for the unit that this process, an agent, runs in.
     Unit { process: ProcessId, at: BootTime, name: String, implied: bool },
-    /// Is this process the main one of a unit that a rule names?
+    /// Asks whether this process is the main process of a unit that a rule names.
     UnitRule { process: ProcessId, at: BootTime },
-    /// What unit did the agent live in that this server was left by?
+    /// Asks for the unit of an agent that has exited; its server, which it left, runs in the same unit.
     Account { recognised: Recognised, at: BootTime },
-    /// The inspection of an agent that may have been left behind, and its state then.
+    /// The inspection of an agent that may have been left behind, and the state of the agent when it was asked for.
     InspectAgent { agent: AgentKey, observed: Option<inspections::ObservedAgent> },
-    /// The inspection of a server, and its state then unless the answer comes at once.
+    /// The inspection of a server, and the state of the server when it was asked for. The state is absent if the
+    /// answer comes at once.
     Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },
 }
 
 impl Engine {
-    /// An engine that knows nothing yet.
+    /// An engine that knows no process yet.
     pub fn new(settings: Settings) -> Self {
         let alarms = alerts::Alarms::new(&settings.alerts);
         Self { settings, alarms, ..Self::default() }
     }
 
-    /// Something happened; `now` is the time of handing it in.
+    /// Handles one event. `now` is the time at which the shell passes it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
         self.evaluate_alerts(now);
@@ -135,7 +140,7 @@ impl Engine {
             Input::Crowded { users } => self.crowded = users.into_iter().collect(),
             Input::Snapshot { snapshot } => self.reconcile(now, snapshot),
             Input::Signalled { process, signal, error } => self.signalled(now, process, signal, error),
-            // As a rule its exit record has come before: then there is nothing left to do.
+            // Its exit record has usually come before. In that case there is nothing left to do.
             Input::Gone { process } => self.exit(now, now, process, None),
             Input::Answered { .. } => {}
             Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
@@ -147,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// The time of [`Engine::poll_timeout`] has come.
+    /// The time of [`Engine::poll_timeout`] has come: does everything that is due.
     fn handle_timeout(&mut self, now: BootTime) {
         if self.repair_at.is_some_and(|at| at <= now) {
             self.ask_for_repair(now);
@@ -158,7 +163,8 @@ impl Engine {
         if self.reinspect_at.is_some_and(|at| at <= now) {
             self.other_ended(now);
         }
-        // Hundreds may be due at once; an inspection takes up to milliseconds. The ring is drained in between.
+        // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
+        // ring in between.
         for _ in 0..DUE_AT_ONCE {
             let Some(server) = self.world.due(now) else { break };
             self.server_event(now, server, Event::DeadlineReached);
@@ -169,12 +175,12 @@ impl Engine {
         }
     }
 
-    /// The next thing to do, oldest first.
+    /// The next effect for the shell to carry out, oldest first.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// When the engine wants [`Input::Timeout`], if nothing else happens.
+    /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
         cases.into_iter().chain([self.repair_at, self.alarms.next(), self.bursts.next()]).flatten().min()
@@ -185,7 +191,7 @@ impl Engine {
         self.world.graph().len()
     }
 
-    /// The invariants that are broken, each as a sentence; for tests.
+    /// The invariants that are broken, each as a sentence. For tests.
     pub fn check(&self) -> Vec<String> {
         let leaving = |purpose: &Purpose| match purpose {
             Purpose::Copies { agent, .. } => Some(*agent),
@@ -225,7 +231,7 @@ impl Engine {
             }
             (Purpose::Unit { process, at, name, implied }, answer) => {
                 self.unit_answered(process, answer);
-                // A look that was answered meanwhile may have told what it is.
+                // An inspection that was answered meanwhile may have found out what it is.
                 let known = self.world.agent_of(process).and_then(|key| self.world.agent(key));
                 if known.is_none_or(|agent| agent.withheld.is_some()) {
                     self.agent_recognised(at, process, name, implied);
@@ -246,7 +252,7 @@ impl Engine {
                 self.inspection_answered(now, server, observed.as_deref(), &facts);
             }
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
-            // An answer to another question than was asked tells nothing.
+            // An answer that does not fit the question is ignored.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {
                 self.report_agent_exit(agent, at, status, &servers);
             }
@@ -257,7 +263,8 @@ impl Engine {
         }
     }
 
-    /// An exit is told before anything that comes after it, with or without an answer about memory.
+    /// Reports exits whose question about memory is still open. An exit is reported before anything that follows it,
+    /// with or without an answer about memory.
     fn report_unanswered_exits(&mut self, now: BootTime) {
         if self.questions.is_empty() {
             return;
@@ -306,12 +313,12 @@ impl Engine {
         self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
     }
 
-    /// What is told from here on rests on this being remembered.
+    /// Asks the shell to store a fact. Events that are reported from here on rely on it being stored.
     fn persist(&mut self, at: BootTime, fact: Fact) {
         self.effects.push_back(Effect::Persist { at, fact: Box::new(fact) });
     }
 
-    /// The kernel side need not report this process any more, unless it is a service manager.
+    /// Tells the kernel side to stop reporting this process, unless it is a service manager.
     fn untrack(&mut self, process: ProcessId) {
         self.effects.push_back(if self.managers.contains(&process) {
             Effect::Track { process, tracking: Tracking::Manager }
@@ -326,7 +333,7 @@ impl Engine {
         self.emit(now, Notice::Stopping { agents, servers, orphans });
     }
 
-    /// How many agents, servers (orphans included) and orphans there are now.
+    /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
     pub fn counts(&self) -> [u64; 3] {
         let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
         [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]

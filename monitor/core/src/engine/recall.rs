@@ -1,4 +1,4 @@
-//! Servers that earlier daemons of this boot followed: found again, or gone meanwhile.
+//! Servers that earlier daemons of this boot followed: each is found again, or has ended meanwhile.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,14 +13,14 @@ use crate::{
     world::{Account, NewAgent, NewServer, agent_view, trace},
 };
 
-/// Servers of earlier daemons that are to be found again.
+/// The servers of earlier daemons that are still to be found again.
 #[derive(Debug, Default)]
 pub(super) struct Recall {
     servers: FxHashMap<ProcessId, RememberedServer>,
     by_process: FxHashMap<ProcessId, ProcessId>,
-    /// The processes alive when /proc was read last.
+    /// The processes that were alive when /proc was last read.
     alive: FxHashSet<ProcessId>,
-    /// Numbers of processes that could not be read: they may be alive.
+    /// Process numbers that could not be read in /proc. These processes may be alive.
     unread: FxHashSet<u32>,
 }
 
@@ -30,7 +30,7 @@ impl Recall {
         self.by_process.contains_key(&process)
     }
 
-    /// /proc was read: these processes are alive.
+    /// Records which processes are alive, after /proc was read.
     pub(super) fn alive(&mut self, snapshot: &Snapshot) {
         if !self.servers.is_empty() {
             self.alive = snapshot.processes.iter().map(|process| process.id).collect();
@@ -42,14 +42,14 @@ impl Recall {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
 
-    /// What was known of the server with this process. It is forgotten here.
+    /// Takes out what was known of the server that has this process.
     fn take(&mut self, process: ProcessId) -> Option<RememberedServer> {
         self.servers.remove(self.by_process.get(&process)?)
     }
 }
 
 impl Engine {
-    /// Takes over what earlier daemons knew.
+    /// Takes over what earlier daemons stored.
     pub(super) fn remember(&mut self, knowledge: Knowledge) {
         self.world.runs_mut().remember(knowledge.runs);
         for server in knowledge.servers {
@@ -62,8 +62,9 @@ impl Engine {
         }
     }
 
-    /// Enters a server found in /proc that an earlier daemon followed, with the owner that it had: alive, or gone meanwhile.
-    /// False if no owner is known: the wire has to tell.
+    /// Enters a server that was found in /proc and that an earlier daemon followed, with its owner of that time. The
+    /// owner is alive, or has exited meanwhile. Returns false if no owner is stored; then the wire has to show the
+    /// owner.
     pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
         let Some(node) = self.world.node(id) else { return false };
         let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
@@ -103,7 +104,7 @@ impl Engine {
         true
     }
 
-    /// An owner that exited while no daemon ran.
+    /// The agent that owned a server and exited while no daemon was running.
     fn dead_owner(
         &mut self,
         now: BootTime,
@@ -123,7 +124,7 @@ impl Engine {
         self.world.start_dead_agent(new, now)
     }
 
-    /// All servers that are there have been found: the others that earlier daemons followed have ended meanwhile.
+    /// Reports the remaining servers as ended: every server that still exists has been found by now.
     pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
@@ -170,7 +171,7 @@ impl Engine {
     }
 }
 
-/// A server that has ended: its processes are not known any more.
+/// The view of a server that has ended. Its processes are not known any more.
 fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
     ServerView {
         id: server.id.to_string(),

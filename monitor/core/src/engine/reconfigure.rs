@@ -1,7 +1,8 @@
-//! Another configuration while the daemon runs: what is known is judged by it from now on.
+//! A change of configuration while the daemon runs. From then on everything that is known is judged by the new
+//! rules.
 //!
-//! Nothing that is followed is forgotten, and nothing follows from a change alone: whatever the new rules protect is spared at the
-//! next inspection, whatever they stop to protect is inspected again before anything is done to it.
+//! The engine forgets nothing that it follows, and a change alone has no consequence. What the new rules protect is
+//! spared at the next inspection. What they no longer protect is inspected again before anything is done to it.
 
 use super::{Engine, Settings};
 use crate::{
@@ -12,10 +13,10 @@ use crate::{
 };
 
 impl Engine {
-    /// There is another configuration.
+    /// Takes another configuration into use.
     pub(super) fn reconfigure(&mut self, now: BootTime, policy: Policy) {
         let ourselves = std::mem::take(&mut self.settings.ourselves);
-        // The shell writes the rules down itself: what cannot be read back changes nothing.
+        // The shell serialises the rules itself. If they cannot be parsed, the old settings stay.
         let Ok(settings) = Settings::new(policy, ourselves.clone()) else {
             self.settings.ourselves = ourselves;
             return;
@@ -32,7 +33,8 @@ impl Engine {
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
     }
 
-    /// What no rule takes for a server any more, and what an agent started that is exempt now, is not ours to end.
+    /// Gives up what orphand must not end any more: servers that no rule recognises now, and servers of agents that
+    /// are exempt now.
     fn disown(&mut self, before: &Rules) {
         let now = &self.settings.rules;
         let is_server =
@@ -64,8 +66,8 @@ impl Engine {
         }
     }
 
-    /// What the new rules know and the old ones did not: agents and servers among what is followed already. What is not followed
-    /// is found in /proc, which the shell reads next.
+    /// Recognises agents and servers that the new rules know and the old rules did not, among the processes that are
+    /// followed. Processes that are not followed are found in /proc, which the shell reads next.
     fn recognise_anew(&mut self, now: BootTime, before: &Rules) {
         let mut matters: Vec<(u64, ProcessId)> = self
             .world
@@ -85,13 +87,13 @@ impl Engine {
             .collect();
         matters.sort_unstable();
         for (_, process) in matters {
-            // What it did before it mattered was not followed.
+            // What the process did before it mattered was not followed.
             self.world.set_provenance(process, Provenance::FOUND);
             self.classify(now, now, process);
         }
     }
 
-    /// Guards may hold now that did not, or the other way round.
+    /// Tells every case that the rules have changed: a guard may hold now that did not, or the reverse.
     fn inspect_all_again(&mut self, now: BootTime) {
         for key in self.world.servers().keys() {
             self.server_event(now, key, Event::RulesChanged);

@@ -1,4 +1,4 @@
-//! Bootstrap and repair: making the graph agree with /proc.
+//! Bootstrap and repair: they make the graph agree with /proc.
 
 use std::{collections::BTreeMap, mem::discriminant, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     recognise::Role,
 };
 
-/// The least time between two repairs: under a lasting overload the daemon must do more than read /proc.
+/// The minimum time between two repairs. Under lasting overload the daemon must do more than read /proc.
 const BETWEEN_REPAIRS: Duration = Duration::from_secs(1);
-/// How often a server whose owner is sought is inspected.
+/// The time between two inspections of a server whose owner is being sought.
 const LOOK_FOR_OWNER: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// Records were lost.
+    /// Records were lost: decides what must not be judged until a repair, and asks for one.
     pub(super) fn lost(&mut self, now: BootTime, losses: Losses) {
         if losses == Losses::default() {
             return;
@@ -29,7 +29,8 @@ impl Engine {
         self.persist(now, Fact::Lost { losses });
         self.emit(now, Notice::Lost { records: losses, sink: BTreeMap::new() });
         if losses == (Losses { member: losses.member, ..Losses::default() }) {
-            // The users whose processes could not be followed are known; the records of all others are complete.
+            // It is known which users have processes that could not be followed. The records of all other users are
+            // complete.
             return;
         }
         self.doubtful = true;
@@ -40,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// Whether nothing of this server is judged, because records of it may be missing.
+    /// Whether the engine must not judge this server, because records about it may be missing.
     pub(super) fn is_doubtful(&self, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key).filter(|_| !self.doubtful) else { return self.doubtful };
         let owner = server.owner().and_then(|owner| self.world.agent(owner)).map(|owner| owner.uid);
@@ -54,7 +55,7 @@ impl Engine {
         self.effects.push_back(Effect::Resync);
     }
 
-    /// /proc was read.
+    /// Makes the graph agree with a snapshot of /proc.
     pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
         let repair = std::mem::take(&mut self.doubtful) && self.repair_at.is_none();
         self.doubtful = self.repair_at.is_some();
@@ -65,7 +66,7 @@ impl Engine {
         let removed = gone.len() as u64;
         for id in gone {
             self.exit(now, now, id, None);
-            // Many may be gone: each exit is told before the next thing follows from it.
+            // Many processes may be gone. Each exit is reported before anything that follows from it.
             self.report_unanswered_exits(now);
         }
         for process in known {
@@ -85,30 +86,31 @@ impl Engine {
         }
     }
 
-    /// A process that is known: an exec or a setsid of it may have been lost.
+    /// Updates a known process: an exec or a setsid of it may have been lost.
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
         self.world.set_session(seen.id, seen.sid);
         let is_copy = |node: &Node| node.origin().process != seen.id;
         if self.execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
-            // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, and /proc
+            // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, but /proc
             // cannot tell the two apart.
             self.world.is_no_copy(seen.id);
         }
         let Some(node) = self.world.node(seen.id) else { return };
         let old = node.exec.program.as_deref();
         let is = self.settings.rules.role(&seen.image);
-        // The kernel's record names the file that was asked for, /proc the one that a link led to (python3, python3.11).
+        // The kernel's record names the file that was requested. /proc names the file that a link led to (python3,
+        // python3.11).
         let same = old.is_some_and(|old| {
             base(&old.image.exe) == base(&seen.image.exe)
                 || (old.image.argv == seen.image.argv && old.role == is)
         });
         let matters = |role: &Role| matches!(role, Role::Agent { .. } | Role::Server { .. });
-        // An agent's fork that has become a server by the same interpreter, say.
+        // For example, a fork of an agent that has become a server run by the same interpreter.
         let another = old.is_none_or(|old| {
             !matters(&old.role)
                 || (self.world.agent_of(seen.id).is_none() && discriminant(&old.role) != discriminant(&is))
         });
-        // A title written over argv is no exec; another program is, and so is one that matters now.
+        // A title written over argv is no exec. A different program is one, and so is a program that matters now.
         if !same || (matters(&is) && another) {
             let (id, before) = (seen.id, node.exec.program.clone());
             self.world.run(&self.settings.rules, seen, Provenance::FOUND);
@@ -119,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// A process that is not known.
+    /// Enters a process that was found in /proc and is not known.
     fn found(
         &mut self,
         now: BootTime,
@@ -160,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// The shells and launchers above a server that share its wire, nearest first.
+    /// The shells and launchers that are ancestors of a server and share its wire, nearest first.
     fn launch_chain<'a>(
         &self,
         seen: &SnapshotProcess,
@@ -185,8 +187,8 @@ impl Engine {
         chain
     }
 
-    /// Whether the head of a launch chain that was there before us hangs below a service manager, or init: nobody's child any
-    /// more.
+    /// Whether the parent of a launch chain is a service manager or init, for a chain that existed before the
+    /// daemon. Then its creator cannot be known.
     fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
         let Some(parent) = head.parent.filter(|_| !self.ready) else { return false };
         let manager =
@@ -194,7 +196,7 @@ impl Engine {
         parent.pid == 1 || others.get(&parent).is_some_and(manager)
     }
 
-    /// Enters a process with an inferred creator.
+    /// Enters a process whose creator is inferred from its parent in /proc.
     fn place(
         &mut self,
         now: BootTime,
@@ -211,7 +213,7 @@ impl Engine {
             Some(up) => up.fork(seen.id, seen.uid, seen.sid),
             None => Node::bare(seen.id),
         };
-        // An earlier daemon that followed the process witnessed its creation.
+        // If an earlier daemon followed the process, that daemon witnessed its creation.
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
         node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
@@ -224,27 +226,28 @@ impl Engine {
         }
     }
 
-    /// An inspection of a server whose owner is sought: which process holds the other end of its wire?
+    /// Seeks the owner of a server in the answer to an inspection: the process that holds the other end of its wire.
     pub(super) fn seek_owner(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
-        // It is new; only who made its wire is not known.
+        // The server is new; only the process that made its wire is unknown.
         let sought = server.provenance == Provenance::Witnessed;
         let outside = |h: &&Holder| !server.contains(h.process);
         let host = match &facts.stdin {
             WireState::Held { holders, .. } => {
-                // Another server may have inherited a descriptor; it owns no server.
+                // Another server may have inherited a descriptor. It owns no server.
                 let hosts = |h: &&Holder| {
                     !matches!(self.settings.rules.role(&h.image), Role::Launcher)
                         && self.world.node(h.process).is_none_or(|n| n.server.is_none())
                         && !self.world.graph().ancestors(h.process).any(|n| server.contains(n.id))
                 };
-                // The look may have run ahead of the records: who was born in the same moment and is not known yet may be its child.
+                // The inspection may be ahead of the records. A process born in the same moment and not known yet
+                // may be a child of the server.
                 let older = |h: &&Holder| {
                     let known = !sought || self.world.node(h.process).is_some();
                     h.process.start < server.id.start || (known && h.process.start == server.id.start)
                 };
-                // What a manager started itself (a socket's service) is not its client's: that lives in another unit. And what
-                // feeds a person's pipeline is no agent.
+                // A service that a manager started itself (a socket's service) does not belong to its client, which
+                // runs in another unit. And a program that feeds a person's pipeline is no agent.
                 let near = |h: &&Holder| {
                     let unit = |facts: &Option<UnitFacts>| facts.as_ref().map(|f| f.unit.clone());
                     let same = unit(&h.unit).is_some_and(|u| unit(&facts.unit) == Some(u));
@@ -271,7 +274,7 @@ impl Engine {
             self.adopt_host(now, key, &host);
             self.world.set_timer(key, None);
         } else if sought {
-            // It has no owner, like a server that is started on a terminal.
+            // It has no owner, like a server that was started on a terminal.
             if let Some(server) = self.world.server_mut(key) {
                 server.seeks_owner = false;
             }
@@ -287,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// `host` holds the other end of the server's wire: it is the owner from now on.
+    /// Makes `host`, which holds the other end of the server's wire, the owner of the server.
     pub(super) fn adopt_host(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         let id = host.process;
         if self.world.node(id).is_none() {
@@ -309,7 +312,7 @@ impl Engine {
             let role = self.settings.rules.role(&host.image);
             let (name, implied) = match role {
                 Role::Agent { name, .. } => (name, false),
-                // A program that launches or adopts others is no agent: the server stays without an owner.
+                // A program that launches or adopts others is no agent, so the server stays without an owner.
                 Role::Shell
                 | Role::Launcher
                 | Role::ServiceManager

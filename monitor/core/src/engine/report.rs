@@ -1,4 +1,4 @@
-//! What the engine knows now, for `scan` and `tree`.
+//! The present state of the engine, for `scan` and `tree`.
 
 use super::{Engine, Purpose};
 use crate::{
@@ -7,11 +7,12 @@ use crate::{
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
-/// Processes that are shown of all servers together; beyond that each server is shown with its first one.
+/// How many processes a report shows for all servers together. Beyond that, each server is shown with its first
+/// process only.
 const SHOWN_IN_ALL: usize = 4096;
 
 impl Engine {
-    /// Asks for the memory of all servers; the answer goes into the next report.
+    /// Asks for the memory of all servers. The answer goes into the next report.
     pub fn measure(&mut self) {
         let servers = self.world.servers().keys();
         let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
@@ -19,7 +20,7 @@ impl Engine {
         self.ask(about, Purpose::Measure { servers });
     }
 
-    /// Agents with their servers, and servers that nobody owns.
+    /// All agents with their servers, and all servers without an owner.
     pub fn report(&self) -> Report {
         let mut room = SHOWN_IN_ALL;
         let mut shown = |key: ServerKey| {
@@ -49,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// Runs that something living is accounted to.
+    /// The runs that a living agent or server is accounted to.
     pub(super) fn held(&self) -> Held {
         let servers = self.world.servers().keys();
         let servers = servers.iter().filter_map(|key| self.world.server(*key)?.account.as_ref());
@@ -60,7 +61,7 @@ impl Engine {
         held
     }
 
-    /// An agent that was left behind.
+    /// The report of an agent that was left behind; `None` for any other agent.
     fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
         let verdict = agent.phase.orphan()?;
         Some(ServerReport {
@@ -74,7 +75,7 @@ impl Engine {
         })
     }
 
-    /// A server with so many of its processes at most.
+    /// The report of a server, with at most `shown` of its processes.
     fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let verdict = server.phase.verdict();

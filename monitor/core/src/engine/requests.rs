@@ -1,4 +1,4 @@
-//! Reaping because a person asked: which servers that means, and what forbids it whoever asks.
+//! Reaping at a person's request: which servers a request selects, and which guards hold even against a person.
 
 use super::Engine;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Engine {
-    /// The servers that a request means, with what forbids to end them.
+    /// The servers that a request selects, each with the guards that forbid ending it.
     pub fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
         let report = self.report();
         let means = |(owner, server): &(Option<&crate::model::AgentView>, &crate::model::ServerReport)| {
@@ -33,13 +33,15 @@ impl Engine {
     }
 }
 
-/// A person who asks may overrule what orphand does not know or was told not to do by itself, and nothing else.
+/// Whether a guard holds against everybody. A person may overrule what orphand does not know and what orphand was
+/// told not to do by itself, and no other guard.
 fn forbids_anybody(guard: Guard) -> bool {
     guard != Guard::Observe
 }
 
 impl Engine {
-    /// Begins to end what a request means and nothing forbids. Each server is inspected first, as any orphan is.
+    /// Begins to end the servers that a request selects and no guard forbids. Each server is inspected first, like
+    /// any orphan.
     pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
         let planned = self.plan(request);
         for key in self.world.servers().keys() {

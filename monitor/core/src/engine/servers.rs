@@ -1,4 +1,4 @@
-//! Servers: recognised, owned.
+//! How servers are recognised and how they get their owner.
 
 use super::{Engine, Purpose};
 use crate::{
@@ -8,18 +8,19 @@ use crate::{
     world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, server_view, trace},
 };
 
-/// A process that a rule takes for a server, which it becomes when its owner is known.
+/// A process that a rule recognises as a server. It becomes one when its owner is known.
 #[derive(Clone, Debug)]
 pub(super) struct Recognised {
     pub(super) process: ProcessId,
-    /// Its exec: if it has run another program meanwhile, this is over.
+    /// The exec that was recognised. If the process has run another program meanwhile, the recognition is void.
     pub(super) origin: Origin,
     pub(super) name: String,
     pub(super) rule: String,
 }
 
 impl Engine {
-    /// A process with a wire runs what a rule calls a server. The answer to what was asked because of that continues here.
+    /// A process with a wire runs a program that a rule recognises as a server. The engine comes back here with the
+    /// answer if it had to ask a question first.
     pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, recognised: Recognised) {
         let Recognised { process: id, origin, ref name, ref rule } = recognised;
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else { return };
@@ -36,7 +37,7 @@ impl Engine {
         }
         let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.wraps {
-            // The exec that made this wrapper a part of the server was lost.
+            // The exec record that made this wrapper a part of the server was lost.
             self.join(at, key, id);
             return;
         }
@@ -46,7 +47,7 @@ impl Engine {
         }
         let Some(node) = self.world.node(id) else { return };
         let Ownership { claim, wrappers } = trace(self.world.graph(), self.world.agents(), node);
-        // Without an owner the chain has no upper end: somebody's own shell would be part of it.
+        // Without an owner the chain has no upper end: it would contain a person's own shell.
         let new = NewServer {
             main: id,
             name: name.clone(),
@@ -75,8 +76,8 @@ impl Engine {
             Claim::Agent(agent) => Some(agent),
             Claim::Gone(maker) => self.agent_gone(at, id, &maker),
             Claim::Implied(_) | Claim::Nobody | Claim::Adopted if provenance.is_found() => {
-                // A parent found in /proc may be an adopter; the holder of the wire's other end is not. Nor is
-                // an agent further up the owner of what a host below it started.
+                // A parent found in /proc may have adopted the process; the holder of the wire's other end has not.
+                // Nor does an agent further up own what a host below it started.
                 let known = node.agent.filter(|a| {
                     !matches!(claim, Claim::Implied(_)) && self.world.agent(*a).is_some_and(Agent::is_alive)
                 });
@@ -92,9 +93,11 @@ impl Engine {
                 self.ask(About::Process(maker), Purpose::Creator { creator: maker, recognised });
                 return;
             }
-            // It ended before anybody could ask what it was: a helper that forked the server and left, or the host itself.
+            // The maker exited before the engine could ask what it was: a helper that forked the server and exited,
+            // or the host itself.
             Claim::Implied(maker) if self.world.node(maker).is_none_or(ran_unseen) => {
-                // The process that holds the other end of its wire is its owner; if there is none, it has no owner.
+                // The process that holds the other end of the wire is the owner. If there is no such process, the
+                // server has no owner.
                 self.await_owner(now, NewServer { provenance: Provenance::Found { adopted: true }, ..new });
                 return;
             }
@@ -102,7 +105,8 @@ impl Engine {
                 self.imply_agent(at, maker);
                 self.world.agent_of(maker)
             }
-            // Its parent may have adopted it: the process that holds the other end of its wire made it.
+            // The parent may have adopted the process. The process that holds the other end of its wire made the
+            // wire.
             Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
                 self.await_owner(now, new);
                 return;
@@ -119,19 +123,19 @@ impl Engine {
         self.after_birth(now, key);
     }
 
-    /// A process is an agent because it made the wire of a server.
+    /// Makes a process an agent because it made the wire of a server.
     fn imply_agent(&mut self, at: BootTime, maker: ProcessId) {
         let Some(program) = self.world.node(maker).and_then(|n| n.exec.program.clone()) else { return };
-        // A rule may know it all the same: its exec was not reported.
+        // A rule may recognise it nevertheless, if its exec was not reported.
         self.agent_recognised(at, maker, program.name(), !program.is_agent());
     }
 
-    /// Whether this server has no owner and none is sought: a shell's job, for instance.
+    /// Whether this server has no owner and none is sought. A shell's job is an example.
     fn is_job(&self, key: ServerKey) -> bool {
         self.world.server(key).is_some_and(|server| server.owner().is_none() && !server.seeks_owner)
     }
 
-    /// The process that made the wire exited before it was known as an agent: it is entered as an agent that has exited.
+    /// The process that made the wire exited before it was known as an agent. Enters it as an agent that has exited.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
         let same =
             self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main() == maker.process);
@@ -153,7 +157,8 @@ impl Engine {
         Some(key)
     }
 
-    /// A server whose owner is not known, because it was there before us or its creator had exited: the wire has to tell.
+    /// Enters a server whose owner is unknown, because it existed before the daemon or its creator had exited. The
+    /// holder of the wire's other end will show the owner.
     fn await_owner(&mut self, now: BootTime, new: NewServer) {
         let Some(key) = self.world.start_server(NewServer { seeks_owner: true, ..new }) else { return };
         self.confirm_server(key);
@@ -166,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// The answer to what a creator is. A creator that is gone already stays without a program.
+    /// The answer to the question what program a creator runs. A creator that has exited stays without a program.
     pub(super) fn creator_answered(
         &mut self,
         now: BootTime,
@@ -211,12 +216,12 @@ impl Engine {
         if let (Some(sid), Some(owner_sid)) = (sid, owner_sid)
             && sid != owner_sid
         {
-            // It left its owner's session before it was recognised: between fork and exec.
+            // The server left the session of its owner before it was recognised, between fork and exec.
             self.emit(at, Notice::ServerDetached { server: view, pid: main.pid, sid });
         }
     }
 
-    /// An owner that exited between the server's fork and its exec leaves a suspect from birth.
+    /// Opens a case at once if the owner exited between the fork and the exec of the server.
     fn after_birth(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let Some(since) = server.owner().and_then(|a| self.world.agent(a)).and_then(Agent::exited) else {
@@ -230,7 +235,7 @@ impl Engine {
     }
 }
 
-/// Whether it is not known what this process ran.
+/// Whether it is unknown what program this process ran.
 fn ran_unseen(node: &Node) -> bool {
     node.image().is_none_or(|image| image.exe.is_empty() && image.argv.is_empty())
 }

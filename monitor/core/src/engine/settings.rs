@@ -10,19 +10,19 @@ use crate::{
 /// The part of the configuration that the engine needs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whether to act.
+    /// Whether orphans are ended or only reported.
     pub mode: Mode,
-    /// From the owner's exit to the verdict.
+    /// The time from the exit of the owner to the first inspection.
     pub grace: Duration,
-    /// From SIGTERM to SIGKILL.
+    /// The time from the first SIGTERM to SIGKILL.
     pub term_timeout: Duration,
     /// Whether servers of another user than their owner's may be ended.
     pub other_uids: bool,
-    /// The rules.
+    /// The rules that recognise agents, servers and other programs.
     pub rules: Rules,
     /// Thresholds that raise an alert.
     pub alerts: Vec<AlertRule>,
-    /// The daemon and its ancestors: never signalled.
+    /// The daemon and its ancestors. They never get a signal.
     pub ourselves: Vec<ProcessId>,
 }
 

@@ -1,4 +1,4 @@
-//! What became of signals, and whom processes belong to when they get one.
+//! The results of signals, and which user a process belongs to when it gets one.
 
 use super::Engine;
 use crate::{
@@ -7,20 +7,20 @@ use crate::{
 };
 
 impl Engine {
-    /// The real user of a process, as it was reported or seen last.
+    /// The real user id of a process, as last reported or seen.
     pub(super) fn user(&self, process: ProcessId) -> Option<u32> {
-        // Of a bare parent only the identity is known.
+        // For a bare parent only the identity is known.
         self.world.node(process).filter(|n| n.witnessed || n.exec.program.is_some()).map(|n| n.uid)
     }
 
-    /// An inspection tells whom processes belong to now: setuid(2) makes no record.
+    /// Updates the real user ids from an inspection: no record reports a setuid(2).
     pub(super) fn update_users(&mut self, facts: &ServerFacts) {
         for seen in &facts.processes {
             self.world.set_user(seen.process, seen.uid);
         }
     }
 
-    /// What became of a signal.
+    /// Handles the result of a signal.
     pub(super) fn signalled(
         &mut self,
         now: BootTime,
@@ -40,7 +40,7 @@ impl Engine {
         self.server_event(now, key, Event::SignalRefused { process, signal, refusal, last });
     }
 
-    /// Whether another process than this one may be signalled and was not refused.
+    /// Whether there is a process, other than this one, that may be signalled and did not refuse a signal.
     fn is_target_left(&self, key: crate::lineage::ServerKey, but: ProcessId) -> bool {
         let Some(server) = self.world.server(key) else { return false };
         let refused = |process: &ProcessId| {

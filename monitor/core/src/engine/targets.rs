@@ -1,4 +1,4 @@
-//! Who may be signalled: the gate that every signal goes through, and the order of what is behind it.
+//! Which processes may be signalled, and in which order. Every signal to a server goes through these checks.
 
 use rustc_hash::FxHashSet;
 
@@ -10,14 +10,15 @@ use crate::{
 };
 
 impl Engine {
-    /// The last word before every signal: whether it is an orphan that no guard holds, and the process a target.
+    /// The last check before every signal: the server is an orphan without a guard, and the process is a target.
     pub(super) fn may_signal(&self, key: ServerKey, process: ProcessId) -> bool {
         let orphan = self.world.server(key).and_then(|server| server.phase.orphan());
         orphan.is_some_and(|verdict| verdict.guards.is_empty()) && self.is_target(key, process)
     }
 
-    /// Whether a process of a server may be signalled. Whatever the case says, these never are: what is not part of the server, what is
-    /// protected, an agent or what is above one, orphand itself, pid 1, and a wrapper that has other children.
+    /// Whether a process of a server may be signalled. The following never are, in any state of the case: a process
+    /// that is not part of the server, a protected process, an agent and its ancestors, orphand itself, pid 1, and a
+    /// wrapper that has other children.
     pub(super) fn is_target(&self, key: ServerKey, process: ProcessId) -> bool {
         let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
         self.is_target_but_for_agents(key, process)
@@ -41,7 +42,7 @@ impl Engine {
             && (!is_wrapper || launches())
     }
 
-    /// The main process: down the launch chain from the process that was recognised last.
+    /// The main process: follows the launch chain down from the process that was recognised last.
     pub(super) fn main_process(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
         let mut at = self.world.node(server.main_process()).filter(|n| n.server == Some(key))?;
@@ -57,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// The agents among these processes and what descends from them, and whoever is above one.
+    /// The agents among these processes and their descendants, and all ancestors of those agents.
     fn at_and_above_agents(&self, processes: impl Iterator<Item = ProcessId>) -> FxHashSet<ProcessId> {
         let mut seen = FxHashSet::default();
         let mut stack: Vec<ProcessId> = processes.collect();
@@ -75,11 +76,11 @@ impl Engine {
         found
     }
 
-    /// What lives of the server and may be signalled, children before their parents.
+    /// The living processes of the server that may be signalled, children before their parents.
     pub(super) fn targets(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
         let all = || server.processes().iter().chain(server.wrappers()).copied();
-        // Once for all of them: there may be thousands, one below the other.
+        // Computed once for all of them: there may be thousands of processes, each the child of the one before.
         let above_agents = self.at_and_above_agents(all());
         let mut living: Vec<_> = all()
             .filter(|p| !above_agents.contains(p) && self.is_target_but_for_agents(key, *p))

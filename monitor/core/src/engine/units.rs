@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Engine {
-    /// The answer to the question which unit a process lives in. It is asked once.
+    /// Stores the answer to the question which unit a process runs in. It is asked once per process.
     pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
@@ -25,10 +25,11 @@ impl Engine {
         self.world.set_unit(process, unit);
     }
 
-    /// An agent that exited before its unit could be asked for has a server, which lives in the same invocation of the same unit:
-    /// that tells the agent's run. False if the unit of the server had to be asked for first.
+    /// Finds the run of an agent that exited before its unit could be asked for. A server that it left runs in the
+    /// same invocation of the same unit, and that identifies the run. Returns false if the unit of the server has to
+    /// be asked for first.
     ///
-    /// An agent that was withheld, and those above it, are reported from here on.
+    /// If the agent and its ancestor agents were withheld, they are reported from here on.
     pub(super) fn resolve_account(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
         let top = self.withheld_from(owner).first().copied().unwrap_or(owner);
         let resolved = self.resolve_account_of(at, top, server);
@@ -64,14 +65,15 @@ impl Engine {
         true
     }
 
-    /// A service manager was started: the execs of its children are of interest where rules name units.
+    /// A service manager was started. The execs of its children are needed if rules name units.
     pub(super) fn manager_ran(&mut self, id: ProcessId) {
         if self.settings.rules.name_units() && self.managers.insert(id) {
             self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Manager });
         }
     }
 
-    /// Whether this process is the main one of a unit that a rule names, or this has to be asked first. Nothing is left to do then.
+    /// Whether this process is the main process of a unit that a rule names, or the unit has to be asked for first.
+    /// In both cases the caller has nothing left to do.
     pub(super) fn is_main_of_unit(&mut self, at: BootTime, id: ProcessId, role: &Role) -> bool {
         let others = matches!(
             role,
@@ -90,7 +92,7 @@ impl Engine {
         };
         let Some(facts) = facts.as_deref().filter(|facts| !facts.left_behind()) else { return false };
         let Some(name) = self.settings.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
-        // Its main process is the first; what is adopted later by the manager is not.
+        // The main process of a unit is its first one. A process that the manager adopts later is not.
         let same = |a: &Agent| {
             a.is_alive()
                 && a.name == name
@@ -105,8 +107,8 @@ impl Engine {
         true
     }
 
-    /// In a look at /proc: the managers, and the main processes of units that rules name. Of what a manager has as children in
-    /// the unit's present invocation, that is the oldest.
+    /// Finds the service managers in a snapshot of /proc, and the main processes of units that rules name. The main
+    /// process is the oldest child of the manager in the present invocation of the unit.
     pub(super) fn find_managers(&mut self, snapshot: &Snapshot) -> BTreeSet<ProcessId> {
         if !self.settings.rules.name_units() {
             return BTreeSet::new();
@@ -133,7 +135,7 @@ impl Engine {
         mains.into_values().collect()
     }
 
-    /// A run is over when no top-most agent of it lives.
+    /// Ends the run of an agent if no top-most agent of that run is alive.
     pub(super) fn run_may_have_ended(&mut self, at: BootTime, key: AgentKey) {
         let Some((run, generation)) = self.world.agent(key).and_then(|a| a.account.run()) else { return };
         if self.world.agents().run_lives(&run, generation) {
@@ -145,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Room for the runs to come: what is over goes, by user, the oldest first.
+    /// Forgets runs that are over, to keep the bounds for each user. The oldest are forgotten first.
     pub(super) fn forget_runs(&mut self, at: BootTime) {
         if self.world.runs().is_crowded() {
             let held = self.held();

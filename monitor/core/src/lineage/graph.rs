@@ -1,15 +1,15 @@
 //! The graph: one node for each living process that matters, linked to its nearest living creator.
 //!
-//! Invariants: at most one node per pid; every node is alive; links form a forest. What a process inherits
-//! (agent, server) is copied at birth, so no dead ancestor has to be kept: when a process exits, what it
-//! created moves up to its own nearest living creator, and `creator` still tells who it was.
+//! Invariants: at most one node per pid; every node is alive; the links form a forest. What a process inherits
+//! (agent, server) is copied at birth, so no dead ancestor has to be kept. When a process exits, the processes it
+//! created are linked to its own nearest living creator, and their `creator` still names the process that exited.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{AgentKey, Node};
 use crate::model::ProcessId;
 
-/// The living processes that matter.
+/// The living processes that matter to orphand.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: FxHashMap<u32, Box<Node>>,
@@ -32,17 +32,17 @@ impl Graph {
         self.nodes.get(&id.pid).map(|n| &**n).filter(|n| n.id == id)
     }
 
-    /// The same, to be changed. Links and identity are the graph's own.
+    /// The process with this identity, mutable. Only the graph may change links and identity.
     pub fn get_mut(&mut self, id: ProcessId) -> Option<&mut Node> {
         self.nodes.get_mut(&id.pid).map(|n| &mut **n).filter(|n| n.id == id)
     }
 
-    /// All, to be changed, in no particular order.
+    /// All processes, mutable, in no particular order.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         self.nodes.values_mut().map(|n| &mut **n)
     }
 
-    /// The process that has this number now.
+    /// The process that has this process number now.
     pub fn holder(&self, pid: u32) -> Option<ProcessId> {
         self.nodes.get(&pid).map(|n| n.id)
     }
@@ -52,13 +52,13 @@ impl Graph {
         self.nodes.values().map(|n| n.id)
     }
 
-    /// The agents that some process descends from.
+    /// The agents that at least one process descends from.
     pub fn agents(&self) -> FxHashSet<AgentKey> {
         self.nodes.values().filter_map(|n| n.agent).collect()
     }
 
-    /// Enters a process below `up`, its nearest living creator. A holder of the same number must have been
-    /// removed before; if there is one nevertheless, the newer process wins and the older is returned.
+    /// Enters a process below `up`, its nearest living creator. An older process with the same number must have been
+    /// removed before. If there is one nevertheless, the newer process wins and the older one is returned.
     pub fn insert(&mut self, mut node: Node, up: Option<ProcessId>) -> Option<Node> {
         let old = self.holder(node.id.pid).and_then(|id| self.remove(id));
         self.order += 1;
@@ -70,7 +70,7 @@ impl Graph {
         old
     }
 
-    /// Takes a process out; what it created moves up.
+    /// Removes a process. The processes it created are linked to its own nearest living creator.
     pub fn remove(&mut self, id: ProcessId) -> Option<Node> {
         self.get(id)?;
         self.unlink(id.pid);
@@ -91,7 +91,7 @@ impl Graph {
         self.get(id)?.up.and_then(|pid| self.nodes.get(&pid)).map(|n| &**n)
     }
 
-    /// The living creators, nearest first, the process itself not included.
+    /// The living creators of a process, nearest first. The process itself is not included.
     pub fn ancestors(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let mut at = self.get(id).and_then(|n| n.up);
         std::iter::from_fn(move || {
@@ -101,7 +101,7 @@ impl Graph {
         })
     }
 
-    /// What a process created, directly or not, as far as it lives: creators before what they created.
+    /// The living processes that a process created, directly or indirectly, creators before what they created.
     pub fn descendants(&self, id: ProcessId) -> Vec<ProcessId> {
         let mut found = Vec::new();
         let mut stack: Vec<u32> = self.children(id).map(|n| n.id.pid).collect();
@@ -114,7 +114,7 @@ impl Graph {
         found.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Whether a process created, directly or not, one that lives and is such.
+    /// Whether a living process that this process created, directly or indirectly, satisfies `is_such`.
     pub fn any_below(&self, id: ProcessId, is_such: impl Fn(&Node) -> bool) -> bool {
         let mut stack: Vec<u32> = self.children(id).map(|n| n.id.pid).collect();
         while let Some(pid) = stack.pop() {
@@ -127,7 +127,7 @@ impl Graph {
         false
     }
 
-    /// What hangs directly below a process.
+    /// The processes linked directly below a process.
     pub fn children(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let mut at = self.get(id).and_then(|n| n.first_child);
         std::iter::from_fn(move || {
@@ -137,7 +137,8 @@ impl Graph {
         })
     }
 
-    /// Broken invariants: links have their counterparts, and creators are older than what they created, so there is no cycle.
+    /// Broken invariants: each link has its counterpart, and creators are older than what they created, so there is
+    /// no cycle.
     pub fn check(&self) -> Vec<String> {
         let mut broken = Vec::new();
         let mut with_parent = 0;

@@ -1,4 +1,4 @@
-//! Lineage: who was created by whom, among the living processes that matter. Pure.
+//! Lineage: which process created which, among the living processes that matter. Pure.
 //!
 //! Used by the modules above it only.
 

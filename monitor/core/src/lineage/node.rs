@@ -1,4 +1,4 @@
-//! A living process in the graph.
+//! A node of the graph: one living process.
 
 use std::{num::NonZeroU32, sync::Arc};
 
@@ -7,41 +7,41 @@ use crate::{
     recognise::Role,
 };
 
-/// An agent, for as long as the engine runs.
+/// Identifies an agent for as long as the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentKey(pub NonZeroU32);
 
-/// A server, for as long as the engine runs.
+/// Identifies a server for as long as the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerKey(pub NonZeroU32);
 
-/// Which exec brought the program that a process runs: of which process, and its number. A fork copies it, so two
-/// processes with equal origins are copies of one program in one state.
+/// Identifies the exec that brought the program of a process: which process called it, and its number. A fork copies
+/// the origin, so two processes with equal origins are copies of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// The process that called exec.
+    /// The process that called execve(2).
     pub process: ProcessId,
-    /// The number of its execs we know of.
+    /// The number of this exec among those of the process that are known.
     pub execs: u32,
 }
 
-/// How something is known.
+/// How a fact about a process is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Provenance {
-    /// The kernel's records say so.
+    /// The kernel's records report it.
     #[default]
     Witnessed,
-    /// It was found in /proc: the parent of a process may not be its creator, but have adopted it.
+    /// It was found in /proc. The parent of the process may have adopted it, and need not be its creator.
     Found {
-        /// Whether its launch chain hangs below a service manager, or init, without anything between.
+        /// Whether the parent of its launch chain is a service manager or init.
         adopted: bool,
     },
-    /// An earlier daemon knew it.
+    /// An earlier daemon stored it.
     Recovered,
 }
 
 impl Provenance {
-    /// Found in /proc; nobody is known to have adopted it.
+    /// Found in /proc, and not known to be adopted.
     pub const FOUND: Self = Self::Found { adopted: false };
 
     /// Whether it was found in /proc.
@@ -55,20 +55,20 @@ impl Provenance {
     }
 }
 
-/// What is known of the unit that a process lives in.
+/// What is known of the unit that a process runs in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ObservedUnit {
-    /// It was not asked for.
+    /// The unit was not asked for yet.
     #[default]
     Unasked,
-    /// This; nothing outside of units, or where it could not be read.
+    /// The unit. `None` for a process outside of units, or if the unit could not be read.
     Known(Option<Box<UnitFacts>>),
     /// The process exited before it could be asked for.
     Gone,
 }
 
 impl ObservedUnit {
-    /// What was read, if anything.
+    /// The unit, if one was read.
     pub fn facts(&self) -> Option<&UnitFacts> {
         match self {
             Self::Known(facts) => facts.as_deref(),
@@ -77,47 +77,47 @@ impl ObservedUnit {
     }
 }
 
-/// A program, and what the rules say of it.
+/// A program, and its role by the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// What was executed.
     pub image: Image,
-    /// What it is to orphand by the present rules.
+    /// The role that the present rules give it.
     pub role: Role,
 }
 
 impl Program {
-    /// The name shown for it.
+    /// The name that events and reports show for it.
     pub fn name(&self) -> String {
         self.role.name().unwrap_or_else(|| self.image.exe.rsplit('/').next().unwrap_or_default()).to_owned()
     }
 
-    /// Whether a rule knows it as an agent.
+    /// Whether a rule recognises it as an agent.
     pub const fn is_agent(&self) -> bool {
         matches!(self.role, Role::Agent { .. })
     }
 }
 
-/// The process that made a standard stream of another one, and the program that it ran when the stream became another one.
+/// The process that made a standard stream of another process, and the program that the maker ran at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maker {
-    /// The process that called fork(2), or the process itself where it redirected its own stream before an exec. It may have
-    /// ended since.
+    /// The process that called fork(2), or the process itself if it redirected its own stream before an exec. It may
+    /// have exited since.
     pub process: ProcessId,
-    /// Whose exec brought the program that it ran.
+    /// The exec that brought the program of the maker.
     pub origin: Origin,
-    /// That program.
+    /// The program of the maker.
     pub program: Arc<Program>,
 }
 
-/// What a process got by its last exec. A fork shares it.
+/// What a process got by its last exec. Its forks share it.
 #[derive(Clone, Debug)]
 pub struct Exec {
-    /// What it runs; absent if only its identity is known.
+    /// The program it runs. Absent if only the identity of the process is known.
     pub program: Option<Arc<Program>>,
-    /// Whose exec brought that program.
+    /// The exec that brought that program.
     pub origin: Origin,
-    /// Standard input, output and error.
+    /// Standard input, output and error at that exec.
     pub streams: [Stdio; 3],
     /// The process that made each stream; absent if that was not witnessed.
     pub makers: [Option<Arc<Maker>>; 3],
@@ -128,14 +128,14 @@ pub struct Exec {
 pub struct Node {
     /// Its identity.
     pub id: ProcessId,
-    /// Who created it: history. Absent if nobody knows (it was there before us and its parent is not in the
-    /// graph). Never changes once witnessed.
+    /// The process that created it. Absent if unknown: it existed before the daemon and its parent is not in the
+    /// graph. It never changes once witnessed.
     pub creator: Option<ProcessId>,
-    /// Whether the creator is known from a fork record, not inferred from a parent.
+    /// Whether a fork record reported the creator. Otherwise the creator is inferred from the parent in /proc.
     pub witnessed: bool,
-    /// How it is known what it runs.
+    /// How it is known what the process runs.
     pub provenance: Provenance,
-    /// The order in which processes entered the graph: creators before what they created.
+    /// The order in which processes entered the graph: a creator has a lower number than what it created.
     pub order: u64,
     /// Real user id.
     pub uid: u32,
@@ -143,17 +143,18 @@ pub struct Node {
     pub sid: u32,
     /// What it got by its last exec.
     pub exec: Arc<Exec>,
-    /// The unit it lives in; asked when it turns out to be an agent.
+    /// The unit it runs in. It is asked for when the process turns out to be an agent.
     pub unit: ObservedUnit,
-    /// The nearest agent among itself and its creators, copied at birth.
+    /// The nearest agent among the process and its creators, copied at birth.
     pub agent: Option<AgentKey>,
     /// The server it belongs to, copied at birth.
     pub server: Option<ServerKey>,
-    /// The server it launched without being part of it (a shell around it).
+    /// The server it launched without being part of it, for example as the shell around it.
     pub wraps: Option<ServerKey>,
-    /// A multiplexer or an exempt program, or a copy of one: nothing below it belongs to an agent or a server.
+    /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
+    /// server.
     pub protected: bool,
-    /// Not known to matter yet.
+    /// Whether it is not known yet that the process matters.
     pub pending: bool,
     pub(super) up: Option<u32>,
     pub(super) first_child: Option<u32>,
@@ -191,7 +192,7 @@ impl Node {
         }
     }
 
-    /// What a fork of this process starts as.
+    /// The state of a new fork of this process.
     pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {
         Self {
             id: child,
@@ -215,17 +216,17 @@ impl Node {
         }
     }
 
-    /// What it runs, if that is known.
+    /// The image it runs, if known.
     pub fn image(&self) -> Option<&Image> {
         self.exec.program.as_ref().map(|program| &program.image)
     }
 
-    /// What that is to orphand.
+    /// The role of its program, if known.
     pub fn role(&self) -> Option<&Role> {
         self.exec.program.as_ref().map(|program| &program.role)
     }
 
-    /// Whose exec brought what it runs.
+    /// The exec that brought its program.
     pub fn origin(&self) -> Origin {
         self.exec.origin
     }
@@ -245,9 +246,9 @@ impl Node {
         self.exec.streams[1]
     }
 
-    /// It runs another program now, on these streams. Where the exec was witnessed and a stream is another one than before, the
-    /// program that ran until now made it: a fork copies its creator's streams, and what it does to them before its exec is its
-    /// creator's plan.
+    /// Records that the process runs another program now, on these streams. If the exec was witnessed and a stream
+    /// has changed, the maker of the stream is the program that ran until now. The reason: a fork copies the streams
+    /// of its creator, and what it does to them before its exec is decided by the program of its creator.
     pub fn run(&mut self, program: Program, streams: [Stdio; 3], provenance: Provenance) {
         self.provenance = provenance;
         let before = &self.exec;
@@ -269,7 +270,7 @@ impl Node {
         self.exec = Arc::new(Exec { program: Some(Arc::new(program)), origin, streams, makers });
     }
 
-    /// What is known of its last exec changes.
+    /// Changes what is known of its last exec.
     pub fn correct(&mut self, change: impl FnOnce(&mut Exec)) {
         change(Arc::make_mut(&mut self.exec));
     }

@@ -5,19 +5,20 @@ use rustc_hash::FxHashMap;
 use super::Graph;
 use crate::model::{ProcessId, Snapshot, SnapshotProcess};
 
-/// What differs.
+/// The differences between the graph and a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// In the graph, but gone from the host.
+    /// Processes that are in the graph and no longer on the host.
     pub gone: Vec<ProcessId>,
-    /// On the host, not in the graph; parents before children.
+    /// Processes that are on the host and not in the graph, parents before children.
     pub unknown: Vec<SnapshotProcess>,
-    /// In both; parents before children.
+    /// Processes that are in both, parents before children.
     pub known: Vec<SnapshotProcess>,
 }
 
-/// Compares. The snapshot says nothing about what was born at or after its horizon: of those nothing is
-/// concluded, in either direction, since their records are still to be drained. Nor of those that did not answer.
+/// Compares the graph with a snapshot. The snapshot says nothing about processes born at or after its horizon: their
+/// records are still to be read, so nothing is concluded about them in either direction. The same holds for
+/// processes that could not be read.
 pub fn compare(graph: &Graph, snapshot: Snapshot) -> Difference {
     let horizon = snapshot.horizon.ticks();
     let seen: FxHashMap<u32, u64> = snapshot.processes.iter().map(|p| (p.id.pid, p.id.start)).collect();
@@ -37,8 +38,8 @@ pub fn compare(graph: &Graph, snapshot: Snapshot) -> Difference {
     Difference { gone, unknown, known }
 }
 
-/// A parent is born before its child, but both may be born in one clock tick, and numbers wrap. (An adopter
-/// may be younger than what it adopted: such a child keeps its place.)
+/// Sorts parents before children. A parent is born before its child, but both may be born in one clock tick, and
+/// process numbers wrap. (An adopter may be younger than what it adopted; such a child keeps its place.)
 fn parents_first(sorted: Vec<SnapshotProcess>) -> Vec<SnapshotProcess> {
     let index: FxHashMap<ProcessId, usize> = sorted.iter().enumerate().map(|(i, p)| (p.id, i)).collect();
     let mut state = vec![false; sorted.len()];

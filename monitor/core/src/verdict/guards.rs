@@ -1,4 +1,4 @@
-//! Condition 6: what forbids to end a server although it is proven to be an orphan.
+//! Condition 6 of the proof standard: the guards that forbid ending a server even if it is proven to be an orphan.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,15 @@ use crate::{
     recognise::Role,
 };
 
-/// What forbids to end the server now.
+/// The guards that forbid ending the server now.
 pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let mut guards = BTreeSet::new();
     let Inspection { server, facts, .. } = inspection;
     if inspection.observe && !server.phase.asked() {
         guards.insert(Guard::Observe);
     }
-    // The manager started it, or adopted it from what runs now: which of the two cannot be told from outside.
+    // The manager started the server itself or adopted it from what runs now. The two cases look the same from
+    // outside.
     if server.owner().is_none() && facts.unit.as_ref().is_some_and(|unit| !UnitFacts::left_behind(unit)) {
         guards.insert(Guard::OwnUnit);
     }
@@ -53,7 +54,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     guards.into_iter().collect()
 }
 
-/// The server's processes and all that they created and that is in the graph.
+/// The server's processes, and everything they created that is in the graph.
 fn at_and_below<'a>(inspection: &Inspection<'a>) -> Vec<&'a Node> {
     let Inspection { graph, server, .. } = *inspection;
     let mut found = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! All that a verdict rests on: what was witnessed, and what the host says now.
+//! The input of a verdict: what was witnessed, and what the host reports now.
 
 use crate::{
     lineage::{Graph, Node},
@@ -9,32 +9,32 @@ use crate::{
 
 use super::membership::Members;
 
-/// All that a verdict on one server rests on.
+/// The input of a verdict on one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspection<'a> {
-    /// The lineage.
+    /// The lineage graph.
     pub graph: &'a Graph,
-    /// The rules.
+    /// The rules in effect.
     pub rules: &'a Rules,
-    /// The agents.
+    /// All agents.
     pub agents: &'a Agents,
-    /// Whether this process made the wire of a server that is alive.
+    /// Which processes started a server, or are part of one.
     pub makers: &'a dyn Makers,
-    /// The server.
+    /// The server to judge.
     pub server: &'a Server,
-    /// What the host says.
+    /// What the host reports about it.
     pub facts: &'a ServerFacts,
     /// Whether servers of another user than their owner's may be ended.
     pub other_uids: bool,
-    /// Whether orphand only observes, and ends nothing.
+    /// Whether orphand only observes and ends nothing.
     pub observe: bool,
 }
 
-/// Who started servers.
+/// Which processes started a server, and which are part of one.
 pub trait Makers: std::fmt::Debug {
     /// Whether this process made the wire of a server that is alive.
     fn made_a_server(&self, process: ProcessId) -> bool;
-    /// Whether it is part of another server of the same owner: of its launch chain, or the server's main process.
+    /// Whether the process is the main process of another server of the same owner, or part of its launch chain.
     fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool;
 }
 
@@ -44,23 +44,23 @@ impl<'a> Inspection<'a> {
         self.server.owner().and_then(|key| self.agents.get(key))
     }
 
-    /// What the host says about the processes that belong to the server.
+    /// What the host reports about the processes that belong to the server.
     pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessFacts> {
         self.facts.processes.iter().filter(|facts| members.contains(facts.process))
     }
 
-    /// What the host says about a copy of the owner.
+    /// What the host reports about a forked copy of the owner.
     pub fn copy(&self, process: ProcessId) -> Option<&'a CopyFacts> {
         self.facts.copies.iter().find(|copy| copy.process == process)
     }
 
-    /// The node of a process.
+    /// The graph node of a process.
     pub fn node(&self, process: ProcessId) -> Option<&'a Node> {
         self.graph.get(process)
     }
 }
 
-/// Who holds the other end of a wire, as far as that was seen.
+/// The processes that hold the other end of a wire, as far as that was seen.
 pub fn holders(wire: &WireState) -> &[Holder] {
     match wire {
         WireState::Held { holders, .. } => holders,

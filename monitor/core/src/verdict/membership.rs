@@ -1,25 +1,27 @@
-//! What belongs to a server: the server's main process, its launch chain, and what is tied to it.
+//! What belongs to a server: its main process, its launch chain, and the processes tied to them.
 //!
-//! Lineage alone makes nobody part of a server: what left into a session of its own, joined with the server in none of its
-//! standard streams, has been let go (a browser opened for a person, a daemon, a job of a hook). It is told and never ended.
+//! Lineage alone does not make a process part of a server. A process that moved into a session of its own, and
+//! shares no standard stream with the server, has been let go: for example a browser opened for a person, a daemon,
+//! or a job of a hook. Such a process is reported and never ended.
 
 use std::collections::BTreeSet;
 
 use super::inspection::Inspection;
 use crate::model::{ProcessFacts, ProcessId};
 
-/// The processes of a server that live, by what they are to it.
+/// The living processes of a server, by their relation to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// The server's main process and its launch chain: what was recognised, and what has its wire for standard input.
+    /// The server's main process and its launch chain: processes that a rule recognised, and processes with the
+    /// server's wire as standard input.
     pub core: BTreeSet<ProcessId>,
     /// Shells and launchers around it.
     pub wrappers: BTreeSet<ProcessId>,
-    /// Descendants that are tied to it.
+    /// Descendants that are tied to the server by their session or by a standard stream.
     pub tied: BTreeSet<ProcessId>,
-    /// Descendants that it has let go.
+    /// Descendants that the server has let go. They are not ended.
     pub let_go: BTreeSet<ProcessId>,
-    /// The sessions of its core.
+    /// The session ids of the core.
     pub sessions: BTreeSet<u32>,
 }
 
@@ -29,13 +31,13 @@ impl Members {
         self.core.contains(&process) || self.wrappers.contains(&process) || self.tied.contains(&process)
     }
 
-    /// All that belongs to it.
+    /// All processes that belong to the server.
     pub fn all(&self) -> impl Iterator<Item = ProcessId> + '_ {
         self.core.iter().chain(&self.wrappers).chain(&self.tied).copied()
     }
 }
 
-/// Sorts the living processes of a server.
+/// Sorts the living processes of a server by their relation to it.
 pub fn members(inspection: &Inspection<'_>) -> Members {
     let server = inspection.server;
     let mut members = Members::default();
@@ -51,7 +53,8 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
             others.push(facts);
         }
     }
-    // Once its end has begun the server's main process may be gone: what shared its session then belongs to it still.
+    // Once orphand has begun to end the server, its main process may have exited. What shared its session then still
+    // belongs to the server.
     let attempt = server.phase.orphan().map(|verdict| &verdict.attempt);
     if let Some(attempt) = attempt.filter(|attempt| attempt.first_signal.is_some()) {
         members.sessions.extend(&attempt.sessions);
@@ -69,8 +72,9 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
     members
 }
 
-/// The server's main process, or a link of its launch chain: a rule recognised it, or it has the server's wire for standard input. One that
-/// was born with that wire and has put it elsewhere since is one, too, unless it left the session: a daemon was born with it as well.
+/// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
+/// server's wire is its standard input. A process that was born with that wire and has moved it since also counts,
+/// unless it left the session, because a daemon is born with the wire as well.
 fn is_core(inspection: &Inspection<'_>, facts: &ProcessFacts) -> bool {
     let server = inspection.server;
     let was_born_with_it = || inspection.node(facts.process).is_some_and(|node| node.stdin() == server.stdin);
@@ -79,10 +83,11 @@ fn is_core(inspection: &Inspection<'_>, facts: &ProcessFacts) -> bool {
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_born_with_it())))
 }
 
-/// Whether a descendant is tied to what belongs to the server: by its session while the server's main process lives, or by a descriptor
-/// 0 to 2 that is joined with it, or was until the other end was closed.
+/// Whether a descendant is tied to what belongs to the server. The tie is the session, while the server's main
+/// process is alive, or one of the descriptors 0 to 2 that is joined with the server, or was until the other end was
+/// closed.
 fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts) -> bool {
-    // A service that goes on listening after the server's main process ended by itself is not what is left of it.
+    // If the main process exited by itself, a service that still listens is not a remainder of the server.
     if inspection.server.main_ended && facts.sockets.listens {
         return false;
     }
@@ -98,7 +103,8 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts)
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.
 fn was_joined(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts) -> bool {
     let Some(node) = inspection.node(facts.process) else { return false };
-    // Of one that was found in /proc nobody knows who made its streams; it was seen to be joined with the server that is being ended.
+    // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
+    // server that is being ended.
     let orphan = inspection.server.phase.orphan();
     let was_tied = orphan.is_some_and(|verdict| verdict.attempt.tied.contains(&facts.process));
     let made_here =

@@ -1,4 +1,4 @@
-//! Verdicts: what belongs to a server, evidence, doubts and guards. Pure.
+//! Verdicts: what belongs to a server, and which evidence, doubts and guards there are. Pure.
 //!
 //! Used by `engine` only.
 

@@ -1,7 +1,8 @@
-//! The proof standard: what may be ended without a person's word.
+//! The proof standard: what orphand may end without being asked by a person.
 //!
-//! The one place where "orphan" is concluded. Each condition is a function of its own; whatever keeps one from being proven is a
-//! doubt, and with a doubt nothing is ended. An orphan that is proven may stay all the same, because of a guard.
+//! This is the only place that concludes "orphan". Each condition is a function of its own. Anything that keeps a
+//! condition from being proven is a doubt, and nothing is ended while there is a doubt. A proven orphan may still
+//! stay because of a guard.
 
 use super::{
     guards::guards,
@@ -14,24 +15,24 @@ use crate::{
     world::Agent,
 };
 
-/// What an examination found.
+/// The result of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// What belongs to the server.
+    /// The processes of the server, by their relation to it.
     pub members: Members,
-    /// A living process that the server works for: it is no orphan.
+    /// A living process that the server works for. If there is one, the server is no orphan.
     pub host: Option<Holder>,
-    /// The dead owner's files are still being closed: inspect again in a moment.
+    /// The kernel is still closing the files of the dead owner. The server must be inspected again in a moment.
     pub too_early: bool,
-    /// What speaks for "orphan".
+    /// The evidence that it is an orphan.
     pub evidence: Vec<Evidence>,
-    /// What keeps that from being proven.
+    /// The doubts: what keeps that from being proven.
     pub doubts: Vec<Doubt>,
-    /// What forbids to end it.
+    /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
 }
 
-/// Examines a server whose owner is gone.
+/// Examines a server whose owner has exited or is unknown.
 pub fn examine(inspection: &Inspection<'_>) -> Finding {
     let members = members(inspection);
     let host = host(inspection, &members).cloned();
@@ -57,18 +58,19 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
     }
 }
 
-/// Conditions 1 and 3, a server with an owner that is gone: whether it is not known who made its wires, or that those are gone.
-/// Without a known owner, a unit that has gone on without the server tells, or both wires hung up below a service manager: nobody
-/// can use such a one, whoever made it.
+/// Conditions 1 and 3: the server had an owner, and the owner has exited. There is a doubt if it is not known who
+/// made the wires, or that the makers have exited. Without a known owner there are two other proofs: the unit has
+/// gone on without the server, or both wires have hung up and the server is a child of a service manager. In the
+/// second case nobody can use the server, whoever made it.
 fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let left_behind = inspection.facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
-    // Where the server's main process ended by itself there is no wire left that could tell.
+    // Where the main process exited by itself, no wire is left that could show the owner.
     let has_wires = !members.core.is_empty() || inspection.server.phase.strongest_signal().is_some();
     let nobody_can_use_it = has_wires && hung_up(inspection, members);
     let known = match inspection.owner() {
-        // Ended before anybody could ask what it was: neither program nor user is known.
+        // The owner exited before its program could be asked for: neither program nor user is known.
         Some(owner) if owner.name.is_empty() => left_behind || nobody_can_use_it,
-        // A wire that another program made is another program's.
+        // If another program made the standard output wire, the wire belongs to that program.
         Some(_) if inspection.server.made_apart => nobody_can_use_it,
         Some(_) => true,
         None => {
@@ -81,7 +83,7 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members) -> Option<Do
     (!known).then_some(Doubt::OwnerUnknown)
 }
 
-/// Condition 5: a client is connected to a socket of the server, or was a moment ago.
+/// Condition 5: a client is connected to a socket of the server, or was connected a moment ago.
 fn somebody_is_connected(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let served = inspection.processes(members).any(|facts| {
         facts.sockets.clients || facts.sockets.inside.iter().any(|client| !members.contains(*client))
@@ -89,7 +91,7 @@ fn somebody_is_connected(inspection: &Inspection<'_>, members: &Members) -> Opti
     served.then_some(Doubt::Clients)
 }
 
-/// Condition 5: somebody looks at the server with a debugger.
+/// Condition 5: a debugger is attached to a process of the server.
 fn somebody_traces(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let traced = inspection.processes(members).any(|facts| facts.traced);
     traced.then_some(Doubt::Traced)
@@ -102,7 +104,7 @@ fn listens(inspection: &Inspection<'_>, members: &Members) -> bool {
 fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     match inspection.server.owner().map(|_| inspection.owner()) {
-        // The owner of a server that a person asks to end may live.
+        // If a person asks to end the server, its owner may be alive.
         Some(owner) if owner.is_some_and(Agent::is_alive) => {}
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),

@@ -1,7 +1,9 @@
-//! Who holds the other ends of a server's wires: whether anybody can talk to it, and whether anybody listens to it.
+//! Who holds the other ends of a server's wires: whether any process can talk to the server, and whether any listens
+//! to it.
 //!
-//! Every holder outside of the server may be who uses it, whatever its age. Only two are accidents, each proven: another server
-//! of the same dead owner, which inherited a descriptor, and a forked copy of the killed owner that does nothing.
+//! Every holder outside of the server may be a user of the server, whatever its age. Only two kinds of holder have
+//! the wire by accident, and each must be proven: another server of the same dead owner, which inherited a
+//! descriptor, and an idle forked copy of the killed owner.
 
 use super::{inspection::Inspection, membership::Members};
 use crate::{
@@ -11,12 +13,12 @@ use crate::{
     world::Agent,
 };
 
-/// Whether nobody can talk to the server: what keeps that from being proven.
+/// The doubt that remains about "nobody can talk to the server"; `None` if that is proven.
 pub fn somebody_talks(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     doubt(inspection, members, &inspection.facts.stdin, Doubt::WireHeld)
 }
 
-/// Whether nobody listens to the server, likewise.
+/// The doubt that remains about "nobody listens to the server"; `None` if that is proven.
 pub fn somebody_listens(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     if answers_nobody_knows_where(inspection) {
         return Some(Doubt::WireUnknown);
@@ -24,8 +26,9 @@ pub fn somebody_listens(inspection: &Inspection<'_>, members: &Members) -> Optio
     doubt(inspection, members, &inspection.facts.stdout, Doubt::StdoutRead)
 }
 
-/// Whether the wire that carries the answers is not known. A pipe goes one way: a server that was found with the same one for both
-/// had moved its wires off its standard streams, and only the one that it reads was found again.
+/// Whether the wire that carries the answers is unknown. A pipe has one direction. If a server was found with the
+/// same pipe as standard input and output, it had moved its wires away, and only the wire that it reads was found
+/// again.
 fn answers_nobody_knows_where(inspection: &Inspection<'_>) -> bool {
     matches!(inspection.server.stdin, Stdio::Pipe(_)) && inspection.server.stdin == inspection.server.stdout
 }
@@ -41,7 +44,7 @@ fn doubt(inspection: &Inspection<'_>, members: &Members, wire: &WireState, held:
     }
 }
 
-/// Whether nobody at all holds the other end of either wire, but the server itself.
+/// Whether no process but the server itself holds the other end of either wire.
 pub fn hung_up(inspection: &Inspection<'_>, members: &Members) -> bool {
     !answers_nobody_knows_where(inspection) && both_hung_up(inspection, members)
 }
@@ -50,7 +53,7 @@ fn both_hung_up(inspection: &Inspection<'_>, members: &Members) -> bool {
     [&inspection.facts.stdin, &inspection.facts.stdout].into_iter().all(|wire| is_hung_up(wire, members))
 }
 
-/// Whether the other end of this wire is open nowhere outside of the server.
+/// Whether no process outside of the server holds the other end of this wire.
 pub fn is_hung_up(wire: &WireState, members: &Members) -> bool {
     match wire {
         WireState::HungUp => true,
@@ -61,7 +64,7 @@ pub fn is_hung_up(wire: &WireState, members: &Members) -> bool {
     }
 }
 
-/// Whether the owner, which has exited, was about to let go of a wire at the moment of the inspection.
+/// Whether the owner, which has exited, still held a wire at the moment of the inspection and was about to close it.
 pub fn owner_is_leaving(inspection: &Inspection<'_>) -> bool {
     let dead = inspection.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
     let wires = [&inspection.facts.stdin, &inspection.facts.stdout];
@@ -70,8 +73,8 @@ pub fn owner_is_leaving(inspection: &Inspection<'_>) -> bool {
     })
 }
 
-/// The process that the server works for from now on, though its owner has exited: it can talk to the server, it was there before
-/// the server or is an agent in its own right, and it is none of those that only hand a wire on.
+/// The process that the server works for from now on, although its owner has exited. It can talk to the server, it
+/// existed before the server or is an agent itself, and it is not a process that only passes a wire on.
 pub fn host<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a Holder> {
     let talkers = super::inspection::holders(&inspection.facts.stdin);
     talkers.iter().find(|holder| !is_harmless(inspection, members, holder) && is_host(inspection, holder))
@@ -82,7 +85,7 @@ fn is_host(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     if node.is_some_and(|n| n.server.or(n.wraps).is_some() || n.protected) {
         return false;
     }
-    // What the server started may have inherited a descriptor; the server does not work for it.
+    // A process that the server started may have inherited a descriptor. The server does not work for it.
     if inspection.graph.ancestors(holder.process).any(|above| inspection.server.contains(above.id)) {
         return false;
     }
@@ -93,7 +96,7 @@ fn is_host(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     ) {
         return false;
     }
-    // Of an owner that was killed a copy did not take over; one that does something may use the server all the same.
+    // A copy of a killed owner did not take over. A copy that is not idle may use the server nevertheless.
     if let Some((owner, node)) = inspection.owner().zip(node)
         && is_copy(owner, node)
     {
@@ -105,12 +108,13 @@ fn is_host(inspection: &Inspection<'_>, holder: &Holder) -> bool {
         || (inspection.server.owner().is_some() && holder.process.start < inspection.server.id.start)
 }
 
-/// Whether this holder cannot be who uses the server: it is the server itself, or holds the wire by accident.
+/// Whether this holder cannot be a user of the server: it is the server itself, or it holds the wire by accident.
 fn is_harmless(inspection: &Inspection<'_>, members: &Members, holder: &Holder) -> bool {
     members.contains(holder.process) || is_sibling(inspection, holder) || is_idle_copy(inspection, holder)
 }
 
-/// Another server of the same dead owner inherited a descriptor, and nobody uses that server: else it may use the wire for them.
+/// Whether the holder is another server of the same dead owner, which inherited a descriptor. Nobody may use that
+/// server; otherwise it could use the wire for its users.
 fn is_sibling(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     if holder.clients {
         return false;
@@ -118,7 +122,8 @@ fn is_sibling(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     if inspection.makers.is_of_sibling(holder.process, inspection.server) {
         return true;
     }
-    // Of servers that were there before us the owners are not known; those of one start of a unit that is over had one.
+    // For servers that existed before the daemon the owners are unknown. Servers of one past invocation of a unit
+    // had the same owner.
     let ended = |unit: &Option<UnitFacts>| unit.as_ref().is_some_and(UnitFacts::left_behind);
     inspection.server.owner().is_none()
         && ended(&inspection.facts.unit)
@@ -128,8 +133,8 @@ fn is_sibling(inspection: &Inspection<'_>, holder: &Holder) -> bool {
         && inspection.node(holder.process).is_some_and(|node| node.server.is_some())
 }
 
-/// A forked copy of the killed owner that has no server, session, listener or connection of its own, and did nothing since the
-/// owner's end: a worker of a pool that nobody gives work to any more.
+/// Whether the holder is an idle forked copy of the killed owner: it has no server, session, listener or connection
+/// of its own, and it did nothing since the owner exited. It is a pool worker that gets no more work.
 fn is_idle_copy(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     let (Some(owner), Some(node), Some(now)) =
         (inspection.owner(), inspection.node(holder.process), inspection.copy(holder.process))
@@ -148,7 +153,7 @@ fn is_idle_copy(inspection: &Inspection<'_>, holder: &Holder) -> bool {
         && inspection.graph.children(holder.process).next().is_none()
 }
 
-/// A fork of the dead owner that never ran another program.
+/// Whether a process is a fork of the dead owner that never ran another program.
 fn is_copy(owner: &Agent, node: &Node) -> bool {
     !owner.is_alive() && node.origin() == owner.origin
 }

@@ -1,7 +1,7 @@
 //! Agents and their runs.
 //!
-//! An agent is a process, or a chain of processes each of which took over from the one before by forking
-//! itself into the background. A run is one life of an agent with no agent above it; see [`super::Runs`].
+//! An agent is a process, or a chain of processes: each process of the chain took over from the one before, which
+//! forked into the background. A run is one life of an agent that has no agent above it; see [`super::Runs`].
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
@@ -14,62 +14,63 @@ use crate::{
     model::{BootTime, CopyFacts, ProcessId, RunKey, UnitFacts},
 };
 
-/// So many dead agents are no burden.
+/// Dead agents are forgotten only if there are more of them than this.
 const DEAD_MIN: usize = 32;
 
-/// An agent, alive or remembered because servers of it are alive.
+/// An agent: alive, or remembered because some of its servers are alive.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Agent {
-    /// The name shown.
+    /// The name that events and reports show.
     pub name: String,
     /// Whether it is an agent only because it started a server.
     pub implied: bool,
-    /// The process whose exit is the agent's.
+    /// The main process: the agent exits when it exits.
     main: ProcessId,
-    /// Whether `main` is a copy that took over from the process which was recognised.
+    /// Whether `main` is a copy that took over from the process that was recognised.
     pub took_over: bool,
-    /// The exec that brought its program: a process of the same origin is a copy of it.
+    /// The exec that brought its program. A process of the same origin is a copy of the agent.
     pub origin: Origin,
     /// Real user id.
     pub uid: u32,
     /// Session id when it was recognised.
     pub sid: u32,
-    /// The agent above it.
+    /// The nearest agent among its creators.
     pub above: Option<AgentKey>,
-    /// The unit it lives in, as it was when the agent was recognised.
+    /// The unit it ran in when it was recognised.
     pub unit: Option<Box<UnitFacts>>,
-    /// The run it belongs to: its own, or the top-most agent's.
+    /// The run it belongs to: its own run, or that of its top-most agent.
     pub account: Account,
-    /// Whether it ended before anybody could ask what unit it lived in: its first server will tell.
+    /// Whether it exited before its unit could be asked for. Its first server will show the unit.
     pub unsettled: bool,
-    /// When it began, if it is withheld because of a burst: it was neither reported nor counted.
+    /// When it started, if it is withheld because of a burst. A withheld agent is neither reported nor counted.
     pub withheld: Option<BootTime>,
-    /// How far its own case has come: it may have been left behind itself.
+    /// The state of its own case: the agent may have been left behind itself.
     pub phase: Phase,
-    /// When that case reaches its next deadline.
+    /// The next deadline of that case.
     pub timer: Option<BootTime>,
-    /// When it exited.
+    /// When it exited. Absent while it is alive.
     exited: Option<BootTime>,
-    /// Whether a signal ended it: then copies of it that are left are workers, not successors.
+    /// Whether a signal ended it. In that case its remaining copies are workers, not successors.
     pub killed: bool,
-    /// Forked copies of it that were there when it ended, and what they had done until then.
+    /// Its forked copies at the time it exited, and what each had done until then.
     pub copies: Vec<CopyFacts>,
-    /// Forked copies that were there when an earlier main process of it left on its own accord: each may be the one that goes on.
+    /// Forked copies that were alive when an earlier main process exited by itself. Each of them may continue the
+    /// agent's work.
     pub peers: BTreeSet<ProcessId>,
-    /// Whether a configuration that was read later exempts it: nothing that it leaves is ended.
+    /// Whether a later configuration exempts it. orphand ends nothing that such an agent leaves behind.
     pub exempt: bool,
     /// Its servers that are alive.
     pub(super) servers: BTreeSet<ServerKey>,
 }
 
 impl Agent {
-    /// The process whose exit is the agent's.
+    /// The main process: the agent exits when it exits.
     pub const fn main(&self) -> ProcessId {
         self.main
     }
 
-    /// When it exited.
+    /// When it exited. `None` while it is alive.
     pub const fn exited(&self) -> Option<BootTime> {
         self.exited
     }
@@ -79,22 +80,22 @@ impl Agent {
         &self.servers
     }
 
-    /// Whether it lives.
+    /// Whether the agent is alive.
     pub const fn is_alive(&self) -> bool {
         self.exited.is_none()
     }
 }
 
-/// What is known of a process at the moment it turns out to be an agent.
+/// What is known of a process when it turns out to be an agent.
 #[derive(Clone, Debug)]
 pub struct NewAgent {
-    /// The name shown.
+    /// The name that events and reports show.
     pub name: String,
-    /// Whether no rule knows it.
+    /// Whether it is an agent only because it started a server; no rule recognises it.
     pub implied: bool,
-    /// Its process.
+    /// Its main process.
     pub main: ProcessId,
-    /// The program it runs.
+    /// The exec that brought its program.
     pub origin: Origin,
     /// Real user id.
     pub uid: u32,
@@ -102,20 +103,20 @@ pub struct NewAgent {
     pub sid: u32,
     /// The nearest agent among its creators.
     pub above: Option<AgentKey>,
-    /// The unit it lives in.
+    /// The unit it runs in.
     pub unit: Option<Box<UnitFacts>>,
-    /// What it is accounted to.
+    /// The run that it is accounted to.
     pub account: Account,
 }
 
-/// All agents that live or are remembered.
+/// All agents that are alive or remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
-    /// The user of the last agent that was inspected because it may have been left behind.
+    /// The user of the last agent that was inspected because it may have been left behind. Users take turns.
     served: u32,
-    /// The dead that were left when some were forgotten last.
+    /// How many dead agents remained when some were last forgotten.
     dead_kept: usize,
     last: Option<NonZeroU32>,
 }
@@ -159,37 +160,37 @@ impl Agents {
         self.by_key.get(&key)
     }
 
-    /// The same, to be changed.
+    /// The agent with this key, mutable.
     pub(super) fn get_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
         self.by_key.get_mut(&key)
     }
 
-    /// The living agent whose main process this is.
+    /// The living agent with this main process.
     pub fn of(&self, main: ProcessId) -> Option<AgentKey> {
         self.by_main.get(&main).copied()
     }
 
-    /// Whether a top-most agent of this run lives.
+    /// Whether a top-most agent of this run is alive.
     pub fn run_lives(&self, key: &RunKey, generation: u64) -> bool {
         let of_run = |a: &Agent| a.account.key == *key && a.account.generation == Some(generation);
         self.by_key.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
     }
 
-    /// What all of them are accounted to, in no order.
+    /// The runs that all agents are accounted to, in no particular order.
     pub fn accounts(&self) -> impl Iterator<Item = &Account> {
         self.by_key.values().map(|agent| &agent.account)
     }
 
-    /// When to inspect an agent that may have been left behind.
+    /// When the next agent that may have been left behind is due for an inspection.
     pub fn next_left(&self) -> Option<BootTime> {
         self.by_main.values().filter_map(|key| self.by_key.get(key)?.timer).min()
     }
 
-    /// The agent whose time for such an inspection has come, the timer removed.
+    /// An agent that is due for such an inspection. Its timer is removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
         let due = self.by_main.values().filter_map(|key| {
             let agent = self.by_key.get(key).filter(|a| a.timer.is_some_and(|at| at <= now))?;
-            // Users in turn.
+            // Users take turns.
             Some((agent.uid <= self.served, agent.uid, *key))
         });
         let (_, user, due) = due.min()?;
@@ -198,7 +199,8 @@ impl Agents {
         Some(due)
     }
 
-    /// `successor`, of this session, continues the work of a living agent. Whether there is such an agent.
+    /// Makes `successor`, in this session, the main process of a living agent. Returns whether there is such an
+    /// agent.
     pub(super) fn transfer(&mut self, key: AgentKey, successor: ProcessId, sid: u32) -> bool {
         let Some(agent) = self.by_key.get_mut(&key).filter(|agent| agent.is_alive()) else { return false };
         self.by_main.remove(&agent.main);
@@ -207,7 +209,7 @@ impl Agents {
         true
     }
 
-    /// The agent exited.
+    /// Marks the agent as exited.
     pub(super) fn end(&mut self, key: AgentKey, at: BootTime, killed: bool) {
         if let Some(agent) = self.by_key.get_mut(&key) {
             (agent.exited, agent.killed) = (Some(at), killed);
@@ -215,35 +217,35 @@ impl Agents {
         }
     }
 
-    /// Forgets the dead that have no living servers and that nothing refers to.
+    /// Forgets dead agents that have no living servers and are not referenced.
     pub(super) fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
         self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || is_referenced(*key));
         self.dead_kept = self.len() - self.alive();
     }
 
-    /// Whether so many have died since the last time that it is worth while to forget some.
+    /// Whether enough agents have exited since the last time to make it worthwhile to forget some.
     pub fn has_many_dead(&self) -> bool {
         self.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN
     }
 
-    /// The number of agents alive or remembered.
+    /// The number of agents that are alive or remembered.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether none is alive or remembered.
+    /// Whether no agent is alive or remembered.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// All, oldest first.
+    /// All agents, oldest first.
     pub fn all(&self) -> Vec<(AgentKey, &Agent)> {
         let mut all: Vec<_> = self.by_key.iter().map(|(k, a)| (*k, a)).collect();
         all.sort_unstable_by_key(|(k, _)| *k);
         all
     }
 
-    /// Broken invariants: the living agents are found by their main processes, each by its own.
+    /// Broken invariants: each living agent is found by its own main process, and no other key is.
     pub(super) fn check(&self) -> Vec<String> {
         let living = self.by_key.iter().filter(|(_, agent)| agent.is_alive());
         let of_main: FxHashMap<ProcessId, AgentKey> = living.map(|(key, agent)| (agent.main, *key)).collect();
@@ -253,7 +255,7 @@ impl Agents {
         vec![format!("the living agents are {of_main:?}, listed are {:?}", self.by_main)]
     }
 
-    /// The number of agents alive.
+    /// The number of living agents.
     pub fn alive(&self) -> usize {
         self.by_main.len()
     }

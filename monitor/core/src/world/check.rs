@@ -1,13 +1,13 @@
-//! What always holds in the world.
+//! The invariants of the world.
 
 use super::World;
 use crate::{lineage::AgentKey, model::ProcessId};
 
 impl World {
-    /// The invariants that are broken, each as a sentence. `leaving`: agents whose main process has exited, and of which it is not
-    /// decided yet whether a copy continues.
+    /// The invariants that are broken, each as a sentence. `leaving`: agents whose main process has exited and for
+    /// which it is not yet decided whether a copy continues.
     ///
-    /// For tests: it looks through everything.
+    /// For tests: it walks through the whole world.
     pub fn check(&self, leaving: &[AgentKey]) -> Vec<String> {
         let mut broken = self.graph.check();
         broken.extend(self.servers.check());
@@ -18,7 +18,8 @@ impl World {
         broken
     }
 
-    /// A process is a part of a server exactly if the server says so; so it is with wrappers. Its agent is known.
+    /// A process names a server exactly if the server names the process; the same holds for wrappers. The agent of a
+    /// process is known.
     fn check_processes(&self, broken: &mut Vec<String>) {
         for node in self.graph.ids().filter_map(|id| self.graph.get(id)) {
             let id = node.id;
@@ -41,8 +42,9 @@ impl World {
         }
     }
 
-    /// What a server names lives and names the server; a server has processes, or wrappers while it is being ended; it is one of its
-    /// owner's servers, and under suspicion exactly if the owner has exited, or a person asked.
+    /// The processes that a server names are alive and name the server. A server has processes, or wrappers while it
+    /// is being ended. It is in the list of its owner's servers. With an owner, it has a case exactly if the owner
+    /// has exited or a person asked to end it.
     fn check_servers(&self, broken: &mut Vec<String>) {
         for key in self.servers.keys() {
             let Some(server) = self.servers.get(key) else { continue };
@@ -79,8 +81,8 @@ impl World {
         }
     }
 
-    /// The main process of a living agent is in the graph; an agent's servers name it as their owner; the run of a top-most living
-    /// agent lives.
+    /// The main process of a living agent is in the graph. An agent's servers name it as their owner. The run of a
+    /// living top-most agent is alive.
     fn check_agents(&self, leaving: &[AgentKey], broken: &mut Vec<String>) {
         for (key, agent) in self.agents.all() {
             let main = agent.main();

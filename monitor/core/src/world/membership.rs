@@ -1,7 +1,8 @@
-//! Who belongs to which server and to which agent: the one place that changes it.
+//! Membership: which process belongs to which server and to which agent. This is the only place that changes it.
 //!
-//! Each fact of membership is stored in both directions, so that both can be asked for quickly. Only the methods below
-//! write either; [`World::check`] states that the two agree. A method returns what its change caused, for the engine to act on.
+//! Each fact of membership is stored in both directions, so that both can be looked up quickly. Only the methods
+//! below write them, and [`World::check`] states that the two directions agree. A method returns what its change
+//! caused, and the engine acts on that.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +12,18 @@ use crate::{
     model::{BootTime, ProcessId},
 };
 
-/// Processes that a server let go of which it keeps a view.
+/// How many processes that a server let go are kept for its report.
 const LET_GO_MAX: usize = 16;
 
-/// What is left of a server of which a process has exited.
+/// What remains of a server after one of its processes has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remains {
     /// No process.
     Nothing,
-    /// Only what it started: the main process of the server and its launch chain have exited by themselves.
+    /// Only processes that it started: the main process of the server and its launch chain have exited by
+    /// themselves.
     Descendants,
-    /// The main process of the server, or another one of its launch chain.
+    /// The main process of the server, or another process of its launch chain.
     Server,
 }
 
@@ -32,16 +34,17 @@ pub struct Exited {
     pub up: Option<ProcessId>,
     /// Whether it was a multiplexer, an exempt program, or a copy of one.
     pub protected: bool,
-    /// The server that it was part of, and what is left of that.
+    /// The server that the process was part of, and what remains of that server.
     pub server: Option<(ServerKey, Remains)>,
-    /// The server that it launched.
+    /// The server that the process launched.
     pub wrapped: Option<ServerKey>,
 }
 
 impl World {
-    /// Enters a process below `up`, its nearest living creator, as a part of the server that its node names.
+    /// Enters a process below `up`, its nearest living creator. The process is a part of the server that its node
+    /// names.
     ///
-    /// An older holder of its number has exited.
+    /// An older process with the same process number has exited.
     pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
         let id = node.id;
         if let Some(old) = self.graph.holder(id.pid) {
@@ -56,7 +59,7 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    /// A process has exited.
+    /// Removes a process that has exited.
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let node = self.graph.remove(id)?;
@@ -65,7 +68,7 @@ impl World {
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
     }
 
-    /// A process that left the graph is named by no server any more.
+    /// Removes a process that left the graph from every server that names it.
     fn detach(&mut self, node: &Node) {
         if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(key)) {
             server.wrappers.retain(|wrapper| *wrapper != node.id);
@@ -75,7 +78,7 @@ impl World {
         }
     }
 
-    /// The server has lost a process: which one is its main process now?
+    /// The server has lost a process: finds out which process is its main process now.
     fn process_lost(&mut self, key: ServerKey, lost: &Node) -> Remains {
         let Self { graph, servers, .. } = self;
         let Some(server) = servers.get_mut(key) else { return Remains::Nothing };
@@ -84,10 +87,12 @@ impl World {
         if was_core {
             server.ended.insert(lost.id);
         }
-        // A rule may have known a wrapper only: a process that has the wire may still be the main process of the server.
+        // A rule may have recognised a wrapper only. A process that has the wire may still be the main process of
+        // the server.
         let order = |p: &&ProcessId| graph.get(**p).map(|n| n.order);
         let on_wire = |p: &&ProcessId| {
-            // A fork that never ran a program on it is a copy of the main process, not the server; a daemon left its session.
+            // A fork that never ran a program on the wire is a copy of the main process, not the server. A daemon
+            // has left the session.
             graph.get(**p).is_some_and(|n| {
                 server.stdin.is_wire()
                     && n.stdin() == server.stdin
@@ -111,7 +116,8 @@ impl World {
         }
     }
 
-    /// Enters a server. None if its main process is gone, is protected, is an agent, or belongs to a server already.
+    /// Enters a server. Returns `None` if its main process has exited, is protected, is an agent, or belongs to a
+    /// server already.
     pub fn start_server(&mut self, new: NewServer) -> Option<ServerKey> {
         let node = self.graph.get(new.main).filter(|node| node.server.is_none() && !node.protected)?;
         if self.agents.of(new.main).is_some() {
@@ -129,7 +135,7 @@ impl World {
         Some(key)
     }
 
-    /// `wrapper` launched the server, and no other one.
+    /// Records that `wrapper` launched this server and no other.
     fn wrap(&mut self, key: ServerKey, wrapper: ProcessId) {
         let before = self.graph.get_mut(wrapper).and_then(|node| node.wraps.replace(key));
         if let Some(before) = before.filter(|before| *before != key).and_then(|b| self.servers.get_mut(b)) {
@@ -137,7 +143,7 @@ impl World {
         }
     }
 
-    /// Takes a server out, with all that is known of it.
+    /// Removes a server and returns everything that is known of it.
     pub fn end_server(&mut self, key: ServerKey) -> Option<Server> {
         let server = self.servers.remove(key)?;
         for wrapper in &server.wrappers {
@@ -156,7 +162,7 @@ impl World {
         Some(server)
     }
 
-    /// The owner of a server is this one from now on.
+    /// Sets the owner of a server.
     pub fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
         let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
         let Some(server) = self.servers.get_mut(key) else { return };
@@ -171,8 +177,8 @@ impl World {
         }
     }
 
-    /// A process that a rule recognises, and what it created, becomes a part of the server. If it had only launched the server, it
-    /// is a part of it now.
+    /// Makes a process that a rule recognises, and what it created, a part of the server. A process that had only
+    /// launched the server is a part of it from now on.
     pub fn join(&mut self, key: ServerKey, id: ProcessId) {
         let launched = |node: &Node| node.wraps == Some(key);
         if self.graph.get(id).is_some_and(launched) {
@@ -187,7 +193,8 @@ impl World {
         self.recognise(key, id);
     }
 
-    /// A rule recognises a process of the server. If it has the server's wire, it is the main process of the server from now on.
+    /// A rule recognises a process of the server. If the process has the server's wire, it becomes the main process
+    /// of the server.
     pub fn recognise(&mut self, key: ServerKey, id: ProcessId) {
         let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(Node::stdin) else {
             return;
@@ -200,7 +207,8 @@ impl World {
         }
     }
 
-    /// A process and what it created belong to the server, as far as they belong to none, are not protected and are no agents.
+    /// Adds a process and what it created to the server, except for those that belong to a server already, are
+    /// protected, or are agents.
     fn claim(&mut self, key: ServerKey, id: ProcessId) {
         let Some(server) = self.servers.get_mut(key) else { return };
         for process in [id].into_iter().chain(self.graph.descendants(id)) {
@@ -215,7 +223,8 @@ impl World {
         }
     }
 
-    /// A process is not a part of its server any more, nor is what it created. The server that is left without a process by that.
+    /// Takes a process, and what it created, out of its server. Returns the server if that leaves it without a
+    /// process.
     pub fn leave(&mut self, id: ProcessId) -> Option<ServerKey> {
         let key = self.graph.get(id)?.server?;
         for process in [id].into_iter().chain(self.graph.descendants(id)) {
@@ -224,7 +233,8 @@ impl World {
         self.emptied(key)
     }
 
-    /// These processes are not a part of the server any more: it has let them go. What they create from now on is not either.
+    /// Takes processes out of a server, because it has let them go. What they create from now on is not part of it
+    /// either.
     pub fn release(&mut self, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
         for process in let_go {
             if !self.part(key, *process) {
@@ -237,7 +247,7 @@ impl World {
         }
     }
 
-    /// Whether the process was a part of the server until now.
+    /// Takes a process out of the server. Returns whether it was a part of it until now.
     fn part(&mut self, key: ServerKey, process: ProcessId) -> bool {
         let Some(node) = self.graph.get_mut(process).filter(|node| node.server == Some(key)) else {
             return false;
@@ -254,8 +264,9 @@ impl World {
         self.servers.get(key).is_some_and(|server| server.processes.is_empty()).then_some(key)
     }
 
-    /// A process is a multiplexer or an exempt program: it belongs to no agent and to no server. With `descendants`, nor does what it
-    /// has created: its exec was lost. The server that is left without a process by that.
+    /// Marks a process as protected, because it is a multiplexer or an exempt program: it belongs to no agent and to
+    /// no server. With `descendants`, the same applies to what it has created, because its exec was lost. Returns
+    /// the server if that leaves it without a process.
     pub fn protect(&mut self, id: ProcessId, descendants: bool) -> Option<ServerKey> {
         let node = self.graph.get_mut(id)?;
         (node.protected, node.agent) = (true, None);
@@ -275,8 +286,8 @@ impl World {
         server.and_then(|key| self.emptied(key))
     }
 
-    /// A process is an agent from now on. It and, with `descendants`, what it created belong to it, as far as they belonged to the
-    /// agent above it.
+    /// Makes a process an agent. The process belongs to that agent from now on. With `descendants`, so does what it
+    /// created, if it belonged to the agent above.
     pub fn start_agent(&mut self, new: NewAgent, descendants: bool) -> AgentKey {
         let (main, above) = (new.main, new.above);
         let key = self.agents.start(new);
@@ -284,7 +295,8 @@ impl World {
         key
     }
 
-    /// What belonged to the agent `above`, of a process and, with `descendants`, of what it created, belongs to this agent.
+    /// Assigns a process to this agent if it belonged to the agent `above`. With `descendants`, does the same for
+    /// what it created.
     pub fn assign(&mut self, key: AgentKey, id: ProcessId, above: Option<AgentKey>, descendants: bool) {
         let below = if descendants { self.graph.descendants(id) } else { Vec::new() };
         for process in [id].into_iter().chain(below) {
@@ -294,29 +306,30 @@ impl World {
         }
     }
 
-    /// Enters an agent that has exited already, because a server of it is there.
+    /// Enters an agent that has already exited, because one of its servers exists.
     pub fn start_dead_agent(&mut self, new: NewAgent, at: BootTime) -> AgentKey {
         let key = self.agents.start(new);
         self.agents.end(key, at, false);
         key
     }
 
-    /// `successor` continues the work of the agent. Whether it can: it lives and is no agent itself.
+    /// Makes `successor` continue the work of the agent. Returns whether it can: it must be alive and must not be an
+    /// agent itself.
     pub fn transfer(&mut self, key: AgentKey, successor: ProcessId) -> bool {
         let Some(sid) = self.graph.get(successor).map(|node| node.sid) else { return false };
         self.agents.of(successor).is_none() && self.agents.transfer(key, successor, sid)
     }
 
-    /// The agent has exited. The servers that it leaves.
+    /// Marks the agent as exited. Returns the servers that it leaves behind.
     pub fn end_agent(&mut self, key: AgentKey, at: BootTime, killed: bool) -> Vec<ServerKey> {
         self.agents.end(key, at, killed);
         self.agents.get(key).map(Agent::servers).into_iter().flatten().copied().collect()
     }
 
-    /// Forgets dead agents, if there are many: those without a living server and without a living process. A process on its way to its
-    /// exec may still turn out to be a server of a dead agent.
+    /// Forgets dead agents without a living server and without a living process, if there are many. A process on its
+    /// way to its exec may still turn out to be a server of a dead agent.
     pub fn forget_dead_agents(&mut self) {
-        // This looks through the whole graph: not for each of thousands of agents.
+        // This searches the whole graph, so it is not done for each of thousands of agents.
         if self.agents.has_many_dead() {
             let referenced = self.graph.agents();
             self.agents.forget_dead(|key| referenced.contains(&key));

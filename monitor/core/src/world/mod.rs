@@ -1,6 +1,6 @@
-//! The world: which processes, agents, servers and runs there are, and who belongs to whom. Pure.
+//! The world: which processes, agents, servers and runs exist, and which belongs to which. Pure.
 //!
-//! [`World`] owns all of it and is the only one that changes it. Used by `verdict` and `engine` only.
+//! [`World`] owns all of it, and nothing else changes it. Used by `verdict` and `engine` only.
 
 mod agents;
 mod check;
@@ -25,7 +25,7 @@ use crate::{
     model::{BootTime, ProcessId, ServerView},
 };
 
-/// All processes, agents, servers and runs that matter.
+/// All processes, agents, servers and runs that matter to orphand.
 #[derive(Debug, Default)]
 pub struct World {
     graph: Graph,
@@ -55,7 +55,7 @@ impl World {
         &self.runs
     }
 
-    /// The runs, to be changed.
+    /// The runs, mutable.
     pub const fn runs_mut(&mut self) -> &mut Runs {
         &mut self.runs
     }
@@ -70,12 +70,12 @@ impl World {
         self.agents.get(key)
     }
 
-    /// The same, to be changed.
+    /// The agent with this key, mutable.
     pub fn agent_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
         self.agents.get_mut(key)
     }
 
-    /// The living agent whose main process this is.
+    /// The living agent with this main process.
     pub fn agent_of(&self, main: ProcessId) -> Option<AgentKey> {
         self.agents.of(main)
     }
@@ -85,7 +85,7 @@ impl World {
         self.servers.get(key)
     }
 
-    /// The same, to be changed.
+    /// The server with this key, mutable.
     pub fn server_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
         self.servers.get_mut(key)
     }
@@ -95,12 +95,12 @@ impl World {
         self.server(key)?.owner.and_then(|owner| self.agent(owner))
     }
 
-    /// The server as events show it.
+    /// The server in the form that events show.
     pub fn view(&self, key: ServerKey) -> Option<ServerView> {
         self.servers.get(key).map(|server| server_view(server, &self.graph))
     }
 
-    /// The server as events show it now, which is what its end will be reported with.
+    /// The server in the form that events show. This view is stored, and the end of the server is reported with it.
     pub fn show(&mut self, key: ServerKey) -> Option<ServerView> {
         let server = self.servers.get_mut(key)?;
         let view = server_view(server, &self.graph);
@@ -108,27 +108,27 @@ impl World {
         Some(view)
     }
 
-    /// The agent that may have been left behind and whose time for an inspection has come, the timer removed.
+    /// An agent that may have been left behind and is due for an inspection. Its timer is removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
         self.agents.left_due(now)
     }
 
-    /// When to inspect a server again.
+    /// Sets when a server is inspected again.
     pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
         self.servers.set_timer(key, at);
     }
 
-    /// A server whose timer has run out, the timer removed.
+    /// A server whose timer has run out. The timer is removed.
     pub fn due(&mut self, now: BootTime) -> Option<ServerKey> {
         self.servers.due(now)
     }
 
-    /// An inspection of a server is under way from now on.
+    /// Records that an inspection of a server is under way.
     pub fn begin_inspection(&mut self, key: ServerKey, token: u64, since: BootTime) {
         self.servers.begin_inspection(key, token, since);
     }
 
-    /// It is not any more.
+    /// Records that no inspection of a server is under way.
     pub fn end_inspection(&mut self, key: ServerKey) {
         self.servers.end_inspection(key);
     }

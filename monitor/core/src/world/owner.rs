@@ -1,9 +1,10 @@
-//! Who owns a server: found once, at its birth, from history and the wire.
+//! The owner of a server. It is found once, at the birth of the server, from the records and the wire.
 //!
-//! The process that made the wire talks to the server and is its owner. The records tell who that was ([`Maker`]), dead or alive; where
-//! they do not, the processes that share the server's standard input are its launch chain, and the first creator with another
-//! standard input made the wire. A shell that made the wire is its maker, whoever is above the shell: a shell's job is nobody's
-//! server. An agent that is dead made nothing since.
+//! The process that made the wire talks to the server and is its owner. The records name that process ([`Maker`]),
+//! dead or alive. If they do not, the processes that share the server's standard input are its launch chain, and the
+//! first creator with another standard input made the wire. If a shell made the wire, the shell is the maker, even
+//! if an agent is above the shell: a shell's job has no owner. An agent that had exited before cannot have made the
+//! wire.
 
 use std::sync::Arc;
 
@@ -14,46 +15,48 @@ use crate::{
     recognise::Role,
 };
 
-/// Whose a server is.
+/// What the search found out about the owner of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It is part of a server that was there before: a deeper link of its launch chain.
+    /// The process is part of a server that existed before: a deeper link of its launch chain.
     Joins(ServerKey),
-    /// A process of that server made the wire: a bridge, and what it talks to is part of it.
+    /// A process of that server made the wire. It is a bridge, and the new process is a part of the same server.
     Inside(ServerKey, ProcessId),
-    /// This agent's, which may have exited since it made the wire.
+    /// This agent is the owner. It may have exited since it made the wire.
     Agent(AgentKey),
-    /// This process made the wire, and no rule knows it: it becomes an agent.
+    /// This process made the wire, and no rule recognises it. It becomes an agent.
     Implied(ProcessId),
-    /// Such a process that has exited already.
+    /// The process that made the wire has exited already, and it was not known as an agent.
     Gone(Arc<Maker>),
-    /// It depends on what this process runs, which has to be asked for.
+    /// The answer depends on what this process runs, which has to be asked for.
     Ask(ProcessId),
-    /// Not known: it was adopted by init or by a service manager before it became what it is, or that started it.
+    /// The owner is not known: init or a service manager adopted the process before it became what it is, or started
+    /// it.
     Adopted,
-    /// It has no owner: a shell's job, or started on a terminal, by a service manager, or inside a multiplexer.
+    /// The server has no owner: it is a shell's job, or it was started on a terminal, by a service manager, or
+    /// inside a multiplexer.
     Nobody,
 }
 
-/// The owner and what lies between.
+/// The owner of a server and the processes between the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// Whose it is.
+    /// What is known of the owner.
     pub claim: Claim,
-    /// Launchers and shells with the same wire between it and its owner, nearest first.
+    /// Launchers and shells with the same wire between the server and its owner, nearest first.
     pub wrappers: Vec<ProcessId>,
 }
 
-/// All that the search looks at.
+/// The input of the search.
 #[derive(Clone, Copy, Debug)]
 struct Search<'a> {
     graph: &'a Graph,
     agents: &'a Agents,
-    /// The process that was recognised.
+    /// The process that was recognised as a server.
     server: &'a Node,
 }
 
-/// Finds the owner of the server that `process` is.
+/// Finds the owner of the server that runs in `process`.
 pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> Ownership {
     let search = Search { graph, agents, server: process };
     let (wrappers, joined) = search.chain();
@@ -67,7 +70,8 @@ pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> Ownership {
 }
 
 impl Search<'_> {
-    /// The launchers and shells around the server that share its wire, nearest first; and the server whose launch chain that is.
+    /// The launchers and shells around the server that share its wire, nearest first, and the server whose launch
+    /// chain that is, if there is one.
     fn chain(&self) -> (Vec<ProcessId>, Option<ServerKey>) {
         let mut wrappers = Vec::new();
         for node in self.graph.ancestors(self.server.id) {
@@ -84,12 +88,12 @@ impl Search<'_> {
         (wrappers, None)
     }
 
-    /// The records tell who made the wire.
+    /// The owner, where the records name the process that made the wire.
     fn made_by(&self, maker: &Arc<Maker>) -> Claim {
         if let Some(node) = self.graph.get(maker.process) {
             return self.belongs_to(node, &maker.program);
         }
-        // It has ended. A dead agent owns what it made itself, not what is started below it later.
+        // The maker has exited. A dead agent owns what it made itself, and not what is started below it later.
         if let Some(key) = self.agent_of(maker) {
             return Claim::Agent(key);
         }
@@ -105,8 +109,9 @@ impl Search<'_> {
         }
     }
 
-    /// The process seems to have made its own wire. One that was found in /proc between its fork and its exec only looks so: it ran
-    /// what its creator runs. Any other is nobody's server: nobody can be its own owner.
+    /// The owner, where the process seems to have made its own wire. A process found in /proc between its fork and
+    /// its exec only looks so: it ran the program of its creator. Any other process has no owner, because no process
+    /// can be its own owner.
     fn made_by_itself(&self, maker: &Maker, wrappers: &[ProcessId]) -> Claim {
         let creator = self.server.creator.and_then(|creator| self.graph.get(creator));
         match creator.and_then(Node::image) {
@@ -115,14 +120,14 @@ impl Search<'_> {
         }
     }
 
-    /// The agent that ran as `maker`, or as what `maker` is a copy of.
+    /// The agent that ran as `maker`, or that `maker` is a copy of.
     fn agent_of(&self, maker: &Maker) -> Option<AgentKey> {
         let key = self.server.agent?;
         let agent = self.agents.get(key)?;
         (agent.origin == maker.origin || agent.main() == maker.process).then_some(key)
     }
 
-    /// The wire was made by this living process, which ran this program then.
+    /// The owner, where this living process made the wire and ran this program at that time.
     fn belongs_to(&self, node: &Node, program: &Program) -> Claim {
         if node.protected {
             return Claim::Nobody;
@@ -145,7 +150,7 @@ impl Search<'_> {
         }
     }
 
-    /// No record tells who made the wire: the nearest creator with another standard input did.
+    /// The owner, where no record names the maker: the nearest creator with another standard input made the wire.
     fn climb(&self, wrappers: &[ProcessId]) -> Claim {
         for node in self.graph.ancestors(self.server.id) {
             if node.protected {
@@ -159,7 +164,7 @@ impl Search<'_> {
             }
             let Some(program) = &node.exec.program else { return Claim::Ask(node.id) };
             if node.stdin() == self.server.stdin() && program.role != Role::ServiceManager {
-                // It hands its own standard input down, so it does not talk to the server.
+                // The process passes its own standard input on, so it does not talk to the server.
                 if let Some(server) = node.server {
                     return Claim::Joins(server);
                 }
@@ -167,8 +172,8 @@ impl Search<'_> {
             }
             return self.belongs_to(node, program);
         }
-        // The creators that are left are not tracked, or dead: an agent that was killed while this process was on
-        // its way to its exec is the owner still.
+        // The remaining creators are dead or not tracked. An agent that was killed while this process was on its way
+        // to its exec is still the owner.
         let made = |key: &AgentKey| {
             let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
             self.agents

@@ -1,4 +1,4 @@
-//! What is known of single processes, apart from whom they belong to.
+//! Changes to what is known of single processes, apart from membership.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl World {
         }
     }
 
-    /// A process runs another program.
+    /// Records that a process runs another program.
     pub fn run(&mut self, rules: &Rules, seen: &SnapshotProcess, provenance: Provenance) {
         self.change(seen.id, |node| {
             node.run(program(rules, &seen.image), seen.stdio, provenance);
@@ -26,7 +26,8 @@ impl World {
         });
     }
 
-    /// What a process runs, and on which streams if that was seen, if only its identity was known until now. Whether that is so.
+    /// Records what a process runs, and on which streams if that was seen. Applies only if just the identity of the
+    /// process was known; returns whether it did.
     pub fn identify(
         &mut self,
         rules: &Rules,
@@ -44,7 +45,7 @@ impl World {
         true
     }
 
-    /// The rules have changed: what each program is to orphand is found out again.
+    /// Classifies every program again, because the rules have changed.
     pub fn reclassify(&mut self, rules: &Rules) {
         let mut programs: FxHashMap<*const Program, Arc<Program>> = FxHashMap::default();
         let mut execs: FxHashMap<*const Exec, Arc<Exec>> = FxHashMap::default();
@@ -66,7 +67,7 @@ impl World {
         }
     }
 
-    /// A process is not a copy of its creator, though it seemed to be one: its exec was lost.
+    /// Records that a process is not a copy of its creator. It seemed to be one because its exec was lost.
     pub fn is_no_copy(&mut self, id: ProcessId) {
         let origin = Origin { process: id, execs: 0 };
         self.change(id, |node| {
@@ -78,32 +79,33 @@ impl World {
         }
     }
 
-    /// How it is known what a process runs.
+    /// Sets how it is known what a process runs.
     pub fn set_provenance(&mut self, id: ProcessId, provenance: Provenance) {
         self.change(id, |node| node.provenance = provenance);
     }
 
-    /// The unit that a process lives in.
+    /// Sets the unit that a process runs in.
     pub fn set_unit(&mut self, id: ProcessId, unit: ObservedUnit) {
         self.change(id, |node| node.unit = unit);
     }
 
-    /// The real user of a process.
+    /// Sets the real user id of a process.
     pub fn set_user(&mut self, id: ProcessId, uid: u32) {
         self.change(id, |node| node.uid = uid);
     }
 
-    /// The session of a process.
+    /// Sets the session id of a process.
     pub fn set_session(&mut self, id: ProcessId, sid: u32) {
         self.change(id, |node| node.sid = sid);
     }
 
-    /// A child of a multiplexer or of an exempt program runs a program of its own. `pending`: it is not known to matter.
+    /// Removes the protection from a child of a multiplexer or of an exempt program, which runs a program of its
+    /// own. `pending`: it is not known whether the process matters.
     pub fn unprotect(&mut self, id: ProcessId, pending: bool) {
         self.change(id, |node| (node.protected, node.pending) = (false, pending));
     }
 
-    /// A process matters, and so does what it created. Those of them that were not known to.
+    /// Marks a process, and what it created, as processes that matter. Returns those that were not marked before.
     pub fn confirm(&mut self, id: ProcessId) -> Vec<ProcessId> {
         let mut confirmed = Vec::new();
         for process in [id].into_iter().chain(self.graph.descendants(id)) {

@@ -1,7 +1,8 @@
 //! Runs and their numbers: what agents and servers are accounted to.
 //!
-//! Invariant: a number is given once for a key as long as that is remembered, and never guessed: an invocation that is over and
-//! that nobody counted has none. What is remembered is bounded for each user, see [`bounds`].
+//! Invariant: a number is given once for a key, as long as the key is remembered, and a number is never guessed. An
+//! invocation that is over and was not counted in its time has no number. What is remembered is bounded for each
+//! user, see [`bounds`].
 
 mod bounds;
 
@@ -12,24 +13,24 @@ use rustc_hash::FxHashMap;
 use self::bounds::Finished;
 use crate::model::{ProcessId, RememberedRun, Run, RunKey, RunReport, RunView, Unit, UnitFacts};
 
-/// Runs that something living is accounted to.
+/// The runs that a living agent or server is accounted to.
 pub type Held = BTreeMap<RunKey, BTreeSet<u64>>;
 
-/// What an agent or a server is accounted to.
+/// The run that an agent or a server is accounted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Whose run.
+    /// The user, agent or unit whose run it is.
     pub key: RunKey,
     /// Its number, if it is known.
     pub generation: Option<u64>,
     /// The name of the top-most agent, or of the unit.
     pub agent: String,
-    /// The unit's invocation.
+    /// The invocation id of the unit, if the run is one of a unit.
     pub invocation_id: Option<String>,
 }
 
 impl Account {
-    /// As events show it.
+    /// The run in the form that events show.
     pub fn view(&self) -> RunView {
         let (unit, uid) = match &self.key {
             RunKey::Unit(unit) => (Some(unit), None),
@@ -45,7 +46,7 @@ impl Account {
         }
     }
 
-    /// Of an agent of which nobody could find out whether it lived in a unit.
+    /// The account of an agent for which it could not be found out whether it ran in a unit.
     pub fn unknown(name: &str, uid: u32) -> Self {
         let name = name.to_owned();
         Self {
@@ -56,31 +57,32 @@ impl Account {
         }
     }
 
-    /// The run itself, if it has a number.
+    /// The key and the number of the run, if it has a number.
     pub fn run(&self) -> Option<(RunKey, u64)> {
         self.generation.map(|generation| (self.key.clone(), generation))
     }
 }
 
-/// A top-most agent, as far as its run depends on it.
+/// A top-most agent: the facts that decide which run it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TopMost<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its real user id.
     pub uid: u32,
-    /// Its process.
+    /// Its main process.
     pub main: ProcessId,
-    /// The unit it lives in.
+    /// The unit it runs in.
     pub unit: Option<&'a UnitFacts>,
-    /// Whether its start was witnessed: starts are witnessed in their order, so it is the next run even if it is over by now.
+    /// Whether its start was witnessed. Starts are witnessed in order, so the agent is the next run, even if that
+    /// run is over by now.
     pub witnessed: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     run: Run,
-    /// Its place among those that are over.
+    /// Its index among the runs that are over. Absent while it is alive.
     over: Option<u64>,
 }
 
@@ -94,7 +96,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// What earlier daemons counted.
+    /// Takes over the runs that earlier daemons counted.
     pub fn remember(&mut self, remembered: Vec<RememberedRun>) {
         for RememberedRun { run, this_boot } in remembered {
             if this_boot {
@@ -104,7 +106,7 @@ impl Runs {
         }
     }
 
-    /// The account of a top-most agent, and its run if that is new or alive again.
+    /// The account of a top-most agent, and its run if the run is new or alive again.
     pub fn account(&mut self, agent: &TopMost<'_>) -> (Account, Option<Run>) {
         let of_unit = agent.unit.and_then(|facts| Some((facts, facts.invocation_id.as_ref()?)));
         let Some((facts, invocation)) = of_unit else {
@@ -115,7 +117,7 @@ impl Runs {
         let unit = facts.unit.family();
         let known = self.of_invocation(&unit, invocation);
         let key = RunKey::Unit(unit);
-        // Over, and nobody counted it: which number it had cannot be known.
+        // The run is over and was not counted, so its number cannot be known.
         if known.is_none() && !agent.witnessed && facts.left_behind() {
             let invocation_id = Some(invocation.clone());
             return (Account { key, generation: None, agent: agent.name.to_owned(), invocation_id }, None);
@@ -152,7 +154,7 @@ impl Runs {
         (account, Some(run))
     }
 
-    /// The account of a process that a unit left behind and whose agent nobody knows.
+    /// The account of a process that a unit left behind and whose agent is unknown.
     pub fn left_behind(&self, facts: &UnitFacts) -> Account {
         let invocation_id = facts.invocation_id.clone();
         let unit = facts.unit.family();
@@ -163,7 +165,7 @@ impl Runs {
         Account { key, generation, agent, invocation_id }
     }
 
-    /// The account of what an earlier daemon counted.
+    /// The account of a run that an earlier daemon counted.
     pub fn account_of(&self, key: &RunKey, generation: u64) -> Option<Account> {
         let run = self.get(key, generation)?;
         let invocation_id = run.invocation_id.clone();
@@ -175,7 +177,7 @@ impl Runs {
         })
     }
 
-    /// No top-most agent of this run lives any more. The run, if that is news.
+    /// Ends a run, because none of its top-most agents is alive. Returns the run if it counted as alive until now.
     pub fn end(&mut self, key: &RunKey, generation: u64) -> Option<Run> {
         let run = self.get(key, generation).filter(|run| run.alive)?.clone();
         let run = Run { alive: false, ..run };
@@ -194,7 +196,8 @@ impl Runs {
         all.filter(|run| run.alive).map(|run| (run.key.clone(), run.generation)).collect()
     }
 
-    /// For a report: those that are held, those alive, and the latest of each key that lives or is recent.
+    /// The runs for a report: those that are held, those alive, and the latest run of each key that is alive or
+    /// recent.
     pub fn report(&self, held: &Held) -> Vec<RunReport> {
         const LATEST: usize = 16;
         let recent = self.recent();

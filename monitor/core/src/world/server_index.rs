@@ -1,4 +1,4 @@
-//! All servers, by key, and the turns in which they are inspected: fair to all users.
+//! All servers by key, and the order in which they are inspected. The order is fair to all users.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,16 +11,17 @@ use rustc_hash::FxHashMap;
 use super::{Asked, Server};
 use crate::{lineage::ServerKey, model::BootTime};
 
-/// Looks at one user's servers that are under way at a time: what a question says of thousands of servers is large.
+/// How many inspections of one user's servers may be under way at a time. A question about thousands of servers is
+/// large.
 const UNDER_WAY: usize = 4;
 
 /// All servers that are alive.
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     by_key: FxHashMap<ServerKey, Server>,
-    /// Timers by user.
+    /// Timers by user: when each server is inspected next.
     by_user: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>>,
-    /// Looks under way, by user.
+    /// The number of inspections under way, by user.
     under_way: BTreeMap<u32, usize>,
     /// The user whose turn it was last.
     served: u32,
@@ -41,19 +42,19 @@ impl Servers {
         self.by_key.get(&key)
     }
 
-    /// The same, to be changed; its timer through [`Servers::set_timer`] only.
+    /// The server with this key, mutable. Its timer must be changed through [`Servers::set_timer`] only.
     pub(super) fn get_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
         self.by_key.get_mut(&key)
     }
 
-    /// Takes a server out.
+    /// Removes a server.
     pub(super) fn remove(&mut self, key: ServerKey) -> Option<Server> {
         self.set_timer(key, None);
         self.end_inspection(key);
         self.by_key.remove(&key)
     }
 
-    /// When to look at it again.
+    /// Sets when the server is inspected again.
     pub(super) fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
         let Some(server) = self.by_key.get_mut(&key) else { return };
         let old = std::mem::replace(&mut server.timer, at);
@@ -70,7 +71,7 @@ impl Servers {
         }
     }
 
-    /// Whose trouble it is from now on.
+    /// Sets the user on whose turn the server is inspected.
     pub(super) fn set_user(&mut self, key: ServerKey, user: u32) {
         let timer = self.by_key.get(&key).and_then(|server| server.timer);
         self.set_timer(key, None);
@@ -80,7 +81,7 @@ impl Servers {
         self.set_timer(key, timer);
     }
 
-    /// An inspection is under way from now on.
+    /// Records that an inspection of the server is under way.
     pub(super) fn begin_inspection(&mut self, key: ServerKey, token: u64, since: BootTime) {
         self.end_inspection(key);
         let Some(server) = self.by_key.get_mut(&key) else { return };
@@ -89,7 +90,7 @@ impl Servers {
         *self.under_way.entry(user).or_default() += 1;
     }
 
-    /// It is not any more.
+    /// Records that no inspection of the server is under way.
     pub(super) fn end_inspection(&mut self, key: ServerKey) {
         let Some(asked) = self.by_key.get_mut(&key).and_then(|server| server.inspection.take()) else {
             return;
@@ -106,14 +107,14 @@ impl Servers {
         self.under_way.get(&user).is_none_or(|count| *count < UNDER_WAY)
     }
 
-    /// The next timer of a user of whom not too many are being looked at.
+    /// The next timer of the users that have not too many inspections under way.
     pub fn next_timer(&self) -> Option<BootTime> {
         let with_room = self.by_user.iter().filter(|(user, _)| self.has_room(**user));
         with_room.filter_map(|(_, own)| own.first()).map(|(at, _)| *at).min()
     }
 
-    /// A server whose timer has run out, the timer removed: of the next user who has one, whose that waits longest. So a user with
-    /// thousands of them delays another one's by one look.
+    /// A server whose timer has run out; the timer is removed. It is the longest-waiting server of the next user
+    /// that has one. So a user with thousands of servers delays the server of another user by one inspection.
     pub(super) fn due(&mut self, now: BootTime) -> Option<ServerKey> {
         self.next_timer().filter(|at| *at <= now)?;
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
@@ -133,12 +134,12 @@ impl Servers {
         keys
     }
 
-    /// All, in no particular order.
+    /// All servers, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = &Server> {
         self.by_key.values()
     }
 
-    /// Broken invariants: the timers and looks of each user are those of its servers.
+    /// Broken invariants: the timers and inspections of each user are those of the user's servers.
     pub(super) fn check(&self) -> Vec<String> {
         let mut timers: BTreeMap<u32, BTreeSet<(BootTime, ServerKey)>> = BTreeMap::new();
         let mut under_way: BTreeMap<u32, usize> = BTreeMap::new();

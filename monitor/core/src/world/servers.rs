@@ -1,4 +1,4 @@
-//! Servers: what they are made of and how far their case has come.
+//! Servers: the processes they consist of and the state of their case.
 
 use std::collections::BTreeSet;
 
@@ -13,96 +13,100 @@ use crate::{
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Server {
-    /// The head of its launch chain when it was recognised; names the server for ever.
+    /// The head of its launch chain when it was recognised. It identifies the server for ever.
     pub id: ProcessId,
-    /// The recognised process furthest down the launch chain.
+    /// The main process: the recognised process furthest down the launch chain.
     pub(super) main_process: ProcessId,
-    /// The name shown.
+    /// The name that events and reports show.
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Its standard input when it was born: the wire on which it is talked to.
+    /// Its standard input at birth: the wire that carries requests to it.
     pub stdin: Stdio,
-    /// Its standard output when it was born: the wire on which it answers.
+    /// Its standard output at birth: the wire that carries its answers.
     pub stdout: Stdio,
-    /// The session of the server's main process: it may have been given one of its own before it was recognised.
+    /// The session id of the server's main process. The process may have started a session of its own before it was
+    /// recognised.
     pub session: u32,
-    /// The process that made the first; absent where nobody witnessed it.
+    /// The process that made the standard input wire. Absent if that was not witnessed.
     pub maker: Option<ProcessId>,
-    /// Whether another program made the second.
+    /// Whether another program made the standard output wire.
     pub made_apart: bool,
-    /// Who owns it.
+    /// The agent that owns it, if known.
     pub(super) owner: Option<AgentKey>,
-    /// The user on whose turn it is inspected: its owner's, else its own.
+    /// The user on whose turn it is inspected: the user of its owner, otherwise its own.
     pub(super) user: u32,
-    /// The run it is accounted to.
+    /// The run that it is accounted to.
     pub account: Option<Account>,
-    /// Its living processes, launchers that belong to nobody else not included.
+    /// Its living processes. Its wrappers are not included.
     pub(super) processes: BTreeSet<ProcessId>,
-    /// Those of them that a rule recognised.
+    /// The processes among them that a rule recognised.
     pub(super) recognised: BTreeSet<ProcessId>,
     /// Shells and launchers around it, nearest first.
     pub(super) wrappers: Vec<ProcessId>,
-    /// Processes that were its main process or of its launch chain, and have exited: what they made is still tied to it.
+    /// Processes that were its main process or part of its launch chain and have exited. What they made is still
+    /// tied to the server.
     pub(super) ended: BTreeSet<ProcessId>,
-    /// What it started and let go, bounded: reported when it has ended.
+    /// Processes that it started and let go, bounded in number. They are reported when the server has ended.
     pub(super) let_go: Vec<ProcessView>,
-    /// Resident memory when last measured, in bytes.
+    /// Resident memory in bytes at the last measurement.
     pub rss_bytes: Option<u64>,
-    /// It as last shown with all its processes: what is told when it has ended.
+    /// The last view of the server with all its processes. The end of the server is reported with it.
     pub last_view: Option<ServerView>,
     /// How its start is known.
     pub provenance: Provenance,
-    /// Whether its owner is not known yet: the wire may tell. If its start was witnessed and the wire does not tell, it has none.
+    /// Whether its owner is still sought; the wire may show it. If the start was witnessed and the wire does not
+    /// show the owner, the server has none.
     pub seeks_owner: bool,
-    /// Whether a configuration that was read later does not take it for a server any more: it is not ended.
+    /// Whether a later configuration does not recognise it as a server any more. Then it is not ended.
     pub disowned: bool,
-    /// Whether the server's main process and its launch chain have ended by themselves: what is left of it was only started by it.
+    /// Whether the server's main process and its launch chain have exited by themselves. What remains was only
+    /// started by the server.
     pub main_ended: bool,
-    /// Inspections in a row that could not see everything.
+    /// How many inspections in a row could not see everything.
     pub blind_inspections: u32,
-    /// The look that is under way.
+    /// The inspection that is under way.
     pub(super) inspection: Option<Asked>,
-    /// Inspections in a row during which it changed.
+    /// How many inspections in a row were outdated because the server changed.
     pub stale_inspections: u32,
-    /// How far its case has come.
+    /// The state of its case.
     pub phase: Phase,
-    /// When the engine will look at it again.
+    /// When the engine inspects it again.
     pub(super) timer: Option<BootTime>,
 }
 
-/// What is known of a server at the moment it is recognised.
+/// What is known of a server when it is recognised.
 #[derive(Clone, Debug)]
 pub struct NewServer {
     /// The process that was recognised.
     pub main: ProcessId,
-    /// The name shown.
+    /// The name that events and reports show.
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// Who owns it.
+    /// The agent that owns it, if known.
     pub owner: Option<AgentKey>,
     /// Shells and launchers around it, nearest first.
     pub wrappers: Vec<ProcessId>,
     /// How its start is known.
     pub provenance: Provenance,
-    /// Whether its owner is not known yet.
+    /// Whether its owner is still sought.
     pub seeks_owner: bool,
 }
 
-/// An inspection that was asked for.
+/// An inspection that was asked for and is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// The question.
+    /// The token of the question.
     pub token: u64,
-    /// When.
+    /// When it was asked.
     pub since: BootTime,
-    /// For whom.
+    /// The user on whose turn it was asked.
     pub user: u32,
 }
 
 impl Server {
-    /// A server whose main process this is. It has no process and no owner yet.
+    /// A server with this main process. It has no processes and no owner yet.
     pub(super) fn new(new: NewServer, node: &Node) -> Self {
         let NewServer { main, name, rule, wrappers, provenance, seeks_owner, .. } = new;
         let [stdin, stdout, _] = node.streams();
@@ -140,22 +144,22 @@ impl Server {
         }
     }
 
-    /// Who owns it, if that is known.
+    /// The agent that owns it, if known.
     pub const fn owner(&self) -> Option<AgentKey> {
         self.owner
     }
 
-    /// The recognised process furthest down the launch chain: the main process of the server. It may have exited.
+    /// The main process of the server: the recognised process furthest down the launch chain. It may have exited.
     pub const fn main_process(&self) -> ProcessId {
         self.main_process
     }
 
-    /// Its living processes, launchers that belong to nobody else not included.
+    /// Its living processes. Its wrappers are not included.
     pub const fn processes(&self) -> &BTreeSet<ProcessId> {
         &self.processes
     }
 
-    /// Those of them that a rule recognised.
+    /// The processes among them that a rule recognised.
     pub const fn recognised(&self) -> &BTreeSet<ProcessId> {
         &self.recognised
     }
@@ -165,12 +169,12 @@ impl Server {
         &self.wrappers
     }
 
-    /// Processes that were its main process or of its launch chain, and have exited.
+    /// Processes that were its main process or part of its launch chain and have exited.
     pub const fn ended(&self) -> &BTreeSet<ProcessId> {
         &self.ended
     }
 
-    /// What it started and let go.
+    /// Processes that it started and let go.
     pub fn let_go(&self) -> &[ProcessView] {
         &self.let_go
     }
@@ -180,12 +184,12 @@ impl Server {
         self.user
     }
 
-    /// The look that is under way.
+    /// The inspection that is under way.
     pub const fn inspection(&self) -> Option<Asked> {
         self.inspection
     }
 
-    /// Whether the process is the server's or one of its wrappers.
+    /// Whether the process is one of the server's processes or wrappers.
     pub fn contains(&self, process: ProcessId) -> bool {
         self.processes.contains(&process) || self.wrappers.contains(&process)
     }

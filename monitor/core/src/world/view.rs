@@ -1,4 +1,4 @@
-//! Agents, servers and processes as events show them.
+//! Agents, servers and processes in the form that events show.
 
 use super::{Account, Agent, Server};
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
     model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView},
 };
 
-/// A process.
+/// A process in the form that events show.
 pub fn process_view(node: &Node) -> ProcessView {
     let Image { exe, argv, argv_truncated } = node.image().cloned().unwrap_or_default();
     ProcessView { pid: node.id.pid, start: node.id.start, uid: node.uid, exe, argv, argv_truncated }
 }
 
-/// An agent.
+/// An agent in the form that events show.
 pub fn agent_view(agent: &Agent) -> AgentView {
     AgentView {
         name: agent.name.clone(),
@@ -31,7 +31,7 @@ pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
     short_view(server, graph, SHOWN)
 }
 
-/// The same with at most so many of its processes.
+/// A server with at most `shown` of its living processes, from the head of the launch chain down.
 pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
     let mut nodes: Vec<&Node> =
         server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
@@ -49,7 +49,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
     }
 }
 
-/// An agent that was left behind, told as what it is: something that stays.
+/// An agent that was left behind, in the form of a server: events report both as something that stays.
 pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
     ServerView {
         id: agent.main().to_string(),

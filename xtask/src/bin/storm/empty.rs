@@ -1,7 +1,7 @@
-//! Empty eBPF programs on raw tracepoints: what the kernel's own account says of a program that does nothing.
+//! Empty eBPF programs on raw tracepoints. They show what the kernel charges to a program that does nothing.
 //!
-//! Three calls of bpf(2) that no library of this package makes, so this is unsafe code. The structures are the beginnings
-//! of `union bpf_attr`, include/uapi/linux/bpf.h.
+//! No library of this package makes the three calls of bpf(2) needed here, so this code is unsafe. The structures
+//! are the beginnings of `union bpf_attr`, include/uapi/linux/bpf.h.
 
 use std::{
     ffi::{CStr, CString},

@@ -1,9 +1,10 @@
-//! The actors of `cargo xtask bench`: storms of new processes, an agent with a server, a crowd that sleeps, empty
-//! eBPF programs.
+//! The workloads of `cargo xtask bench`: storms of new processes, an agent with a server, a crowd of sleeping
+//! processes, and empty eBPF programs.
 //!
-//! `storm vfork|fork|spawn MS PROGRAM` prints processes a second; `storm agent SERVER MS` starts the server, prints its
-//! pid and waits to be killed; `storm server MS`; `storm crowd N` holds N sleeping processes until its stdin closes;
-//! `storm empty TRACEPOINT ..` attaches an empty program to each and keeps them until its stdin closes.
+//! `storm vfork|fork|spawn MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
+//! prints its pid and waits to be killed. `storm server MS` is that server. `storm crowd N` keeps N sleeping
+//! processes until its stdin closes. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
+//! keeps them until its stdin closes.
 
 mod empty;
 mod new;
@@ -94,7 +95,7 @@ fn agent(program: &str, ms: &str) -> Result<()> {
     }
 }
 
-/// A server that does not look at its stdin, and so outlives its client, but not for long.
+/// A server that ignores its stdin and therefore outlives its client, for a limited time.
 fn server(ms: &str) -> Result<()> {
     println!("serving");
     thread::sleep(milliseconds(ms)?);

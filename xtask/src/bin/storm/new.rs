@@ -1,4 +1,4 @@
-//! New processes that exit at once. std has no call for a child that runs no program, so this is unsafe code.
+//! Creates processes that exit at once. std has no call for a child that runs no program, so this code is unsafe.
 
 use std::ptr;
 

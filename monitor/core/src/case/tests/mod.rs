@@ -1,4 +1,4 @@
-//! Tests of the machine alone.
+//! Tests of the state machine alone, without the engine.
 
 mod pairs;
 mod properties;
@@ -111,7 +111,7 @@ fn retryable(signal: Signal) -> Event {
     Event::SignalRefused { process: id(30), signal, refusal: Refusal::Retryable, last: false }
 }
 
-/// The same case, ended by a person's wish.
+/// The same case, opened by a person's request.
 fn asked(mut phase: Phase) -> Phase {
     match &mut phase {
         Phase::Clear => {}

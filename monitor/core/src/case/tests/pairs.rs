@@ -90,11 +90,11 @@ fn a_deadline_comes() {
             "Failed"
         ]
     );
-    // While records are missing nothing is inspected; what is being killed already is killed.
+    // While records are missing nothing is inspected. SIGKILL goes on where it had begun.
     let doubtful = table(&Event::DeadlineReached, &Facts { doubtful: true, ..facts() });
     assert_eq!(doubtful[1..4], ["Grace +50ms", "Unproven +50ms", "Spared +50ms"]);
     assert_eq!(doubtful[6..], ["Kill Proceed", "Failed"]);
-    // What a main process left that ended by itself is inspected in every phase.
+    // What the main process left when it exited by itself is inspected in every phase.
     let left = table(&Event::DeadlineReached, &Facts { main_ended: true, ..facts() });
     assert_eq!(left[7], "Failed Inspect");
 }
@@ -125,7 +125,7 @@ fn an_inspection_finds_a_doubt_and_whatever_was_begun_stops() {
     let judged = format!("Unproven UpdateMemory {news}");
     assert_eq!(after[..2], ["Clear".to_owned(), format!("Unproven {news}")]);
     assert!(after[2..].iter().all(|row| *row == judged), "{after:?}");
-    // The same doubt again is no news, and the next inspection is further away.
+    // The same doubt again is not reported, and the next inspection is further away.
     let same = Finding { doubts: vec![Doubt::WireHeld], ..finding() };
     let (phase, actions) = step(unproven(), inspected(same), &facts());
     let words: Vec<String> = actions.iter().map(word).collect();
@@ -159,7 +159,7 @@ fn an_inspection_comes_too_early_or_finds_an_owner() {
     let owned = table(&inspected(Finding { has_owner: true, ..finding() }), &facts());
     assert_eq!(owned[0], "Clear");
     assert!(owned[1..].iter().all(|row| row.ends_with(" AdoptOwner")), "{owned:?}");
-    // In its grace nothing is concluded.
+    // Nothing is concluded during the grace period.
     let in_grace = Phase::Grace { cause: cause(), deadline: at(NOW + 3) };
     let (phase, actions) = step(in_grace, inspected(finding()), &facts());
     assert_eq!((phase.kind(), actions), (Kind::Grace, vec![Action::SetDeadline(Some(at(NOW + 3)))]));
@@ -191,12 +191,12 @@ fn what_was_allowed_is_done() {
     );
     // No guard holds any more.
     assert_eq!(first(&facts()), "MainProcess terminating +1000ms Term:30");
-    // Nothing may be signalled: it is said once, and nothing more is tried.
+    // No process may be signalled: this is reported once, and nothing more is tried.
     assert_eq!(first(&Facts { targets: Vec::new(), ..facts() }), "Failed never !failed:1");
-    // The main process has ended: the rest at once.
+    // The main process has exited: the rest gets SIGTERM at once.
     let headless = Facts { main_process: None, targets: vec![id(31)], ..facts() };
     assert_eq!(first(&headless), "Rest terminating Term:31 +4000ms");
-    // What the inspection did not see gets no signal for it.
+    // A process that the inspection did not see gets no signal for it.
     let unseen = BTreeSet::from([id(31)]);
     let unseen = Facts { unseen: &unseen, ..facts() };
     assert_eq!(table(&Event::Proceed, &unseen)[5], "Kill Kill:30 +50ms");
@@ -208,12 +208,12 @@ fn an_agent_is_one_process() {
     let after = table(&Event::Proceed, &agent);
     assert_eq!(first(&agent), "MainProcess terminating +5000ms Term:30");
     assert_eq!(after[4], "Kill Kill:30 +60000ms");
-    // Its SIGTERM was not sent: that comes first.
+    // Its SIGTERM was not sent, so that comes first.
     let (phase, _) = step(terminating(Step::MainProcess), retryable(Signal::Term), &agent);
     let (phase, actions) = step(phase, Event::Proceed, &agent);
     assert_eq!(phase.kind(), Kind::MainProcess);
     assert!(actions.contains(&Action::Signal { process: id(30), signal: Signal::Term }));
-    // Nobody gives up on it.
+    // There is no limit of rounds for an agent.
     let (phase, actions) = step(terminating(Step::Kill { rounds: 5000 }), Event::Proceed, &agent);
     assert_eq!((phase.kind(), actions.len()), (Kind::Kill, 2));
 }
@@ -222,7 +222,7 @@ fn an_agent_is_one_process() {
 fn a_signal_is_refused() {
     let last = table(&refused(Signal::Term, true), &facts());
     let failed = "Failed never !failed:1";
-    // A guard stopped it before: it stays.
+    // A guard stopped the procedure before: the phase does not change.
     assert_eq!(last, ["Clear", "Grace", "Unproven", "Spared", failed, failed, failed, failed]);
     let others = table(&refused(Signal::Term, false), &facts());
     assert_eq!(others, ["Clear", "Grace", "Unproven", "Spared", "MainProcess", "Rest", "Kill", "Failed"]);

@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold for every sequence of events.
 
 use proptest::prelude::*;
 
@@ -63,8 +63,8 @@ fn owner(number: u8) -> Owner {
 }
 
 proptest! {
-    /// A signal is sent only while it is being ended, only to what may be signalled and was seen, and never to what the system
-    /// refused for good; no deadline is in the past.
+    /// A signal is sent only while the server is being ended, only to a target that was seen, and never to a process
+    /// for which the system refused it for good. No deadline is in the past.
     #[test]
     fn no_step_goes_too_far(
         agent in prop::bool::weighted(0.2),

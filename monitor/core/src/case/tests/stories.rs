@@ -1,4 +1,4 @@
-//! Short stories of one case: what a phase remembers, and what a person's wish changes.
+//! Short histories of one case: what a phase keeps, and what a person's request changes.
 
 use super::*;
 use crate::case::{Action, Announcement, Kind, Outcome, step};
@@ -58,7 +58,7 @@ fn a_person_overrules_doubts_and_no_guards() {
     let grace = || step(Phase::Clear, Event::Asked, &facts()).0;
     let (phase, actions) = step(grace(), inspected(doubt()), &facts());
     assert!(phase.asked() && actions.contains(&Action::Proceed), "{actions:?}");
-    // It is no orphan, and not called one.
+    // It is no orphan and is not reported as one.
     assert!(!actions.iter().any(|a| matches!(a, Action::Announce(_))), "{actions:?}");
     let alive = Facts { owner: Owner::Alive, ..facts() };
     let (phase, actions) = step(grace(), inspected(guard()), &alive);
@@ -88,7 +88,7 @@ fn a_wish_ends_with_the_case() {
 fn what_was_done_is_known_after_a_guard_stopped_it() {
     let (phase, _) = step(terminating(Step::Rest), inspected(guard()), &facts());
     assert_eq!((phase.kind(), phase.strongest_signal()), (Kind::Spared, Some(Signal::Term)));
-    // The guard goes: the main process is asked again.
+    // The guard disappears: the main process gets SIGTERM again.
     let (phase, actions) = play(phase, vec![inspected(finding()), Event::Proceed], &facts());
     assert_eq!((phase.kind(), signals(&actions)), (Kind::MainProcess, vec![(30, Signal::Term)]));
     let first = phase.orphan().and_then(|verdict| verdict.attempt.first_signal);

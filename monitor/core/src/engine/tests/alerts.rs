@@ -1,4 +1,4 @@
-//! Thresholds.
+//! Tests of alerts: thresholds that are crossed, and values that come back.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn rule(on: Watched, above: u64) -> AlertRule {
     }
 }
 
-/// A daemon that only looks, and agents 20, 21, .. with a server each, 120, 121, ..
+/// A daemon that only observes, and agents 20, 21, .. with one server each: 120, 121, ..
 fn leaky(agents: u32, alerts: Vec<AlertRule>) -> Story {
     let mut story = Story::new(Settings { mode: Mode::Observe, alerts, ..Settings::default() });
     for agent in 20..20 + agents {
@@ -31,7 +31,7 @@ fn leaky(agents: u32, alerts: Vec<AlertRule>) -> Story {
     story
 }
 
-/// Alerts told since the last call: `true` where one begins, and the value.
+/// Alerts reported since the last call: `true` where one begins, and the value.
 fn alerts(story: &mut Story) -> Vec<(bool, u64)> {
     let told = story.notices.drain(..).filter_map(|notice| match notice {
         Notice::Alert { value, .. } => Some((true, value)),
@@ -92,12 +92,12 @@ fn between_two_alerts_there_is_a_cooldown() {
     story.pass_secs(10);
     story.end(120);
     assert_eq!(alerts(&mut story), [(true, 1), (false, 0)]);
-    // Within the cooldown one comes and goes: never told, and so not told to be over.
+    // An alert that comes and goes within the cooldown is never reported, and its end is not reported either.
     story.end(21);
     story.pass_secs(20);
     story.end(121);
     assert_eq!(alerts(&mut story), []);
-    // One that stays is told once it is over.
+    // An alert that lasts longer than the cooldown is reported once the cooldown is over.
     story.end(22);
     story.pass_secs(269);
     assert_eq!(alerts(&mut story), []);
@@ -112,7 +112,7 @@ fn a_rate_counts_what_is_new_and_fades() {
         story.end(agent);
         story.pass_secs(25);
     }
-    // Detected 10 s after each end: the third 25 s after the second.
+    // Each orphan is detected 10 s after the exit of its owner: the third 25 s after the second.
     assert_eq!(alerts(&mut story), [(true, 2)]);
     story.pass_secs(19);
     assert_eq!(alerts(&mut story), []);

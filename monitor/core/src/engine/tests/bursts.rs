@@ -1,4 +1,4 @@
-//! Bursts of agents.
+//! Tests of bursts of agents.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     model::{Input, Notice},
 };
 
-/// `count` agents of this user, one after the other, each for a moment.
+/// Starts `count` agents of this user, one after the other. Each lives for a moment.
 fn burst(story: &mut Story, user: u32, first: u32, count: u32) {
     for pid in first..first + count {
         story.exec_as(user, pid, 10, CLAUDE, TERMINAL);
@@ -14,7 +14,7 @@ fn burst(story: &mut Story, user: u32, first: u32, count: u32) {
     }
 }
 
-/// How many were told of by themselves, how many ends, and how many were counted.
+/// How many agents were reported one by one, how many exits were reported, and how many agents were counted.
 fn told(story: &Story) -> (usize, usize, u64) {
     let started = story.notices.iter().filter(|n| matches!(n, Notice::AgentStarted { .. })).count();
     let exited = story.notices.iter().filter(|n| matches!(n, Notice::AgentExited { .. })).count();
@@ -32,7 +32,7 @@ fn what_is_beyond_the_burst_is_counted() {
     assert_eq!(told(&story), (64, 64, 4936));
     let lines = story.notices.iter().filter(|n| matches!(n, Notice::AgentsFolded { .. })).count();
     assert_eq!(lines, 1);
-    // Who comes at an ordinary pace again is told of again.
+    // An agent that starts at an ordinary pace again is reported again.
     burst(&mut story, 1000, 7000, 1);
     assert_eq!(told(&story), (65, 65, 4936));
 }

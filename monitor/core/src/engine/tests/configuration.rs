@@ -1,4 +1,4 @@
-//! Another configuration while servers live and die.
+//! Tests of a change of configuration while servers start and exit.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn observation_stops_rounds_of_sigkill() {
     story.fork(30, 31);
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
-    // And without the change they go on, to what was forked meanwhile.
+    // Without the change, SIGKILL continues, also for what was forked meanwhile.
     let mut story = Story::agent_with_server(Settings::default());
     story.end(20);
     story.pass(Duration::from_millis(15_010));
@@ -86,7 +86,7 @@ fn what_is_exempt_from_now_on_is_spared_at_any_point() {
         let kills = story.sent().into_iter().filter(|(_, signal)| *signal == Signal::Kill).count();
         assert_eq!(kills, 0, "{seconds}");
         assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared exempt_rule"), "{seconds}");
-        // Not any more: it is judged as ever.
+        // The protection is removed: the server is judged as usual.
         configure(&mut story, policy(""));
         story.pass_secs(1);
         assert_eq!(story.sent(), [(30, Signal::Term)], "{seconds}");
@@ -103,7 +103,7 @@ fn what_an_exempt_agent_leaves_is_left() {
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
     assert!(story.engine.report().orphans().all(|orphan| orphan.guards == [Guard::ExemptRule]));
-    // A person who asks does not overrule it.
+    // A person's request does not overrule it.
     story.hand_in(Input::Reap { request: ReapRequest::default() });
     story.pass_secs(100);
     assert_eq!(story.sent(), []);

@@ -1,4 +1,4 @@
-//! Answers that come late: nothing is judged by what is not so any more.
+//! Tests of answers that come late: nothing is judged by a state that has changed since.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
 use crate::engine::Settings;
 use crate::model::{Input, ProcessEvent, Signal};
 
-/// A server whose owner is gone; the look at it has been made, its answer has not been handed in.
+/// A server whose owner has exited. Its inspection was made, and the answer was not passed in yet.
 fn being_looked_at() -> Story {
     let mut story =
         Story::agent_with_server(Settings { grace: Duration::from_secs(2), ..Settings::default() });
@@ -19,7 +19,7 @@ fn being_looked_at() -> Story {
     story
 }
 
-/// Something happened before the answer came: it is looked at anew, a moment later.
+/// Something happened before the answer came. The server is inspected again, a moment later.
 fn is_looked_at_again(mut story: Story) {
     assert!(story.told().iter().all(|told| told == "server_detached"));
     story.answer_late();
@@ -89,7 +89,7 @@ fn a_lost_answer_is_asked_for_again() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
-/// Another look may show that it is in use: what was found before does not count.
+/// A further inspection may show that the server is in use. What was found before does not count.
 #[test]
 fn what_came_into_use_meanwhile_is_left_alone() {
     let mut story = being_looked_at();
@@ -102,7 +102,8 @@ fn what_came_into_use_meanwhile_is_left_alone() {
     assert!(story.told().contains(&"orphan_unproven clients".to_owned()));
 }
 
-/// Before the rest is asked to end, and before it is killed, a look comes first: that one must be of now, too.
+/// An inspection comes before the rest gets SIGTERM and before it gets SIGKILL. That inspection must be up to date,
+/// too.
 #[test]
 fn every_step_rests_on_a_look_of_its_own_time() {
     let mut story = being_looked_at();
@@ -117,7 +118,8 @@ fn every_step_rests_on_a_look_of_its_own_time() {
     assert!(story.sent().contains(&(32, Signal::Term)));
 }
 
-/// It forks during every look. It is judged all the same, and what no look has seen gets no signal.
+/// The server forks during every inspection. It is judged nevertheless, and a process that no inspection has seen
+/// gets no signal.
 #[test]
 fn one_that_never_holds_still_is_judged_in_the_end() {
     let mut story = being_looked_at();
@@ -140,7 +142,7 @@ fn one_that_never_holds_still_is_judged_in_the_end() {
     assert!(asked.contains(&31) && asked.contains(&child) && !asked.contains(&(child + 1)), "{asked:?}");
 }
 
-/// The server's main process itself must be what was looked at, however often it changes.
+/// The main process of the server must be the one that was inspected, however often it changes.
 #[test]
 fn one_that_runs_anew_without_a_pause_gets_no_signal() {
     let mut story = being_looked_at();
@@ -154,7 +156,7 @@ fn one_that_runs_anew_without_a_pause_gets_no_signal() {
     assert_eq!(story.told(), ["orphan_detected"]);
 }
 
-/// Who held the wire when it was looked at has ended, and its number is an agent's by now: that one is alive.
+/// The process that held the wire at the inspection has exited. Its number belongs to a living agent by now.
 #[test]
 fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
     use crate::model::{Holder, ProcessId, WireState};

@@ -1,4 +1,4 @@
-//! What one daemon of a boot hands to the next.
+//! Tests of what one daemon stores for the next daemon of the same boot.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// What a daemon's facts amount to, as the store puts them together.
+/// The knowledge that the store builds from a daemon's facts.
 fn knowledge(facts: &[Fact]) -> Knowledge {
     let mut known = Knowledge::default();
     for fact in facts {
@@ -38,7 +38,7 @@ fn ready() -> Input {
     Input::Ready { kernel: String::new(), hooks: Vec::new() }
 }
 
-/// The next daemon, which finds these processes.
+/// The next daemon, which finds these processes in /proc.
 fn next(first: &Story, found: Vec<SnapshotProcess>) -> Story {
     let mut next = Story::new(Settings::default());
     next.hand_in(Input::Remembered { knowledge: knowledge(&first.facts_persisted) });
@@ -60,7 +60,7 @@ fn an_owner_that_ended_while_nobody_watched_was_the_owner() {
     let first = Story::agent_with_server(Settings::default());
     let mut next = next(&first, vec![seen(30, 1, SERVER, WIRE)]);
     assert_eq!(next.told(), ["server_started", "orphan_suspected", "ready"]);
-    // A sibling that the earlier daemon followed, too, holds the wire.
+    // The wire is held by a sibling that the earlier daemon followed, too.
     next.pass_secs(10);
     let Some(Notice::OrphanDetected { recovered, owner, evidence, server, .. }) = next.notices.first() else {
         panic!("{:?}", next.notices)
@@ -105,7 +105,7 @@ fn what_was_signalled_and_is_gone_was_reaped() {
     assert_eq!(next.told(), ["orphan_reaped", "ready"]);
     let reaped = End::Reaped { signal: None, took_ms: None, freed_bytes: 7, freed_pss_bytes: Some(5) };
     assert_eq!(ends(&next), [(30, reaped)]);
-    // The number of the run that ended meanwhile stays taken.
+    // The number of the run that ended meanwhile is not given again.
     next.exec(50, 10, CLAUDE, TERMINAL);
     let Some(Notice::AgentStarted { agent, .. }) = next.notices.first() else { panic!() };
     assert_eq!(agent.generation, Some(2));

@@ -1,4 +1,4 @@
-//! Stories through [`Engine::handle`](super::Engine::handle), each for a path that rarely happens.
+//! Tests that play histories through [`Engine::handle`](super::Engine::handle), each for a path that rarely happens.
 
 mod alerts;
 mod bursts;

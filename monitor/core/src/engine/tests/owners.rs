@@ -1,4 +1,4 @@
-//! Who made the wire, where no record tells.
+//! Tests of the search for the process that made the wire, where no record names it.
 
 use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 const NOTHING: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
 
-/// The agent of the first server that was told.
+/// The agent of the first server that was reported.
 fn owner(story: &Story) -> Option<AgentView> {
     story.notices.iter().find_map(|notice| match notice {
         Notice::ServerStarted { owner, .. } => owner.clone(),
@@ -17,7 +17,7 @@ fn owner(story: &Story) -> Option<AgentView> {
     })
 }
 
-/// Server 30 is the first word about anybody; its parent 20 turns out to be `argv`.
+/// Server 30 is the first process that is reported. Its parent 20 turns out to run `argv`.
 fn started_by(argv: &[&str], stdio: [Stdio; 3]) -> Story {
     let mut story = Story::new(Settings::default());
     story.creator = Some(seen(20, 10, argv, stdio));
@@ -80,7 +80,7 @@ fn a_bridge_below_an_agent_owns_what_it_talks_to() {
     story.exec(30, 25, SERVER, WIRE);
     assert_eq!(owner(&story).unwrap().pid, 25);
     assert_eq!(story.told(), ["agent_started", "agent_started", "server_started"]);
-    // The agent's end is not the bridge's.
+    // The bridge does not end when the agent exits.
     story.end(20);
     story.pass_secs(100);
     assert_eq!(story.told(), ["agent_exited"]);
@@ -104,7 +104,7 @@ fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
 #[test]
 fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
     let mut story = Story::agent_with_server(Settings::default());
-    // Launched by the agent for a host that was there before: the host talks to it.
+    // The agent launched the server for a host that existed before. The host talks to the server.
     let host = Holder { process: id(5), image: image(HOST), ..Holder::default() };
     story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
     story.end(20);
@@ -138,7 +138,7 @@ fn a_sibling_with_clients_may_use_the_wire_for_them() {
     }
 }
 
-/// A helper forked the server and was gone before it could be asked what it was: the host holds the wire.
+/// A helper forked the server and exited before it could be asked what it was. The host holds the wire.
 #[test]
 fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
     let mut story = Story::new(Settings::default());
@@ -158,7 +158,8 @@ fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
-/// The same, and nobody holds the wire: nobody can use it, whoever started it. Where somebody reads its answers, that is a doubt.
+/// The same, but no process holds the wire: nobody can use the server, whoever started it. If a process reads its
+/// answers, that is a doubt.
 #[test]
 fn a_server_of_a_host_that_is_gone_unasked_is_judged_by_its_wires() {
     for answers_read in [false, true] {

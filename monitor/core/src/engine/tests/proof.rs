@@ -1,4 +1,5 @@
-//! The proof standard, each condition in both directions: something in use that stays, and its twin that is ended.
+//! Tests of the proof standard. Each condition is tested in both directions: a server in use stays, and its twin is
+//! ended.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
 use crate::{
@@ -11,7 +12,7 @@ pub(super) const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Nul
 const SHELL: &[&str] = &["bash", "-c", "x | y > z"];
 pub(super) const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 
-/// The owner, 20, ends, and the grace passes.
+/// The owner, 20, exits, and the grace period passes.
 pub(super) fn judged(mut story: Story) -> Story {
     story.told();
     story.end(20);
@@ -23,7 +24,7 @@ pub(super) fn ended(story: &mut Story, pid: u32) {
     assert!(story.sent().contains(&(pid, Signal::Term)), "{:?}", story.told());
 }
 
-/// A process of a server that a look finds in a session of its own.
+/// A process of a server that an inspection finds in a session of its own.
 pub(super) fn apart(sid: u32, stdio: [Stdio; 3]) -> ProcessFacts {
     ProcessFacts { sid, stdio, ..ProcessFacts::default() }
 }
@@ -39,7 +40,7 @@ fn a_shells_job_below_an_agent_is_nobodys_server() {
         story.exec(25, 20, SHELL, PLAIN);
         story.fork(25, 30);
         story.exec(30, 25, SERVER, stdio);
-        // The shell may have gone by then, too: that it made the wire is known.
+        // The shell may have exited by then, too. It is known that the shell made the wire.
         story.end(25);
         let mut story = judged(story);
         story.pass_secs(1000);
@@ -86,7 +87,7 @@ fn what_a_loop_starts_below_a_dead_agent_is_the_loops() {
 fn an_owner_that_dies_on_its_servers_way_to_the_exec_is_the_owner() {
     for argv in [CLAUDE, HOST] {
         let mut story = Story::new(Settings::default());
-        // Above it lives another agent, a stranger to the server.
+        // Another agent, unrelated to the server, is alive above it.
         story.exec(10, 5, &["codex"], TERMINAL);
         story.fork(10, 20);
         story.exec(20, 10, argv, PLAIN);
@@ -95,7 +96,7 @@ fn an_owner_that_dies_on_its_servers_way_to_the_exec_is_the_owner() {
         story.exec(30, 20, SERVER, WIRE);
         story.pass_secs(10);
         ended(&mut story, 30);
-        // The twin: the stranger's own server stays.
+        // The twin: the unrelated agent's own server stays.
         story.fork(10, 31);
         story.exec(31, 10, SERVER, OTHER);
         story.pass_secs(100);
@@ -136,7 +137,7 @@ pub(super) fn with_child(stdio: [Stdio; 3]) -> Story {
 
 #[test]
 fn what_left_into_a_session_of_its_own_without_a_tie_is_let_go() {
-    // By the server that is ended, and by one that ends by itself in its grace.
+    // Once the server is ended by orphand, and once it exits by itself during its grace.
     for by_itself in [false, true] {
         let mut story = with_child(PLAIN);
         story.apart.insert(31, apart(31, PLAIN));
@@ -171,7 +172,7 @@ fn what_was_let_go_is_told() {
 #[test]
 fn a_browser_tied_to_its_server_goes_with_it() {
     let socket = [Stdio::Null, Stdio::Null, Stdio::Socket(9)];
-    // Joined with the server now; or with what made its stream, which has ended by itself.
+    // The process is joined with the server now, or with the maker of its stream, which has exited by itself.
     for server_lives in [true, false] {
         let mut story = with_child(socket);
         let joined = if server_lives { vec![id(30)] } else { Vec::new() };
@@ -199,7 +200,8 @@ fn a_daemon_that_closed_its_streams_is_tied_no_longer() {
 #[test]
 fn a_daemon_that_was_born_with_the_wire_is_no_server_proper() {
     for (by_itself, told) in [(true, true), (true, false), (false, true), (false, false)] {
-        // Like ssh-agent: its standard input is inherited, it forks itself into a session of its own, and closes its streams.
+        // Like ssh-agent: it inherits its standard input, forks itself into a session of its own, and closes its
+        // streams.
         let mut story = with_child([Stdio::Pipe(1), Stdio::Pipe(9), Stdio::Null]);
         story.fork(31, 32);
         if told {
@@ -271,7 +273,7 @@ fn a_server_that_becomes_another_program_is_a_server_no_longer() {
         assert_eq!(story.sent(), []);
         assert_eq!(story.engine.counts()[1..], [0, 0], "no orphan without processes");
     }
-    // The twin: a shell that becomes what it was to launch.
+    // The twin: a shell that becomes the program it was to launch.
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.fork(20, 30);
@@ -319,7 +321,7 @@ fn a_worker_with_a_server_of_its_own_goes_on_as_the_agent() {
         let mut story = judged(story);
         story.pass_secs(100);
         assert_eq!(story.sent().is_empty(), has_server, "{:?}", story.told());
-        // When the worker ends, too, nobody is left.
+        // When the worker exits, too, no holder is left.
         story.end(21);
         story.pass_secs(20);
         assert_eq!(story.sent().contains(&(31, Signal::Term)), has_server);

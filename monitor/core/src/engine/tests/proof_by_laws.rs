@@ -1,4 +1,4 @@
-//! Histories that the laws found: each was once a wrong signal, or an orphan that was missed.
+//! Histories that the property tests ("laws") found. Each once led to a wrong signal or to a missed orphan.
 
 use super::{
     proof::{HOST, OTHER, PLAIN, apart, ended, idle, judged, with_copy},
@@ -15,7 +15,7 @@ use crate::{
 
 #[test]
 fn nobody_is_its_own_owner() {
-    // It redirected its own streams and became a server: nobody's.
+    // The process redirected its own streams and became a server: it has no owner.
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.fork(20, 30);
@@ -28,7 +28,8 @@ fn nobody_is_its_own_owner() {
     story.pass_secs(1000);
     let told = story.told();
     assert!(!told.iter().any(|line| line.starts_with("orphan_")), "no orphan without processes: {told:?}");
-    // The twin was found in /proc between its fork and its exec, before its streams were there: its creator's.
+    // The twin was found in /proc between its fork and its exec, before it had its streams: its creator is the
+    // owner.
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.snapshot(vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, CLAUDE, TERMINAL)]);
@@ -38,7 +39,8 @@ fn nobody_is_its_own_owner() {
 
 #[test]
 fn a_fork_that_closed_the_servers_wire_is_let_go() {
-    // A fork without an exec: gpg-agent, redis-server and the like go into the background so. What keeps the wire is the server.
+    // A fork without an exec: gpg-agent, redis-server and others go into the background in this way. The process
+    // that keeps the wire is the server.
     for (stdio, stays) in [([Stdio::Null; 3], true), (WIRE, false)] {
         for by_itself in [false, true] {
             let mut story = Story::agent_with_server(Settings::default());
@@ -57,7 +59,8 @@ fn a_fork_that_closed_the_servers_wire_is_let_go() {
 
 #[test]
 fn a_server_found_with_moved_wires_may_answer_somebody() {
-    // A look at /proc finds the pipe that such a server reads, not the one that it writes: whatever a look says of that, nobody knows.
+    // An inspection of /proc finds the pipe that such a server reads, and not the pipe that it writes. Nothing is
+    // known about the second pipe, whatever the inspection says.
     for (stdout, known) in [(Stdio::Pipe(1), false), (Stdio::Pipe(2), true)] {
         let mut story = Story::new(Settings::default());
         let stdio = [Stdio::Pipe(1), stdout, Stdio::Null];
@@ -116,7 +119,7 @@ fn a_fork_of_a_sibling_may_be_a_daemon_that_uses_the_wire() {
 
 #[test]
 fn an_agent_below_a_server_is_not_its_host() {
-    // It inherited the server's wire, and so did a server of its own, which is no sibling.
+    // The agent inherited the server's wire, and so did a server of the agent, which is no sibling.
     let mut story = Story::agent_with_server(Settings::default());
     story.fork(30, 31);
     story.exec(31, 30, CLAUDE, PLAIN);
@@ -133,7 +136,8 @@ fn an_agent_below_a_server_is_not_its_host() {
 
 #[test]
 fn a_program_in_place_of_a_multiplexer_is_not_its_creators_servers() {
-    // It left the server when it became a multiplexer. What it becomes next is nobody's, however often it runs another program.
+    // The process left the server when it became a multiplexer. It has no owner afterwards, however often it runs
+    // another program.
     for multiplexer in [true, false] {
         let mut story = Story::agent_with_server(Settings::default());
         story.fork(30, 31);
@@ -157,7 +161,7 @@ fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
     story.fork(10, 20);
     story.exec(20, 10, HOST, PLAIN);
     story.fork(20, 21);
-    // The worker is the first to start a server, its host the next.
+    // The worker starts a server first, its host second.
     story.fork(21, 31);
     story.exec(31, 21, SERVER, OTHER);
     story.fork(20, 30);
@@ -172,7 +176,7 @@ fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
 
 #[test]
 fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
-    // The copy of a host goes on with its work, starts a server and runs another program: that seemed to be its end.
+    // The copy of a host continues its work, starts a server and runs another program. That looked like its exit.
     let mut story = Story::new(Settings::default());
     story.creator = Some(seen(20, 10, &["python3", "/srv/app/old.py"], PLAIN));
     story.exec(30, 20, SERVER, WIRE);
@@ -188,7 +192,7 @@ fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
     assert!(story.told().contains(&"orphan_cleared owner_found".to_owned()));
     story.pass_secs(100);
     assert!(!story.sent().iter().any(|(pid, _)| *pid == 31), "{:?}", story.told());
-    // The twin: it ends.
+    // The twin: it exits.
     story.end(21);
     story.pass_secs(10);
     ended(&mut story, 31);
@@ -196,7 +200,7 @@ fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
 
 #[test]
 fn what_was_joined_with_a_server_that_is_being_ended_ends_with_it() {
-    // Of what was found in /proc nobody knows who made its streams.
+    // For a process found in /proc nobody knows who made its streams.
     const BROWSER: &[&str] = &["chrome", "--headless"];
     let joined = [Stdio::Null, Stdio::Null, Stdio::Pipe(9)];
     for (then, ends) in [(joined, true), ([Stdio::Null; 3], false)] {
@@ -214,7 +218,7 @@ fn what_was_joined_with_a_server_that_is_being_ended_ends_with_it() {
 
 #[test]
 fn of_what_ended_by_itself_no_wire_tells_that_nobody_uses_it() {
-    // Nobody knows what 20 was: a shell may be. Its server's browser is all that is left.
+    // It is unknown what 20 was; it may have been a shell. Only the browser of its server is left.
     let joined = [Stdio::Null, Stdio::Null, Stdio::Pipe(9)];
     for by_itself in [true, false] {
         let mut story = Story::new(Settings::default());
@@ -253,7 +257,8 @@ fn the_end_of_a_server_that_may_not_be_signalled_is_told() {
 
 #[test]
 fn a_suspicion_is_told_before_it_is_cleared() {
-    // Both follow from one look at /proc: the successor is a shell whose exec was lost, and the server has become a multiplexer.
+    // Both follow from one snapshot of /proc: the successor is a shell whose exec was lost, and the server has
+    // become a multiplexer.
     let mut story = Story::agent_with_server(Settings::default());
     story.fork(20, 21);
     story.setsid(21);
@@ -269,7 +274,8 @@ fn a_suspicion_is_told_before_it_is_cleared() {
 
 #[test]
 fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
-    // An agent that the server has just started inherited its wire. Who was born in the same moment and is not known may be that.
+    // An agent that the server has just started inherited its wire. An unknown process born in the same moment may
+    // be such an agent.
     for (born, hosts) in [(30, false), (29, true)] {
         let mut story = Story::new(Settings::default());
         let process = ProcessId::new(31, born);
@@ -286,7 +292,7 @@ fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
 
 #[test]
 fn a_bridge_whose_exec_was_lost_may_use_the_server_behind_it() {
-    // It seems to be another server of the same dead owner, which would hold the wire by accident.
+    // The process looks like another server of the same dead owner, which would hold the wire by accident.
     for bridge in [true, false] {
         let mut story = Story::agent_with_server(Settings::default());
         story.fork(20, 31);

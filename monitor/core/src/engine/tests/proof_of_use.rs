@@ -1,5 +1,5 @@
-//! The proof standard, conditions 4 and 5: nobody can talk to the server, nobody listens to it, nobody else uses it. And what is
-//! unproven.
+//! Tests of the proof standard, conditions 4 and 5: nobody can talk to the server, nobody listens to it, and nobody
+//! else uses it. Also tests of unproven cases.
 
 use super::{
     proof::{OTHER, PLAIN, apart, ended, idle, judged, with_child, with_copy},
@@ -18,7 +18,7 @@ pub(super) fn held_by(pid: u32, argv: &[&str]) -> WireState {
     WireState::Held { holders: vec![holder], unseen: false }
 }
 
-/// Nothing was ended, and these doubts were told.
+/// Asserts that nothing was ended and that these doubts were reported.
 pub(super) fn unproven(story: &mut Story, doubts: &str) {
     let told = story.told();
     let expected = format!("orphan_unproven {doubts}");
@@ -40,7 +40,7 @@ fn an_outside_holder_of_either_end_is_a_doubt_whatever_its_age() {
         story.facts.stdin = held_by(pid, &["cat"]);
         let mut story = judged(story);
         if older {
-            // It was there before the server: its host.
+            // The holder existed before the server: it is its host.
             assert!(story.told().contains(&"orphan_cleared owner_found".to_owned()));
             assert_eq!(story.sent(), []);
         } else {
@@ -56,7 +56,7 @@ fn a_holder_that_nobody_sees_is_a_holder() {
     let mut story = Story::agent_with_server(Settings::default());
     story.facts.stdin = WireState::Held { holders: Vec::new(), unseen: true };
     unproven(&mut judged(story), "wire_held");
-    // The server's own process is none.
+    // The server's own process does not count as a holder.
     let mut story = Story::agent_with_server(Settings::default());
     story.facts.stdin = held_by(30, SERVER);
     ended(&mut judged(story), 30);
@@ -212,7 +212,7 @@ fn a_change_of_doubts_is_told_once() {
     story.facts.stdout = held_by(99, &["cat"]);
     story.pass_secs(600);
     assert_eq!(story.told(), ["orphan_unproven wire_held stdout_read"]);
-    // Whoever held them ends; so does what was left, by itself.
+    // The process that held them exits. What was left exits by itself.
     story.end(30);
     assert_eq!(story.told(), ["orphan_cleared exited"]);
 }

@@ -1,4 +1,4 @@
-//! Ending orphans against resistance.
+//! Tests of ending orphans that resist.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
 
 const EPERM: i32 = 1;
 
-/// The owner of server 30 has been gone for the grace; what was told and sent is forgotten.
+/// The owner of server 30 has been gone for the grace period. Reports and signals so far are cleared.
 fn orphaned(mut story: Story) -> Story {
     story.end(20);
     story.told();
@@ -34,7 +34,7 @@ fn a_refused_signal_is_told_once_and_not_tried_again() {
     story.pass_secs(3600);
     assert_eq!(failures(&story), [(30, Some(EPERM))]);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
-    // It ends by itself: nobody may claim to have ended it.
+    // It exits by itself, so nothing may be reported as ended by orphand.
     story.told();
     story.end(30);
     assert_eq!(story.told(), ["orphan_exited"]);
@@ -48,7 +48,7 @@ fn what_was_refused_does_not_count_as_killed_in_vain() {
     let mut story = orphaned(story);
     story.errno = None;
     story.pass_secs(60);
-    // The first was refused SIGTERM; the second got both and did not end. Both are told together.
+    // The first process refused SIGTERM. The second got both signals and did not exit. Both are reported together.
     assert_eq!(failures(&story), [(30, Some(EPERM))]);
     assert!(
         matches!(story.notices.last(), Some(Notice::ReapFailed { failed: 2, .. })),
@@ -66,17 +66,17 @@ fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
     story.uid = 1000;
     let mut story = orphaned(story);
     let looks = story.looks.len();
-    // The server's main process was meant, and nothing was sent: the next thing is a look.
+    // The signal was for the server's main process, and it was not sent. The next step is an inspection.
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     story.pass_secs(1);
     assert_eq!(story.looks.len(), looks + 1);
     story.pass_secs(60);
     let sent = story.sent();
     let of = |pid| sent.iter().filter(|(p, _)| *p == pid).map(|(_, s)| *s).collect::<Vec<_>>();
-    // The first of each came to nothing. SIGKILL only after SIGTERM was sent.
+    // The first attempt of each was not sent. SIGKILL comes only after SIGTERM was sent.
     assert_eq!(of(30), [Signal::Term, Signal::Kill]);
     assert_eq!(of(31), [Signal::Term, Signal::Term, Signal::Kill, Signal::Kill]);
-    // The look knows better than the fork record whose they are.
+    // The inspection knows the user of each process better than the fork record.
     assert!(story.users.iter().all(|uid| *uid == Some(1000)), "{:?}", story.users);
     assert_eq!(failures(&story), [(31, None)]);
     assert!(
@@ -95,7 +95,7 @@ fn without_room_for_signals_the_case_waits_and_goes_on() {
     story.pass_secs(3600);
     assert_eq!(failures(&story), []);
     assert_eq!(story.told(), ["orphan_detected"]);
-    // There is room again: it goes on where it was, with a look first.
+    // There is room again: the procedure continues where it stopped, with an inspection first.
     story.no_room = false;
     let looks = story.looks.len();
     assert!(!story.sent().is_empty());
@@ -122,7 +122,8 @@ fn users_are_judged_in_turn() {
     story.end(20);
     story.end(21);
     story.now = story.now + Duration::from_secs(10);
-    // One portion only: the first in line are all of one user, and yet the other one is among them.
+    // Only one pass. The first in line all belong to one user, and the server of the other user is handled
+    // nevertheless.
     story.hand_in(Input::Timeout);
     let judged = |notice: &Notice| match notice {
         Notice::OrphanDetected { server, .. } => Some(server.id.clone()),
@@ -175,7 +176,7 @@ fn what_survives_sigkill_is_told_after_a_hundred_rounds() {
     assert_eq!(failures(&story), [(30, None)]);
     assert_eq!(story.sent(), [(30, Signal::Term), (30, Signal::Kill)]);
     assert_eq!(story.told(), ["orphan_detected", "reap_failed"]);
-    // The kernel lets go of it at last: that was the signal's doing.
+    // The kernel releases the process at last. The signal ended it.
     story.end(30);
     assert_eq!(story.told(), ["orphan_reaped KILL"]);
 }

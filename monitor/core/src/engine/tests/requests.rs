@@ -1,4 +1,4 @@
-//! Reaping because a person asked.
+//! Tests of reaping at a person's request.
 
 use super::story::{SERVER, Story, TERMINAL, WIRE, id, image, seen};
 use crate::{
@@ -14,7 +14,7 @@ fn active() -> ReapRequest {
     ReapRequest { include_active: true, ..ReapRequest::default() }
 }
 
-/// The agent lives and holds the wire of its server.
+/// The agent is alive and holds the wire of its server.
 fn in_use(settings: Settings) -> Story {
     let mut story = Story::agent_with_server(settings);
     let host = Holder { process: id(20), image: image(&["claude"]), ..Holder::default() };
@@ -51,7 +51,8 @@ fn who_asks_overrules_observation() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
-/// Who asked waits until the state says that nothing more will happen: that is not before the look has been answered.
+/// The person who asked waits until the state shows that nothing more will happen. That is not before the inspection
+/// was answered.
 #[test]
 fn what_was_asked_for_is_being_ended_before_the_look_is_answered() {
     let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
@@ -78,7 +79,7 @@ fn who_asks_overrules_doubts_but_no_guard() {
     let asked_for = || ReapRequest { include_unproven: true, ..ReapRequest::default() };
     let mut story = unproven();
     assert_eq!(story.told(), ["server_started", "orphan_unproven owner_unknown"]);
-    // What is unproven is meant only by who says so.
+    // Unproven servers are selected only by a request that says so.
     ask(&mut story, ReapRequest::default());
     story.pass_secs(1);
     assert_eq!(story.sent(), []);
@@ -104,7 +105,7 @@ fn a_refused_server_in_use_is_in_use_as_before() {
     assert_eq!(story.engine.report().orphans().count(), 0);
     assert_eq!(story.engine.plan(&ReapRequest::default()), []);
     assert_eq!(story.engine.plan(&active())[0].state, "live");
-    // Its owner's end is judged as ever.
+    // The exit of its owner is judged as usual.
     story.facts.opted_out = false;
     story.facts.stdin = WireState::HungUp;
     story.end(20);
@@ -112,7 +113,7 @@ fn a_refused_server_in_use_is_in_use_as_before() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
-/// A guard that appears while a server in use is being ended ends the request, not only this try.
+/// A guard that appears while a server in use is being ended stops the whole request, not only this attempt.
 #[test]
 fn a_guard_stops_the_end_of_a_server_in_use_for_good() {
     let mut story = in_use(Settings::default());
@@ -124,7 +125,7 @@ fn a_guard_stops_the_end_of_a_server_in_use_for_good() {
     story.pass_secs(5);
     assert_eq!(story.told(), ["orphan_spared opted_out"]);
     story.facts.opted_out = false;
-    // The owner closes its end: without it nobody but the request would be a reason.
+    // The owner closes its end of the wire. Without that, the request would be the only reason for a case.
     story.facts.stdin = WireState::HungUp;
     story.pass_secs(1000);
     assert_eq!((story.sent(), story.told()), (vec![], vec![]));

@@ -1,4 +1,4 @@
-//! A host made by hand: what is to be answered is set before it is asked.
+//! A simulated host for tests: a test sets the answers before the engine asks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,44 +43,44 @@ pub fn seen(pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) -> Snapshot
 pub struct Story {
     pub engine: Engine,
     pub now: BootTime,
-    /// What a look at a server finds; its processes are filled in.
+    /// What an inspection of a server finds. Its processes are filled in.
     pub facts: ServerFacts,
-    /// What each of their processes does with sockets.
+    /// How each process of a server uses sockets.
     pub sockets: SocketUse,
-    /// What a look finds about single processes, instead of what is found about all.
+    /// What an inspection finds about single processes, in place of what is set for all.
     pub apart: BTreeMap<u32, ProcessFacts>,
     /// What forked copies of an agent do.
     pub copies: Vec<CopyFacts>,
-    /// Whom the servers run as.
+    /// The real user id that the servers run as.
     pub uid: u32,
-    /// What each of their processes holds.
+    /// The resident memory of each process, in bytes.
     pub rss_bytes: u64,
     /// What /proc says about a creator.
     pub creator: Option<SnapshotProcess>,
-    /// The units that processes live in.
+    /// The units that processes run in, by pid.
     pub units: BTreeMap<u32, UnitFacts>,
-    /// Who has run a program.
+    /// Processes that have run a program.
     ran: BTreeSet<u32>,
-    /// Who has ended when something is asked about him.
+    /// Processes that have exited when a question about them is answered.
     pub gone: BTreeSet<u32>,
-    /// What every signal is refused with.
+    /// The errno(3) value that every signal fails with.
     pub errno: Option<i32>,
-    /// There is no room to send one.
+    /// Whether there is no room to send a signal.
     pub no_room: bool,
-    /// Signals that are not sent the first time, because it may be another process.
+    /// Signals that are not sent at the first attempt, because the process may be another one.
     pub unsure: BTreeSet<(u32, Signal)>,
-    /// The users that were to be compared, signal by signal.
+    /// The user id that was to be compared, for each signal.
     pub users: Vec<Option<u32>>,
-    /// What ends by SIGTERM; SIGKILL ends nothing here, an exit must be told.
+    /// Processes that exit after SIGTERM. SIGKILL ends nothing here; a test must report the exit.
     pub polite: BTreeSet<u32>,
-    /// Answers to looks that have been found and not handed in, if they come late.
+    /// Answers to inspections that were computed and not passed in yet, if answers are late.
     pub late: Option<Vec<(u64, Answer)>>,
-    /// Looks at servers that were asked for.
+    /// When an inspection of a server was asked for.
     pub looks: Vec<BootTime>,
     pub signals: Vec<(u32, Signal, BootTime)>,
     pub resyncs: u32,
     pub notices: Vec<Notice>,
-    /// What was to be remembered.
+    /// The facts that were to be stored.
     pub facts_persisted: Vec<Fact>,
 }
 
@@ -117,7 +117,7 @@ impl Story {
         }
     }
 
-    /// Agent 20 has a server, 30, whose other end nobody holds.
+    /// Agent 20 has a server, 30. No process holds the other end of its wire.
     pub fn agent_with_server(settings: Settings) -> Self {
         let mut story = Self::new(settings);
         story.exec(20, 10, CLAUDE, TERMINAL);
@@ -212,7 +212,7 @@ impl Story {
         }
     }
 
-    /// The answers that are late come.
+    /// Passes in the late answers.
     pub fn answer_late(&mut self) {
         for (token, answer) in self.late.replace(Vec::new()).into_iter().flatten() {
             self.hand_in(Input::Answered { token, answer });
@@ -243,7 +243,7 @@ impl Story {
         self.hand_in(Input::Process { event });
     }
 
-    /// A process ends.
+    /// A process exits.
     pub fn end(&mut self, pid: u32) {
         let status = ExitStatus::Signal(9);
         self.hand_in(Input::Process { event: ProcessEvent::Exit { at: self.now, process: id(pid), status } });
@@ -255,7 +255,7 @@ impl Story {
         });
     }
 
-    /// Time passes; the engine's timers go off when they are due.
+    /// Lets time pass. Timers of the engine go off when they are due.
     pub fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(due) = self.engine.poll_timeout().filter(|due| *due <= until) {
@@ -269,12 +269,12 @@ impl Story {
         self.pass(Duration::from_secs(seconds));
     }
 
-    /// What was told since the last call: the event, and the guards or what else tells it apart.
+    /// What was reported since the last call: each event, and its guards or another detail that identifies it.
     pub fn told(&mut self) -> Vec<String> {
         self.notices.drain(..).map(|notice| line(&notice)).collect()
     }
 
-    /// The signals since the last call.
+    /// The signals sent since the last call.
     pub fn sent(&mut self) -> Vec<(u32, Signal)> {
         self.signals.drain(..).map(|(pid, signal, _)| (pid, signal)).collect()
     }

@@ -1,4 +1,4 @@
-//! Runs, and what the units say about them.
+//! Tests of runs, and of what units tell about them.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::{
@@ -27,7 +27,7 @@ fn rules(rules: &str) -> Settings {
     Settings { rules: Rules::from_source(rules).unwrap(), ..Settings::default() }
 }
 
-/// The runs of agents in the order told.
+/// The run numbers of the agents, in the order of the reports.
 fn generations(story: &Story) -> Vec<Option<u64>> {
     let started = story.notices.iter().filter_map(|n| match n {
         Notice::AgentStarted { agent, .. } => Some(agent.generation),
@@ -47,7 +47,7 @@ fn a_units_runs_are_its_invocations() {
         story.units.insert(pid, facts(invocation, invocation));
         story.exec(pid, 10, CLAUDE, NOTHING);
     }
-    // Another user's, outside of units.
+    // An agent of another user, outside of units.
     story.exec(24, 10, CLAUDE, TERMINAL);
     assert_eq!(generations(&story), [Some(1), Some(1), Some(2), Some(3), Some(1)]);
 }
@@ -92,7 +92,7 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
     for (then, now, state, expected) in [
         ("a", "b", None, Some(Evidence::StaleInvocation)),
         ("a", "", Some(UnitState::Stopped), Some(Evidence::UnitStopped)),
-        // Its unit goes on: whose it is cannot be told.
+        // The unit goes on: the owner of the server cannot be determined.
         ("a", "a", None, None),
         ("a", "", Some(UnitState::Unknown), None),
     ] {
@@ -100,7 +100,7 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
         unit.state = state.unwrap_or(unit.state);
         let mut story = Story::new(Settings::default());
         story.facts.unit = Some(unit.clone());
-        // A sibling, left behind as well, holds the wire.
+        // A sibling, which was left behind as well, holds the wire.
         let unit = Some(unit.clone());
         let sibling = crate::model::Holder { process: id(40), unit, ..crate::model::Holder::default() };
         story.facts.stdin = WireState::Held { holders: vec![sibling], unseen: false };
@@ -124,9 +124,9 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
 fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
     for (holder, is_server, dies) in [
         (Some(facts("a", "b")), true, true),
-        // A worker of the dead gateway, for instance: whether it still uses the server cannot be told.
+        // For example a worker of the dead gateway. Whether it still uses the server cannot be determined.
         (Some(facts("a", "b")), false, false),
-        // A descriptor store, or a home-made upgrade: the successor holds the wire of its predecessor's server.
+        // A descriptor store, or a custom upgrade: the successor holds the wire of its predecessor's server.
         (Some(facts("b", "b")), true, false),
         (None, true, false),
     ] {
@@ -151,7 +151,7 @@ fn who_listens_may_serve_somebody_tomorrow() {
     assert_eq!(story.sent(), []);
 }
 
-/// A server that init, or a manager, has as its child when it becomes what it is.
+/// A server whose parent is init or a service manager when it becomes what it is.
 fn adopted_at_once(
     host: Option<UnitFacts>,
     own: Option<UnitFacts>,
@@ -175,7 +175,8 @@ fn the_wire_tells_who_started_what_was_adopted_at_once() {
     assert_eq!(generations(&story), [Some(1)], "an implied agent of the same unit");
     let story = adopted_at_once(None, None, CLAUDE, WIRE);
     assert_eq!(generations(&story), [Some(1)]);
-    // What feeds a pipeline, the client of a socket's service, and who writes into a file are none.
+    // A program that feeds a pipeline, the client of a socket's service, and a process that writes into a file are
+    // no agents.
     for (host, own, argv, stdio) in [
         (None, None, &["cat", "x"][..], WIRE),
         (None, gateway(), GATEWAY, WIRE),
@@ -194,9 +195,9 @@ fn the_wire_tells_who_started_what_was_adopted_at_once() {
 fn hung_up_and_nobodys_child_is_proof_only_for_what_talks_through_its_wire() {
     for (parent, stdio, dies) in [
         (1, WIRE, true),
-        // A person's pipeline: its parent, a shell, lives.
+        // A person's pipeline: its parent, a shell, is alive.
         (10, WIRE, false),
-        // It writes into a file: a service.
+        // It writes into a file, so it is a service.
         (1, [Stdio::Pipe(1), Stdio::File, Stdio::File], false),
     ] {
         let mut story = Story::new(Settings::default());
@@ -225,13 +226,13 @@ fn a_server_that_the_manager_may_have_started_itself_stays() {
 #[test]
 fn a_rule_names_a_unit_instead_of_a_program() {
     let settings = || rules("[[agent]]\nname = \"gateway\"\nunit = \"gateway.service\"");
-    // Started while the daemon watches: its parent is a manager.
+    // It starts while the daemon runs. Its parent is a manager.
     let mut story = Story::new(settings());
     story.snapshot(vec![seen(1, 0, &["/usr/lib/systemd/systemd"], NOTHING)]);
     story.units.insert(20, facts("a", "a"));
     story.exec(20, 1, GATEWAY, NOTHING);
     assert_eq!(generations(&story), [Some(1)]);
-    // There before the daemon, with a younger process that the manager adopted.
+    // It existed before the daemon, with a younger process that the manager adopted.
     let mut story = Story::new(settings());
     story.snapshot(vec![
         seen(1, 0, &["/usr/lib/systemd/systemd"], NOTHING),
@@ -242,14 +243,14 @@ fn a_rule_names_a_unit_instead_of_a_program() {
     let Some(Notice::AgentStarted { agent, .. }) = story.notices.first() else { panic!() };
     assert_eq!((agent.name.as_str(), agent.pid, agent.implied), ("gateway", 20, false));
     assert_eq!(agent.unit.as_deref(), Some("gateway.service"));
-    // Without the rule it is nobody.
+    // Without the rule it is no agent.
     let mut story = Story::new(Settings::default());
     story.units.insert(20, facts("a", "a"));
     story.exec(20, 1, GATEWAY, NOTHING);
     assert_eq!(generations(&story), []);
 }
 
-/// A gateway by unit with claude below it, which has a server.
+/// A gateway that a unit rule names, with claude below it, which has a server.
 fn gateway_with_claude(config: &str) -> Story {
     let rule = format!("[[agent]]\nname = \"gateway\"\nunit = \"gateway.service\"\n{config}");
     let mut story = Story::new(rules(&rule));
@@ -276,7 +277,7 @@ fn an_agent_left_behind_by_its_unit_is_told_and_stays() {
     let told = ["agent_exited", "orphan_detected live_agent_below", "orphan_spared live_agent_below"];
     assert_eq!(story.told(), told);
     assert_eq!(story.sent(), []);
-    // Its servers are in use as long as it lives, and orphans then.
+    // Its servers are in use as long as it is alive, and orphans afterwards.
     story.end(21);
     story.pass_secs(10);
     assert_eq!(story.told(), ["orphan_exited", "agent_exited", "orphan_suspected", "orphan_detected"]);
@@ -299,7 +300,7 @@ fn an_agent_left_behind_by_its_unit_is_ended_if_its_rule_says_so() {
 fn an_agent_whose_unit_goes_on_is_not_left_behind() {
     let reap = "[[agent]]\nname = \"claude\"\nprogram = \"claude\"\nreap = true";
     let mut story = gateway_with_claude(reap);
-    // The gateway crashed and its unit waits to start it again, or it was no unit's at all.
+    // The gateway crashed and its unit waits to start it again, or it did not run in a unit.
     for unit in [Some(facts("a", "a")), None] {
         story.facts.unit = unit;
         story.end(20);
@@ -312,7 +313,7 @@ fn an_agent_whose_unit_goes_on_is_not_left_behind() {
 #[test]
 fn an_agent_that_ended_before_it_was_asked_counts_where_its_servers_live() {
     let mut story = Story::new(Settings::default());
-    // The daemon lags: each agent is gone when its record is read, and its unit has been started anew since.
+    // The daemon is behind: each agent has exited when its record is read, and its unit has been restarted since.
     for (agent, server, invocation) in [(20, 30, "a"), (21, 31, "b")] {
         story.gone.insert(agent);
         story.units.insert(server, facts(invocation, "c"));

@@ -1,4 +1,4 @@
-//! What a look at the host means, and what makes a verdict wait.
+//! Tests of what an inspection of the host means, and of what delays a verdict.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
 
-/// The owner ends and the grace passes; what is told is that the orphan stays because of `guard`.
+/// The owner exits and the grace period passes. Asserts the report that the orphan stays because of `guard`.
 fn spared(mut story: Story, guard: &str) -> Story {
     story.end(20);
     story.pass_secs(10);
@@ -28,13 +28,13 @@ fn a_wire_that_could_not_be_seen_is_a_doubt() {
     story.end(20);
     story.pass_secs(10);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_unproven wire_unknown"]);
-    // It is looked at again in growing intervals, silently.
+    // It is inspected again at growing intervals, without a report.
     story.looks.clear();
     story.pass_secs(3600);
     let gaps: Vec<u64> = story.looks.windows(2).map(|w| w[1].since(w[0]).as_secs()).collect();
     assert!(gaps.is_sorted() && gaps.last() == Some(&600), "{gaps:?}");
     assert_eq!((story.told().len(), story.sent().len()), (0, 0));
-    // Once it is seen, it is ended.
+    // Once everything can be seen, it is ended.
     story.facts.stdin = WireState::HungUp;
     story.pass_secs(600);
     assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
@@ -46,7 +46,7 @@ fn no_verdict_rests_on_a_look_that_failed() {
     story.facts.blind = Some("no /proc".to_owned());
     story.end(20);
     story.pass_secs(60);
-    // Looked at again: every second at first, then further apart.
+    // It is inspected every second at first, then at longer intervals.
     assert_eq!(story.told(), [JUDGED[0], JUDGED[1], "orphan_unproven wire_unknown"]);
     assert!((5..=9).contains(&story.looks.len()), "{}", story.looks.len());
     assert_eq!(story.sent(), []);

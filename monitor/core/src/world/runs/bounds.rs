@@ -1,33 +1,34 @@
-//! How much of what is over is remembered, and what goes first.
+//! Bounds on how many past runs are remembered, and the order in which they are forgotten.
 //!
-//! Invariant: a user loses only what is over, that which ended first in front, and only to its own later runs; where all users
-//! together have too much, who has most loses first. A run that lives, or that something living is accounted to, is never
-//! forgotten, and neither is the last number of a key, unless the key goes as a whole: then its numbers may begin again.
+//! Invariants: a user loses only runs that are over, those that ended first come first, and only because of the
+//! user's own later runs. If all users together have too many, the user with the most loses first. A run that is
+//! alive, or that a living agent or server is accounted to, is never forgotten. The last number of a key is never
+//! forgotten either, unless the key is forgotten as a whole; then its numbers may start again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Held, Runs};
 use crate::model::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, Run, RunKey, Share};
 
-/// So many end before there is a look at the bounds: that is how far they may be passed.
+/// How many runs may end before the bounds are enforced. The bounds may be exceeded by this number.
 const SLACK: u64 = 64;
-/// For each user: keys of which nothing lives and that are reported.
+/// For each user: how many keys without a living run are reported.
 const RECENT: usize = 8;
-/// Of all users: such keys.
+/// For all users together: how many such keys are reported.
 const ALL_RECENT: usize = 128;
 
-/// What is over, by user, that which ended first in front.
+/// The runs that are over, by user, those that ended first come first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Finished {
     by_user: BTreeMap<u32, BTreeMap<u64, (RunKey, u64)>>,
-    /// How many there have ever been.
+    /// How many runs have ever been added.
     added: u64,
-    /// How many those were at the last look at the bounds.
+    /// The value of `added` when the bounds were last enforced.
     looked: u64,
 }
 
 impl Finished {
-    /// A run is over. Its place.
+    /// Adds a run that is over. Returns its index.
     pub(super) fn add(&mut self, run: &Run) -> u64 {
         self.added += 1;
         let of_user = self.by_user.entry(run.uid).or_default();
@@ -35,7 +36,7 @@ impl Finished {
         self.added
     }
 
-    /// What has this place is not over, or not remembered any more.
+    /// Removes the run with this index: it is alive again, or forgotten.
     pub(super) fn remove(&mut self, uid: u32, place: u64) {
         if let Some(of_user) = self.by_user.get_mut(&uid) {
             of_user.remove(&place);
@@ -49,7 +50,7 @@ impl Finished {
         self.by_user.values().map(BTreeMap::len).sum()
     }
 
-    /// The users of each share.
+    /// The users that share each bound.
     fn shares(&self) -> BTreeMap<Share, BTreeSet<u32>> {
         let mut shares: BTreeMap<Share, BTreeSet<u32>> = BTreeMap::new();
         for uid in self.by_user.keys() {
@@ -58,7 +59,7 @@ impl Finished {
         shares
     }
 
-    /// All of these users, that which ended first in front.
+    /// The runs of all these users, those that ended first come first.
     fn of(&self, users: &BTreeSet<u32>) -> Vec<(RunKey, u64)> {
         let all = users.iter().filter_map(|uid| self.by_user.get(uid)).flatten();
         let all: BTreeMap<u64, &(RunKey, u64)> = all.map(|(place, run)| (*place, run)).collect();
@@ -67,12 +68,13 @@ impl Finished {
 }
 
 impl Runs {
-    /// Whether enough has ended since the last look at the bounds.
+    /// Whether enough runs have ended since the bounds were last enforced.
     pub fn is_crowded(&self) -> bool {
         self.finished.added >= self.finished.looked + SLACK
     }
 
-    /// Keeps the bounds. What of `held` something living is accounted to; the keys that are forgotten as a whole.
+    /// Enforces the bounds. `held`: the runs that a living agent or server is accounted to. Returns the keys that
+    /// are forgotten as a whole.
     pub fn forget(&mut self, held: &Held) -> Vec<RunKey> {
         self.finished.looked = self.finished.added;
         let of_user = |(uid, runs): (&u32, &BTreeMap<_, _>)| {
@@ -104,7 +106,7 @@ impl Runs {
         forgotten
     }
 
-    /// Of what these users have, keeps as much as `runs` and `keys` say of how much there is.
+    /// Enforces the bounds `runs` and `keys` on what these users have.
     fn trim(
         &mut self,
         users: &BTreeSet<u32>,
@@ -119,7 +121,7 @@ impl Runs {
         };
         let (last, earlier): (Vec<_>, Vec<_>) =
             self.finished.of(users).into_iter().partition(|(key, number)| is_last(key, *number));
-        // A key goes as a whole, so nobody else may have a part in it.
+        // A key is forgotten as a whole, so no other user may share it.
         let is_over = |key: &RunKey| {
             let of_key = self.by_key.get(key).into_iter().flat_map(BTreeMap::values);
             !held.contains_key(key)
@@ -157,7 +159,8 @@ impl Runs {
         }
     }
 
-    /// Keys of which a run ended lately: a few of each user, each user's latest before anybody's earlier ones.
+    /// Keys of which a run ended lately: a few for each user, the latest of every user before the earlier ones of
+    /// any.
     pub(super) fn recent(&self) -> BTreeSet<&RunKey> {
         let mut candidates = Vec::new();
         for users in self.finished.shares().into_values() {

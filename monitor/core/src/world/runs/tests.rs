@@ -1,4 +1,4 @@
-//! Runs: numbers are given once, and what is kept is bounded by user.
+//! Tests of runs: numbers are given once, and the number of remembered runs is bounded for each user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use crate::model::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, UnitState};
 enum Act {
     /// An agent starts: in a unit under an invocation, witnessed or found later, or outside of units.
     Start { unit: Option<(u8, u8)>, main: u8, witnessed: bool },
-    /// The last agent of a run ends.
+    /// The last agent of a run exits.
     End(u8),
-    /// The daemon is killed, and the next one knows what was told to be remembered.
+    /// The daemon is killed. The next daemon knows what was stored.
     Restart { same_boot: bool },
 }
 
@@ -117,7 +117,8 @@ fn many_runs_are_bounded_and_the_last_number_stays() {
     assert_eq!(runs.report(&Held::new()).len(), 16);
 }
 
-/// A user with a new name each time loses its own, whatever many users it may be; the honest one, who came first, nothing.
+/// A user with a new name each time loses its own, whatever many users it may be; the honest one, who came first,
+/// nothing.
 #[test]
 fn a_user_with_many_names_loses_its_own() {
     for users in [1, 60_000] {
@@ -169,7 +170,7 @@ fn what_lives_is_never_forgotten_and_a_key_goes_as_a_whole() {
     assert_eq!(lives_once(&mut runs, "gone", 1, 1000).1, 1);
 }
 
-/// What systemd-run starts is numbered together; one that is told again is the same run.
+/// Runs that systemd-run starts share one sequence of numbers. A run that is reported again is the same run.
 #[test]
 fn units_for_one_start_are_one_key() {
     let mut runs = Runs::default();
