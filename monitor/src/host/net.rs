@@ -106,7 +106,7 @@ impl ProcessDir {
     }
 
     /// The local addresses of its network namespace. Of the loopback range only the single addresses are
-    /// listed. `None` if the list cannot be read or is longer than [`ADDRESSES_MAX`].
+    /// listed. `None` if the list cannot be read or is longer than `ADDRESSES_MAX`.
     pub fn addresses(&self) -> Option<Vec<IpAddr>> {
         let read = |file| {
             let text = self.table(file, ADDRESSES_MAX).ok()?;

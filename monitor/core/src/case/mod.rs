@@ -1,6 +1,6 @@
 //! The case of a server or an agent that may have been left behind: one state machine.
 //!
-//! [`Phase`] is the state of a case, with the data that belongs to it. [`step`] is total: it answers every event in
+//! [`Phase`] is the state of a case, with the data that belongs to it. [`step()`] is total: it answers every event in
 //! every phase with the next phase and with actions. It is pure; the engine translates what happens into events and
 //! carries out the actions. The reason why a case was opened is data ([`Reason`]), not a state machine of its own.
 //!
