@@ -31,8 +31,8 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         // The field numbers are those of the manual page; after the name comes field 3.
         let state = *fields.next()?.as_bytes().first()?;
-        let ppid = fields.next()?.parse().ok()?;
-        let sid = fields.nth(6 - 5)?.parse().ok()?;
+        let ppid = number_or_zero(fields.next()?)?;
+        let sid = number_or_zero(fields.nth(6 - 5)?)?;
         let flags = fields.nth(9 - 7)?.parse().ok()?;
         let threads = fields.nth(20 - 10)?.parse().ok()?;
         let start = fields.nth(22 - 21)?.parse().ok()?;
@@ -63,9 +63,21 @@ impl Stat {
     }
 }
 
+/// A pid. The kernel writes -1 where it finds none: for a process that is released while its line is written
+/// (`do_task_stat()` in fs/proc/array.c).
+fn number_or_zero(field: &str) -> Option<u32> {
+    field.parse::<i64>().ok()?.max(0).try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_is_being_released_has_ended() {
+        let line = b"7 (sh) X 0 -1 -1 0 -1 4228108 0 0 0 0 0 0 0 0 20 0 0 0 229468 0 0\n";
+        assert!(!Stat::parse(line).unwrap().is_alive());
+    }
 
     const LINE: &str =
         "4242 (name) S 17 4242 4200 0 -1 4194304 101 0 0 0 1 2 3 4 20 0 5 0 229468 9 9 9 9 9 9 9\n";
