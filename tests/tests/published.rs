@@ -258,7 +258,8 @@ fn a_killed_wrapper_is_not_a_killed_host() -> Result<()> {
         s.barrier(&daemon)?;
         daemon.silent(&[&[host.id], rest].concat())?;
         host.beat()?;
-        // Nor for a daemon that saw nothing of it.
+        // Nor for a daemon that saw nothing of it. Two daemons would race for the decoy of the next barrier.
+        daemon.finish()?;
         let late = s.daemon()?;
         s.barrier(&late)?;
         late.silent(&[&[host.id], rest].concat())?;
