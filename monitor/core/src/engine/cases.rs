@@ -6,7 +6,7 @@ use super::{Engine, ends::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Kind, Owner, Pace, Record},
     lineage::{Provenance, ServerKey},
-    model::{BootTime, Class, Effect, Fact, Notice, ProcessId, Signal},
+    model::{AgentView, BootTime, Class, Effect, Fact, Notice, ProcessId, ServerView, Signal},
     verdict::Finding,
     world::{Agent, agent_view},
 };
@@ -18,6 +18,20 @@ pub(super) struct Inspected<'a> {
     pub(super) finding: &'a Finding,
     /// Resident memory of the server in bytes.
     pub(super) rss_bytes: u64,
+}
+
+/// The server or the agent that turned out to be an orphan.
+pub(super) struct Orphan {
+    /// The process by which the store knows it.
+    pub(super) id: ProcessId,
+    /// Whether it is a server or an agent.
+    pub(super) class: Class,
+    /// Whether an earlier daemon witnessed it.
+    pub(super) recovered: bool,
+    /// It, as it is shown.
+    pub(super) server: ServerView,
+    /// The owner, or the agent above, as it is shown.
+    pub(super) owner: Option<AgentView>,
 }
 
 impl Engine {
@@ -156,21 +170,8 @@ impl Engine {
             }
             Announcement::Orphan { due } => {
                 let Some(verdict) = server.phase.verdict().cloned() else { return };
-                let notice = Notice::OrphanDetected {
-                    class: Class::Server,
-                    recovered,
-                    server: view,
-                    owner,
-                    evidence: verdict.evidence.clone(),
-                    guards: verdict.guards.clone(),
-                    rss_bytes: verdict.rss_bytes,
-                    pss_bytes: verdict.pss_bytes,
-                    after_ms: millis(now, verdict.cause.since),
-                    latency_ms: now.since(due).as_secs_f64() * 1e3,
-                };
-                let case::Verdict { evidence, guards, rss_bytes, pss_bytes, .. } = verdict;
-                self.persist(now, Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes });
-                self.emit(now, notice);
+                let orphan = Orphan { id, class: Class::Server, recovered, server: view, owner };
+                self.announce_orphan(now, orphan, verdict, due);
             }
             Announcement::Spared { guards } => {
                 self.emit(now, Notice::OrphanSpared { class: Class::Server, server: view, owner, guards });
@@ -178,12 +179,50 @@ impl Engine {
             Announcement::Failed { failure, failed } => {
                 let before = server.last_view.clone().filter(|_| view.processes.is_empty());
                 let server = before.unwrap_or(view);
-                let case::Failure { process, error, errno } = failure;
-                let pid = process.pid;
-                self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
-                self.emit(now, Notice::ReapFailed { server, pid, error, errno, failed });
+                self.announce_failure(now, id, server, failure, failed);
             }
         }
+    }
+
+    /// Remembers and announces that a case is an orphan's.
+    pub(super) fn announce_orphan(
+        &mut self,
+        now: BootTime,
+        orphan: Orphan,
+        verdict: case::Verdict,
+        due: BootTime,
+    ) {
+        let Orphan { id, class, recovered, server, owner } = orphan;
+        let case::Verdict { cause, evidence, guards, rss_bytes, pss_bytes, .. } = verdict;
+        let notice = Notice::OrphanDetected {
+            class,
+            recovered,
+            server,
+            owner,
+            evidence: evidence.clone(),
+            guards: guards.clone(),
+            rss_bytes,
+            pss_bytes,
+            after_ms: millis(now, cause.since),
+            latency_ms: now.since(due).as_secs_f64() * 1e3,
+        };
+        self.persist(now, Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes });
+        self.emit(now, notice);
+    }
+
+    /// Remembers and announces that an orphan could not be ended.
+    pub(super) fn announce_failure(
+        &mut self,
+        now: BootTime,
+        id: ProcessId,
+        server: ServerView,
+        failure: case::Failure,
+        failed: u64,
+    ) {
+        let case::Failure { process, error, errno } = failure;
+        let pid = process.pid;
+        self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
+        self.emit(now, Notice::ReapFailed { server, pid, error, errno, failed });
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, mem, time::Duration};
 
-use super::{Engine, Purpose, ends::millis, inspections::ObservedAgent, units::tracked_owner};
+use super::{Engine, Purpose, cases::Orphan, ends::millis, inspections::ObservedAgent, units::tracked_owner};
 use crate::{
     case::{
         self, Action, Announcement, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Pace, Reason,
@@ -225,30 +225,14 @@ impl Engine {
         match announcement {
             Announcement::Orphan { due } => {
                 let Some(verdict) = agent.phase.verdict().cloned() else { return };
-                let notice = Notice::OrphanDetected {
-                    class,
-                    recovered: false,
-                    server,
-                    owner,
-                    evidence: verdict.evidence.clone(),
-                    guards: verdict.guards.clone(),
-                    rss_bytes: verdict.rss_bytes,
-                    pss_bytes: verdict.pss_bytes,
-                    after_ms: millis(now, verdict.cause.since),
-                    latency_ms: now.since(due).as_secs_f64() * 1e3,
-                };
-                let case::Verdict { evidence, guards, rss_bytes, pss_bytes, .. } = verdict;
-                self.persist(now, Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes });
-                self.emit(now, notice);
+                let orphan = Orphan { id, class, recovered: false, server, owner };
+                self.announce_orphan(now, orphan, verdict, due);
             }
             Announcement::Spared { guards } => {
                 self.emit(now, Notice::OrphanSpared { class, server, owner, guards });
             }
             Announcement::Failed { failure, failed } => {
-                let case::Failure { process, error, errno } = failure;
-                let pid = process.pid;
-                self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
-                self.emit(now, Notice::ReapFailed { server, pid, error, errno, failed });
+                self.announce_failure(now, id, server, failure, failed);
             }
             // No process adopts an agent, and its inspection finds no doubts, so it makes none of these
             // announcements.
