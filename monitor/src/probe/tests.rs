@@ -106,11 +106,13 @@ pub(super) fn ourselves() -> ProcessId {
     id(std::process::id())
 }
 
-/// The id of our session, read with a crate of another project. It may be 0: below a pid 1 that never called
-/// setsid(2), or if the leader is in an outer PID namespace. (getsid(2) in rustix assumes that 0 is
-/// impossible.)
+/// The id of our session, read from another file than the probe reads. It may be 0: below a pid 1 that never
+/// called setsid(2), or if the leader is in an outer PID namespace. (getsid(2) in rustix panics then.)
 pub(super) fn our_session() -> u32 {
-    rustix::process::getsid(None).unwrap().as_raw_pid().unsigned_abs()
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    // One number for each PID namespace, ours last.
+    let line = status.lines().find(|line| line.starts_with("NSsid:")).unwrap();
+    line.split_ascii_whitespace().last().unwrap().parse().unwrap()
 }
 
 /// The facts about this server as /proc tells them. They must be complete.
