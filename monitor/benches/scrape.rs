@@ -48,8 +48,10 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
     let orphan = generation < GENERATIONS;
     ServerReport {
         members: Vec::new(),
+        session: None,
         server: ServerView {
             processes_total: 0,
+            session: None,
             id: format!("{number}@229468"),
             name: "server-filesystem".to_owned(),
             rule: "npm-mcp".to_owned(),

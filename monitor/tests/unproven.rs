@@ -150,6 +150,7 @@ impl Outside {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Process(_) => Answer::Process { process: None },
+            About::Session(_) => Answer::Session { id: None },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {
                 let alive =

@@ -35,6 +35,7 @@ mod loaded;
 mod nearest;
 mod notes;
 pub mod options;
+mod sessions;
 mod text;
 pub mod written;
 
@@ -51,6 +52,7 @@ pub use self::{
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
     loaded::Loaded,
+    sessions::{ID as SESSION_ID, RedisUrl, Sessions},
     text::Origins,
 };
 use orphand_core::{
@@ -76,6 +78,9 @@ pub struct Config {
     /// The grace period from the owner's exit to the verdict, at most a day.
     #[serde(with = "duration")]
     pub grace: Duration,
+    /// The grace period of a server that is abandoned though its owner lives, at most a day.
+    #[serde(with = "duration")]
+    pub abandoned_grace: Duration,
     /// The time from SIGTERM to SIGKILL, at most a day.
     #[serde(with = "duration")]
     pub term_timeout: Duration,
@@ -102,6 +107,9 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// The alert hook.
     pub hook: Hook,
+    /// The registry of sessions; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Sessions>,
     /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
@@ -163,6 +171,7 @@ impl Default for Config {
         Self {
             observe: false,
             grace: Duration::from_secs(10),
+            abandoned_grace: Duration::from_secs(30),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             setsid: SetsidHook::default(),
@@ -174,6 +183,7 @@ impl Default for Config {
             socket_group: None,
             state_dir: STATE_DIR.into(),
             hook: Hook::default(),
+            sessions: None,
             exempt: Vec::new(),
             multiplexer: Vec::new(),
             server: Vec::new(),
@@ -223,6 +233,8 @@ impl Config {
             other_uids: self.other_uids,
             rules: self.rules().source(),
             alerts: self.alert.clone(),
+            abandoned_grace: self.abandoned_grace,
+            sessions: self.sessions.as_ref().map(Sessions::policy),
         }
     }
 

@@ -127,8 +127,8 @@ fn errors_say_where_and_what_to_do() {
         ("[[agents]]\nname = \"x\"", "1:3: unknown key \"agents\": did you mean \"agent\"?"),
         (
             "zzz = 1",
-            "1:1: unknown key \"zzz\": known keys are observe, grace, term_timeout, other_uids, setsid, ring_size, members, log, \
-             listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher, alert",
+            "1:1: unknown key \"zzz\": known keys are observe, grace, abandoned_grace, term_timeout, other_uids, setsid, ring_size, members, log, \
+             listen, socket, socket_group, state_dir, hook, sessions, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -150,8 +150,8 @@ fn errors_say_where_and_what_to_do() {
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
         (
             "a = 1\nlog = \"loud\"\n",
-            "1:1: unknown key \"a\": known keys are observe, grace, term_timeout, other_uids, setsid, ring_size, members, log, \
-             listen, socket, socket_group, state_dir, hook, exempt, multiplexer, server, agent, steward, launcher, alert",
+            "1:1: unknown key \"a\": known keys are observe, grace, abandoned_grace, term_timeout, other_uids, setsid, ring_size, members, log, \
+             listen, socket, socket_group, state_dir, hook, sessions, exempt, multiplexer, server, agent, steward, launcher, alert",
         ),
         (
             "ring_size = 5000",

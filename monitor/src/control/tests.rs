@@ -256,8 +256,10 @@ fn memory_is_measured_of_the_process_meant() {
         };
         orphand_core::model::ServerReport {
             members: vec![orphand_core::model::ProcessId::new(process.pid, process.start)],
+            session: None,
             server: orphand_core::model::ServerView {
                 processes_total: 0,
+                session: None,
                 id: String::new(),
                 name: String::new(),
                 rule: String::new(),

@@ -13,7 +13,7 @@ use crate::{
     actuator::{hook::Hook, reaper::Reaper},
     driver::{Driver, EffectHandler, SignalRequest},
     host::Procfs,
-    probe::Probe,
+    probe::{Probe, registry::Registry},
     sink::{event_writers::EventWriters, metrics::Metrics},
     source::kernel::KernelSource,
 };
@@ -64,6 +64,8 @@ pub struct Environment {
     pub stuck: StuckReads,
     /// Inspections of servers that are under way.
     pub inspections: Inspections,
+    /// The registry of sessions.
+    pub registry: Registry,
 }
 
 impl EffectHandler for Environment {

@@ -94,6 +94,7 @@ impl Daemon {
                 process = self.outside.reaper.wait_any() => self.outside.gone.push(process?),
                 expired = timer.expired() => expired?,
                 Some(answered) = self.outside.inspections.answers.recv() => late.push(answered),
+                Some(seen) = self.outside.registry.news.recv() => self.outside.registry.pending.push(seen),
                 loaded = reload::Configuration::loaded(&mut self.configuration.loading) => self.loaded(loaded)?,
                 // The last: even a client that asks without end gets one answer between two drains. The other side never ends first.
                 Some(query) = self.queries.recv() => self.answer(query)?,
@@ -137,6 +138,9 @@ impl Daemon {
             self.outside.answered(&mut self.driver, token, answer);
             self.driver.perform(&mut self.outside)?;
         }
+        for seen in std::mem::take(&mut self.outside.registry.pending) {
+            self.handle(Input::Sessions { seen })?;
+        }
         self.outside.retry_descriptors(&mut self.driver)?;
         self.outside.retry_shares(&mut self.driver)?;
         self.pass_time()?;
@@ -152,6 +156,8 @@ impl Daemon {
         if idle {
             self.driver.flush_trace();
         }
+        let engine = self.driver.engine();
+        self.outside.registry.follow(engine.session_changes(), || engine.session_ids());
         Ok(!idle)
     }
 

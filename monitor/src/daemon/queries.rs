@@ -2,7 +2,7 @@
 
 use super::{Daemon, stuck_reads};
 use crate::{control::Query, os::clock};
-use orphand_core::model::{Input, Status};
+use orphand_core::model::{Input, SessionsStatus, Status};
 
 impl Daemon {
     /// Answers one question. The asker may have gone: then the answer is dropped.
@@ -43,6 +43,9 @@ impl Daemon {
                 dropped
             },
             hook_runs: outside.hook.runs(),
+            sessions: engine
+                .session_counts()
+                .map(|states| SessionsStatus { states, errors: outside.registry.errors() }),
             kernel_errors: outside.kernel.errors().unwrap_or_default(),
             ..outside.status.clone()
         }

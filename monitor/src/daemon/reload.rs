@@ -11,7 +11,12 @@ use tokio::{
 };
 
 use super::Daemon;
-use crate::{actuator::hook, cli::logging::Log, config::Config};
+use crate::{
+    actuator::hook,
+    cli::logging::Log,
+    config::{Config, SESSION_ID, Sessions},
+    probe::registry::Options,
+};
 use orphand_core::model::{Input, Reloaded, text::with_causes};
 
 /// Keys that are read at the start only: sockets, store and ring are open already.
@@ -154,6 +159,9 @@ impl Daemon {
         self.outside.status.term_timeout_ms =
             u64::try_from(fresh.term_timeout.as_millis()).unwrap_or(u64::MAX);
         self.outside.status.config_error = None;
+        if fresh.sessions != self.configuration.config.sessions {
+            self.outside.registry.replace(fresh.sessions.as_ref().map(registry));
+        }
         self.handle(Input::Configured { policy: fresh.policy() })?;
         if changed {
             // As at the start: the first reading enters the processes that matter now, the second finds what they forked meanwhile.
@@ -174,6 +182,20 @@ impl Daemon {
         tracing::error!("cannot reload: {why}");
         self.outside.status.config_error = Some(why.clone());
         why
+    }
+}
+
+/// Where the registry of sessions is, and what is asked there.
+pub fn registry(sessions: &Sessions) -> Options {
+    let redis = sessions.redis();
+    let (before, after) = sessions.key().split_once(SESSION_ID).unwrap_or((sessions.key(), ""));
+    Options {
+        place: redis.place(),
+        host: redis.host,
+        port: redis.port,
+        login: redis.login.set_skip_set_lib_name(),
+        key: [before.to_owned(), after.to_owned()],
+        every: sessions.interval(),
     }
 }
 
@@ -201,6 +223,7 @@ mod tests {
     #[test]
     fn every_key_is_applied_or_waits() {
         let applied = [
+            "abandoned_grace",
             "agent",
             "alert",
             "exempt",
@@ -212,6 +235,7 @@ mod tests {
             "observe",
             "other_uids",
             "server",
+            "sessions",
             "steward",
             "term_timeout",
         ];

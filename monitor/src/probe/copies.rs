@@ -124,7 +124,7 @@ impl Probe {
 }
 
 /// The activity of a process since its start.
-fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
+pub(super) fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
     let mut cpu_ns = 0_u64;
     for tid in dir.threads()? {
         cpu_ns = cpu_ns.wrapping_add(dir.running_time(tid)?.unwrap_or_default());

@@ -14,7 +14,9 @@ mod manager;
 mod memory;
 mod pass;
 mod pipe;
+pub mod registry;
 mod server;
+mod session;
 mod siblings;
 mod ties;
 mod tracers;
@@ -82,6 +84,7 @@ impl Probe {
             }
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
+            About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
         }
     }

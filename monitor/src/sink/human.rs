@@ -18,7 +18,7 @@ use jiff::{civil::Date, tz::TimeZone};
 pub(super) use phrases::{agent_name, evidence, list_doubts, list_guards, sent};
 
 use super::{Format, paint, paint::Paint, text, wall_clock::WallClock};
-use orphand_core::model::{BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
+use orphand_core::model::{AgentView, BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
 
 /// Formats notices as text.
 #[derive(Clone, Debug)]
@@ -115,12 +115,9 @@ impl Text {
                 Sentence::new(paint::PLAIN, "detached", line)
             }
             Notice::OrphanSuspected { server, owner, deadline, .. } => {
-                let owner = owner.as_ref().map_or_else(|| "its owner".to_owned(), agent_name);
-                let line = format!(
-                    "{}: {owner} exited, grace period {}",
-                    named(server),
-                    text::duration(deadline.since(at))
-                );
+                let why = suspicion(server, owner.as_ref());
+                let line =
+                    format!("{}: {why}, grace period {}", named(server), text::duration(deadline.since(at)));
                 Sentence::new(paint::WARNING, "suspect", line)
             }
             Notice::OrphanCleared { server, after_ms, reason, owner, let_go } => {
@@ -313,6 +310,16 @@ fn since_owner_exit(found: &[Evidence], after_ms: u64) -> String {
 
 fn reasons_to_stay(guards: &[Guard]) -> Option<String> {
     (!guards.is_empty()).then(|| format!("it stays: {}", list_guards(guards)))
+}
+
+/// Why a server may have been left behind.
+fn suspicion(server: &ServerView, owner: Option<&AgentView>) -> String {
+    match &server.session {
+        Some(session) if owner.is_some_and(|owner| owner.alive) => {
+            format!("its session {} has expired", text::sanitise(session))
+        }
+        _ => format!("{} exited", owner.map_or_else(|| "its owner".to_owned(), agent_name)),
+    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,13 @@ use super::{
     paint::{self, Paint},
     scan, table, text,
 };
-use orphand_core::model::{Losses, Mode, Report, RunView, ServerReport, Status};
+use orphand_core::model::{AgentView, Losses, Mode, Report, RunView, ServerReport, SessionState, Status};
 
 /// How many unproven servers are listed. `orphand scan` and `--json` have all.
 const UNPROVEN: usize = 10;
+
+/// How many servers with a session are listed. `--json` has all.
+const SESSIONS: usize = 10;
 
 /// One line of the table.
 #[derive(Default)]
@@ -63,6 +66,7 @@ pub fn render(status: &Status, paint: Paint) -> String {
     }
     out.push_str(&scan::sum(&status.report));
     out.push('\n');
+    sessions(status, paint, &mut out);
     unproven(&status.report, paint, &mut out);
     let errors = errors(status);
     if !errors.is_empty() {
@@ -153,21 +157,57 @@ impl Row {
     }
 }
 
+/// How many sessions there are, and those that have servers: `Session 0b8c8f2e..: active, fetch (pid 99300) of claude #2`.
+fn sessions(status: &Status, paint: Paint, out: &mut String) {
+    let Some(sessions) = &status.sessions else { return };
+    let count = |state: &SessionState| sessions.states.get(state).copied().unwrap_or_default();
+    let counts = SessionState::ALL.map(|state| format!("{} {}", count(&state), state.word()));
+    let failed: u64 = sessions.errors.values().sum();
+    let failed = if failed > 0 {
+        format!(
+            "; {} to their registry failed",
+            text::count(failed, "round of questions", "rounds of questions")
+        )
+    } else {
+        String::new()
+    };
+    let line = format!("Sessions: {}{failed}.\n", counts.join(", "));
+    out.push_str(&paint.text(paint::PLAIN, line));
+    let with = |(owner, server)| -> Option<(_, &ServerReport, SessionState)> {
+        let server: &ServerReport = server;
+        Some((owner, server, server.session?))
+    };
+    let all: Vec<(Option<&AgentView>, _, _)> = status.report.servers().filter_map(with).collect();
+    for (owner, server, state) in all.iter().take(SESSIONS) {
+        let line = format!(
+            "Session {}: {}, {}\n",
+            text::sanitise(server.server.session.as_deref().unwrap_or_default()),
+            state.word(),
+            of(*owner, server),
+        );
+        out.push_str(&paint.text(paint::PLAIN, line));
+    }
+    let hidden = all.len().saturating_sub(SESSIONS);
+    if hidden > 0 {
+        out.push_str(&paint.text(paint::DIM, format_args!("and {hidden} more (--json)\n")));
+    }
+}
+
+/// `fetch (pid 99300) of claude #2`.
+fn of(owner: Option<&AgentView>, server: &ServerReport) -> String {
+    let pid = server.server.processes.first().map(|process| format!(" (pid {})", process.pid));
+    let of = owner.map(|owner| format!(" of {}", human::agent_name(owner)));
+    let name = text::sanitise(&server.server.name);
+    format!("{name}{}{}", pid.unwrap_or_default(), of.unwrap_or_default())
+}
+
 /// One line each: `Unproven: fetch (pid 99300) of claude #2: another process holds its stdin`.
 fn unproven(report: &Report, paint: Paint, out: &mut String) {
     let mut all: Vec<_> = report.servers().filter(|(_, server)| server.is_unproven()).collect();
     let hidden = all.len().saturating_sub(UNPROVEN);
     all.truncate(UNPROVEN);
     for (owner, server) in all {
-        let pid = server.server.processes.first().map(|process| format!(" (pid {})", process.pid));
-        let of = owner.map(|owner| format!(" of {}", human::agent_name(owner)));
-        let line = format!(
-            "Unproven: {}{}{}: {}",
-            text::sanitise(&server.server.name),
-            pid.unwrap_or_default(),
-            of.unwrap_or_default(),
-            human::list_doubts(&server.doubts),
-        );
+        let line = format!("Unproven: {}: {}", of(owner, server), human::list_doubts(&server.doubts));
         out.push_str(&paint.text(paint::WARNING, line));
         out.push('\n');
     }

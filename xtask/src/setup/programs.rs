@@ -29,7 +29,7 @@ impl Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 17] = [
+pub const TESTS: [Program; 18] = [
     Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
     Program {
         name: "Python with venv",
@@ -104,6 +104,13 @@ pub const TESTS: [Program; 17] = [
         proof: &["test", "-x", "/usr/bin/msmtp"],
         packages: &["msmtp"],
         first: &["msmtp"],
+    },
+    // The registry of sessions.
+    Program {
+        name: "Redis",
+        proof: &["test", "-x", "/usr/bin/redis-server"],
+        packages: &["redis-server"],
+        first: &[],
     },
     Program {
         name: "shellcheck",

@@ -19,6 +19,8 @@ pub enum Event {
     },
     /// It has an owner that is alive.
     OwnerFound,
+    /// Its session has not expired after all.
+    SessionLives,
     /// A person asked to end it.
     Asked,
     /// The time that was last set with [`Action::SetDeadline`] has come.
@@ -192,6 +194,11 @@ pub enum Record {
 pub enum Announcement {
     /// It has an owner, so the case is closed.
     Cleared {
+        /// When the case was opened.
+        since: BootTime,
+    },
+    /// Its session has not expired after all, so the case is closed.
+    SessionLives {
         /// When the case was opened.
         since: BootTime,
     },

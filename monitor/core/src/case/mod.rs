@@ -19,6 +19,7 @@
 //! | `Inspected`: a doubt, in any phase but Clear | Unproven; the procedure stops if it had begun |
 //! | `Inspected`: a guard, in any phase but Clear | Spared; the procedure stops if it had begun |
 //! | `Inspected`: neither | the next step of Terminating |
+//! | `SessionLives`, where the session had expired | Clear |
 //! | `Asked` by a person | an inspection at once; doubts do not count then, guards do |
 //! | `SignalRefused`, retryable | an inspection, then the same step again |
 //! | `SignalRefused`, final | no further signal to that process; Failed, if it was the last one |

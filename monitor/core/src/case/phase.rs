@@ -82,6 +82,18 @@ pub enum Reason {
     UnitRestarted,
     /// A person asked to end it.
     Asked,
+    /// The session that it was started for has expired.
+    SessionExpired,
+}
+
+impl Reason {
+    /// Whether the reason holds though the owner lives.
+    pub const fn under_living_owner(self) -> bool {
+        match self {
+            Self::SessionExpired => true,
+            Self::OwnerExited | Self::NoOwner | Self::UnitRestarted | Self::Asked => false,
+        }
+    }
 }
 
 /// The findings of a case, and what was done to end it.

@@ -5,13 +5,22 @@ use super::{
     Refusal, Step, Verdict, ending,
     pace::{CLOSING, WHILE_REPAIRED},
 };
-use crate::model::Guard;
+use crate::model::{BootTime, Guard};
 
 /// The next phase, and the actions in the order in which they must be carried out.
 pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     match event {
         // A person asked to end it while its owner was alive. That continues.
-        Event::Suspected { .. } if phase.is_terminating() => (phase, Vec::new()),
+        Event::Suspected { .. } if phase.is_terminating() && !holds_under_living_owner(&phase) => {
+            (phase, Vec::new())
+        }
+        Event::Suspected { reason, since, deadline }
+            if phase.orphan().is_some() && holds_under_living_owner(&phase) =>
+        {
+            // A step that was taken waits for what it waits for.
+            let soon = matches!(phase, Phase::Spared { .. }).then_some(Action::SetDeadline(Some(deadline)));
+            (another_cause(phase, reason, since), soon.into_iter().collect())
+        }
         Event::Suspected { reason, since, deadline } => {
             let cause = Cause { reason, since, asked: phase.asked() };
             (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline))])
@@ -22,6 +31,13 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
                 let cleared = Action::Announce(Announcement::Cleared { since });
                 (Phase::Clear, vec![Action::SetDeadline(None), cleared])
             }
+        },
+        Event::SessionLives => match phase.cause() {
+            Some(Cause { reason: Reason::SessionExpired, since, .. }) => {
+                let announced = Action::Announce(Announcement::SessionLives { since: *since });
+                (Phase::Clear, vec![Action::SetDeadline(None), announced])
+            }
+            _ => (phase, Vec::new()),
         },
         Event::Asked => asked(phase, facts),
         Event::DeadlineReached => {
@@ -62,6 +78,21 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
         }
         Event::Ended => ended(phase, facts),
     }
+}
+
+/// Whether there is a case, and its reason holds though the owner lives.
+fn holds_under_living_owner(phase: &Phase) -> bool {
+    phase.cause().is_some_and(|cause| cause.reason.under_living_owner())
+}
+
+/// There is another reason for the case of an orphan, because its owner exited, too. What was done stays done.
+fn another_cause(mut phase: Phase, reason: Reason, since: BootTime) -> Phase {
+    if let Phase::Spared { verdict, .. } | Phase::Terminating { verdict, .. } | Phase::Failed { verdict } =
+        &mut phase
+    {
+        verdict.cause = Cause { reason, since, asked: verdict.cause.asked };
+    }
+    phase
 }
 
 /// A person asked to end it. It is inspected first, as in any other case.
@@ -143,6 +174,11 @@ fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Ve
             let deadline = facts.owner_wanted.then_some(facts.now + facts.pace.grace);
             (Phase::Clear, vec![Action::SetDeadline(deadline), spared])
         }
+        Phase::Grace { cause, .. } if cause.reason.under_living_owner() => {
+            let deadline = facts.now + facts.pace.grace;
+            let cause = Cause { asked: false, ..cause };
+            (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline)), spared])
+        }
         Phase::Clear | Phase::Grace { .. } => {
             let deadline = facts.now + facts.pace.grace;
             let (phase, deadline) = match facts.owner {
@@ -194,7 +230,7 @@ fn unproven(phase: Phase, cause: Cause, finding: Finding, facts: &Facts<'_>) -> 
 /// Marks it as an orphan. `due`: the earliest time at which this could have been reported.
 fn mark_orphan(
     mut verdict: Box<Verdict>,
-    due: crate::model::BootTime,
+    due: BootTime,
     finding: Finding,
     facts: &Facts<'_>,
 ) -> (Phase, Vec<Action>) {
@@ -204,7 +240,8 @@ fn mark_orphan(
     (verdict.rss_bytes, verdict.pss_bytes) = (finding.rss_bytes, finding.pss_bytes);
     let mut actions = vec![Action::KeepView, Action::Persist(Record::Subject)];
     // If there is a doubt or a living owner, it is ended because a person wants it, not because it is an orphan.
-    let is_orphan = finding.doubts.is_empty() && matches!(facts.owner, Owner::Exited(_));
+    let holds = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.under_living_owner();
+    let is_orphan = finding.doubts.is_empty() && holds;
     if is_orphan || !verdict.cause.asked {
         actions.push(Action::Announce(Announcement::Orphan { due }));
     }

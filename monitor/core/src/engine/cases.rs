@@ -154,6 +154,17 @@ impl Engine {
                 self.persist(now, Fact::Cleared { server: id });
                 self.emit(now, notice);
             }
+            Announcement::SessionLives { since } => {
+                let notice = Notice::OrphanCleared {
+                    server: view,
+                    after_ms: millis(now, since),
+                    reason: "session_lives".to_owned(),
+                    owner,
+                    let_go: Vec::new(),
+                };
+                self.persist(now, Fact::Cleared { server: id });
+                self.emit(now, notice);
+            }
             Announcement::Unproven => {
                 let Some(verdict) = server.phase.verdict().cloned() else { return };
                 let (evidence, doubts, rss_bytes) = (verdict.evidence, verdict.doubts, verdict.rss_bytes);

@@ -59,6 +59,7 @@ impl Engine {
     /// A server has ended: reports it and removes it from the world.
     pub(super) fn close_server(&mut self, at: BootTime, key: ServerKey, outcome: Outcome) {
         let Some(server) = self.world.end_server(key) else { return };
+        self.sessions.forget(key, server.session_id.as_deref());
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
         let (id, let_go) = (server.id, server.let_go().to_vec());
         let Some(mut view) = server.last_view else { return };

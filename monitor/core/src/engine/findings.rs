@@ -56,6 +56,10 @@ impl Engine {
                 return;
             }
         }
+        if let Some(again) = self.judge_session(now, key, facts, &mut finding) {
+            self.server_event(now, key, Event::Inconclusive { again });
+            return;
+        }
         let found = judgement(&finding, facts);
         let seen = Inspected { finding: &finding, rss_bytes: found.rss_bytes };
         self.advance(now, key, Event::Inspected(Box::new(found)), Some(seen));

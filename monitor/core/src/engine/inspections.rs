@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, sessions};
 use crate::{
     case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
@@ -114,6 +114,7 @@ impl Engine {
                 .copied()
                 .collect(),
             turn: None,
+            activity: sessions::is_about_session(server),
         }
     }
 

@@ -234,9 +234,9 @@ impl Engine {
             Announcement::Failed { failure, failed } => {
                 self.announce_failure(now, id, server, failure, failed);
             }
-            // No process adopts an agent, and its inspection finds no doubts, so it makes none of these
-            // announcements.
-            Announcement::Cleared { .. } | Announcement::Unproven => {}
+            // No process adopts an agent, its inspection finds no doubts, and it has no session, so it makes none of
+            // these announcements.
+            Announcement::Cleared { .. } | Announcement::SessionLives { .. } | Announcement::Unproven => {}
         }
     }
 

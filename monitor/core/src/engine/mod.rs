@@ -21,6 +21,7 @@ mod repair;
 mod report;
 mod requests;
 mod servers;
+mod sessions;
 mod settings;
 mod signals;
 mod targets;
@@ -53,6 +54,8 @@ pub struct Engine {
     recall: recall::Recall,
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
+    /// The sessions that servers were started for.
+    sessions: sessions::Sessions,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -94,6 +97,8 @@ enum Purpose {
     AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
     /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
+    /// Asks for the session that a server was started for.
+    Session { server: ServerKey },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -148,6 +153,7 @@ impl Engine {
             Input::Remembered { knowledge } => self.remember(knowledge),
             Input::Reap { request } => self.reap_on_request(now, &request),
             Input::Configured { policy } => self.reconfigure(now, policy),
+            Input::Sessions { seen } => self.sessions_seen(now, &seen),
             Input::Stop => self.stop(now),
         }
     }
@@ -226,6 +232,7 @@ impl Engine {
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
+            (Purpose::Session { server }, Answer::Session { id }) => self.session_answered(server, id),
             (Purpose::Creator { creator, recognised }, Answer::Process { process }) => {
                 self.creator_answered(now, creator, recognised, process);
             }

@@ -23,11 +23,15 @@ impl Engine {
         };
         self.policies += 1;
         self.change_alerts(now, &settings.alerts);
-        let before = std::mem::replace(&mut self.settings, settings).rules;
+        let before = std::mem::replace(&mut self.settings, settings);
+        let (before, sessions) = (before.rules, before.sessions);
         if before.source() != self.settings.rules.source() {
             self.world.reclassify(&self.settings.rules);
             self.disown(&before);
             self.recognise_anew(now, &before);
+        }
+        if sessions != self.settings.sessions {
+            self.reconfigure_sessions(now);
         }
         self.inspect_all_again(now);
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });

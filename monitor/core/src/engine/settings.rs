@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    model::{AlertRule, Mode, Policy, ProcessId},
+    model::{AlertRule, Mode, Policy, ProcessId, SessionPolicy},
     recognise::Rules,
 };
 
@@ -22,6 +22,10 @@ pub struct Settings {
     pub rules: Rules,
     /// Thresholds that raise an alert.
     pub alerts: Vec<AlertRule>,
+    /// The time from the suspicion that a server is abandoned, though its owner lives, to the verdict.
+    pub abandoned_grace: Duration,
+    /// How sessions are judged; absent if they are not.
+    pub sessions: Option<SessionPolicy>,
     /// The daemon and its ancestors. They never get a signal.
     pub ourselves: Vec<ProcessId>,
 }
@@ -29,9 +33,20 @@ pub struct Settings {
 impl Settings {
     /// The settings of a policy; an error if its rules are not TOML.
     pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
-        let Policy { mode, grace, term_timeout, other_uids, rules, alerts } = policy;
+        let Policy { mode, grace, term_timeout, other_uids, rules, alerts, abandoned_grace, sessions } =
+            policy;
         let rules = Rules::from_source(&rules)?;
-        Ok(Self { mode, grace, term_timeout, other_uids, rules, alerts, ourselves })
+        Ok(Self {
+            mode,
+            grace,
+            term_timeout,
+            other_uids,
+            rules,
+            alerts,
+            abandoned_grace,
+            sessions,
+            ourselves,
+        })
     }
 }
 
@@ -44,6 +59,8 @@ impl Default for Settings {
             other_uids: false,
             rules: Rules::builtin(),
             alerts: Vec::new(),
+            abandoned_grace: Duration::from_secs(30),
+            sessions: None,
             ourselves: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Guard, Losses, Mode, Report, ServerView};
+use super::{Guard, Losses, Mode, Report, ServerView, SessionState};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Status {
     /// Runs of the alert hook since the start, by outcome.
     #[serde(default)]
     pub hook_runs: BTreeMap<String, u64>,
+    /// The sessions that servers were started for; absent if no registry is configured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sessions: Option<SessionsStatus>,
 }
 
 impl Status {
@@ -58,6 +61,15 @@ impl Status {
     pub const fn is_watching(&self) -> bool {
         self.blind.is_empty() && self.report.blind.is_empty()
     }
+}
+
+/// The sessions that servers were started for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsStatus {
+    /// How many sessions are in each state.
+    pub states: BTreeMap<SessionState, u64>,
+    /// Rounds of questions to the registry that failed since the start, by what failed.
+    pub errors: BTreeMap<String, u64>,
 }
 
 /// A process whose /proc files block every reader. Nothing is known of it, and everything else is judged

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    Snapshot, SnapshotProcess, Stdio,
+    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -77,6 +77,11 @@ pub enum Input {
     Configured {
         /// The new policy.
         policy: Policy,
+    },
+    /// The registry of sessions answered, or did not.
+    Sessions {
+        /// What it said.
+        seen: SessionsSeen,
     },
     /// The daemon has been told to stop.
     Stop,
@@ -175,6 +180,8 @@ pub enum About {
         /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
+    /// The session that a server was started for: [`Answer::Session`].
+    Session(Box<SessionSubject>),
 }
 
 /// The server that an inspection is about.
@@ -194,6 +201,8 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
+    /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
+    pub activity: bool,
 }
 
 /// An answer of the host.
@@ -219,6 +228,11 @@ pub enum Answer {
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
+    },
+    /// The session of a server.
+    Session {
+        /// Its id; absent if the server has none, or it could not be read.
+        id: Option<String>,
     },
 }
 

@@ -53,6 +53,9 @@ pub struct ProcessFacts {
     /// Whether a process outside of those requested traces it (ptrace(2)).
     #[serde(default)]
     pub traced: bool,
+    /// What it has done so far; absent if that was not asked for, or could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub activity: Option<Activity>,
 }
 
 /// How a process uses sockets of its own.

@@ -24,6 +24,7 @@ mod reasons;
 pub mod redact;
 mod report;
 mod run;
+mod session;
 mod share;
 mod snapshot;
 pub mod text;
@@ -33,7 +34,7 @@ mod unit;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
-pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
+pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
 pub use event_subject::EventSubject;
@@ -51,6 +52,10 @@ pub use policy::Policy;
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport};
 pub use run::{Run, RunKey, RunReport, RunView};
+pub use session::{
+    KeyState, RegistryLife, SessionMark, SessionPolicy, SessionState, SessionSubject, SessionsSeen,
+    session_id, session_in_arguments, shown_session,
+};
 pub use share::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, Share};
 pub use snapshot::{Snapshot, SnapshotProcess};
 pub use time::BootTime;

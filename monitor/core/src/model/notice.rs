@@ -105,7 +105,7 @@ pub enum Notice {
         server: ServerView,
         /// Milliseconds from the owner's exit.
         after_ms: u64,
-        /// `exited`, or `owner_found`.
+        /// `exited`, `owner_found`, or `session_lives`.
         reason: String,
         /// The living owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -346,6 +346,9 @@ pub struct ServerView {
     /// The run of its top-most agent; null for a server without an owner.
     #[serde(default)]
     pub run: Option<RunView>,
+    /// The id of the session that it was started for; of a long one only the beginning.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<String>,
 }
 
 impl ServerView {

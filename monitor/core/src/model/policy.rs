@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AlertRule, Mode};
+use super::{AlertRule, Mode, SessionPolicy};
 
 /// The settings that the engine judges by. They may change while the daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,19 +24,30 @@ pub struct Policy {
     /// The alert rules.
     #[serde(default)]
     pub alerts: Vec<AlertRule>,
+    /// The time from the suspicion that a server is abandoned, though its owner lives, to the verdict.
+    #[serde(rename = "abandoned_grace_ns", with = "nanoseconds", default)]
+    pub abandoned_grace: Duration,
+    /// How sessions are judged; absent if they are not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sessions: Option<SessionPolicy>,
 }
 
 /// Durations as whole nanoseconds.
-mod nanoseconds {
+pub(super) mod nanoseconds {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::model) fn serialize<S: Serializer>(
+        time: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_nanos)
     }
 }

@@ -15,7 +15,7 @@ pub enum Evidence {
     StaleInvocation,
     /// Its unit has been stopped.
     UnitStopped,
-    /// The session it was started for has expired. This version never reports it.
+    /// The session that it was started for has expired: its key has been missing in the registry for the configured time.
     SessionExpired,
     /// The thread that started it has ended. This version never reports it.
     SpawnerThreadExited,
@@ -44,6 +44,8 @@ pub enum Doubt {
     Clients,
     /// A process outside of it, such as a debugger, traces one of its threads.
     Traced,
+    /// Its session has expired, and yet one of its processes did something a moment ago (CPU time, or bytes that it read or wrote).
+    Active,
 }
 
 /// A fact that forbids ending an orphan.

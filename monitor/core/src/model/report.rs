@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Doubt, Evidence, Guard, ProcessId, RunReport, ServerView};
+use super::{AgentView, Doubt, Evidence, Guard, ProcessId, RunReport, ServerView, SessionState};
 
 /// Agents, their servers, and servers without an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct ServerReport {
     pub pss_bytes: Option<u64>,
     /// The verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
     pub state: String,
+    /// The state of the session that it was started for, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<SessionState>,
     /// All its processes, including those not listed. The field stays inside the daemon.
     #[serde(skip)]
     pub members: Vec<ProcessId>,

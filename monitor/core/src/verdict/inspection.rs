@@ -1,6 +1,7 @@
 //! The input of a verdict: what was witnessed, and what the host reports now.
 
 use crate::{
+    case::Reason,
     lineage::{Graph, Node},
     model::{CopyFacts, Holder, ProcessFacts, ProcessId, ServerFacts, WireState},
     recognise::Rules,
@@ -42,6 +43,12 @@ impl<'a> Inspection<'a> {
     /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
         self.server.owner().and_then(|key| self.agents.get(key))
+    }
+
+    /// Whether the case is that its session has expired, and the owner lives.
+    pub fn is_about_session(&self) -> bool {
+        let reason = self.server.phase.cause().map(|cause| cause.reason);
+        reason == Some(Reason::SessionExpired) && self.owner().is_some_and(Agent::is_alive)
     }
 
     /// What the host reports about the processes that belong to the server.

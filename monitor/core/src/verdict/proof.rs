@@ -109,6 +109,9 @@ fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
     }
+    if inspection.is_about_session() {
+        evidence.push(Evidence::SessionExpired);
+    }
     if is_hung_up(&inspection.facts.stdin, members) {
         evidence.push(Evidence::StdinHangup);
     }

@@ -3,7 +3,8 @@
 //!
 //! Every holder outside of the server may be a user of the server, whatever its age. Only two kinds of holder have
 //! the wire by accident, and each must be proven: another server of the same dead owner, which inherited a
-//! descriptor, and an idle forked copy of the killed owner.
+//! descriptor, and an idle forked copy of the killed owner. If the session of a server has expired, there is one other:
+//! the process that started the server for that session, and nothing but that.
 
 use super::{inspection::Inspection, membership::Members};
 use crate::{
@@ -76,6 +77,10 @@ pub fn owner_is_leaving(inspection: &Inspection<'_>) -> bool {
 /// The process that the server works for from now on, although its owner has exited. It can talk to the server, it
 /// existed before the server or is an agent itself, and it is not a process that only passes a wire on.
 pub fn host<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a Holder> {
+    // The owner lives. Another process that can talk to the server is a doubt, and does not take over.
+    if inspection.is_about_session() {
+        return None;
+    }
     let talkers = super::inspection::holders(&inspection.facts.stdin);
     talkers.iter().find(|holder| !is_harmless(inspection, members, holder) && is_host(inspection, holder))
 }
@@ -110,7 +115,18 @@ fn is_host(inspection: &Inspection<'_>, holder: &Holder) -> bool {
 
 /// Whether this holder cannot be a user of the server: it is the server itself, or it holds the wire by accident.
 fn is_harmless(inspection: &Inspection<'_>, members: &Members, holder: &Holder) -> bool {
+    if inspection.is_about_session() {
+        return members.contains(holder.process) || is_manager(inspection, holder);
+    }
     members.contains(holder.process) || is_sibling(inspection, holder) || is_idle_copy(inspection, holder)
+}
+
+/// Whether the holder is the process that started the server for a session, which has expired. It lives, and holds the
+/// wires because it leaks them. A preforking manager's worker is that process, and not what forked the worker.
+fn is_manager(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+    let owner = inspection.owner().filter(|owner| owner.is_alive()).map(Agent::main);
+    let manager = owner.map(|owner| inspection.server.maker.unwrap_or(owner));
+    manager == Some(holder.process)
 }
 
 /// Whether the holder is another server of the same dead owner, which inherited a descriptor. Nobody may use that

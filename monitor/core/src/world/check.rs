@@ -44,7 +44,7 @@ impl World {
 
     /// The processes that a server names are alive and name the server. A server has processes, or wrappers while it
     /// is being ended. It is in the list of its owner's servers. With an owner, it has a case exactly if the owner
-    /// has exited or a person asked to end it.
+    /// has exited, a person asked to end it, or the reason of the case holds under a living owner.
     fn check_servers(&self, broken: &mut Vec<String>) {
         for key in self.servers.keys() {
             let Some(server) = self.servers.get(key) else { continue };
@@ -75,7 +75,8 @@ impl World {
             if !agent.is_alive() && !suspected {
                 broken.push(format!("server {id} is under no suspicion, though its owner has exited"));
             }
-            if agent.is_alive() && suspected && !server.phase.asked() {
+            let holds = server.phase.cause().is_some_and(|cause| cause.reason.under_living_owner());
+            if agent.is_alive() && suspected && !server.phase.asked() && !holds {
                 broken.push(format!("server {id} is under suspicion, though its owner lives"));
             }
         }

@@ -17,7 +17,7 @@ pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
 pub use server_index::Servers;
-pub use servers::{Asked, NewServer, Server};
+pub use servers::{Asked, NewServer, Quiet, Server};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{

@@ -1,12 +1,12 @@
 //! Servers: the processes they consist of and the state of their case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Account;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Provenance},
-    model::{BootTime, ProcessId, ProcessView, ServerView, Stdio},
+    model::{Activity, BootTime, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -69,6 +69,10 @@ pub struct Server {
     pub(super) inspection: Option<Asked>,
     /// How many inspections in a row were outdated because the server changed.
     pub stale_inspections: u32,
+    /// The id of the session that it was started for, if there is one.
+    pub session_id: Option<String>,
+    /// How long its processes have done nothing, while its session is expired.
+    pub quiet: Option<Quiet>,
     /// The state of its case.
     pub phase: Phase,
     /// When the engine inspects it again.
@@ -92,6 +96,15 @@ pub struct NewServer {
     pub provenance: Provenance,
     /// Whether its owner is still sought.
     pub seeks_owner: bool,
+}
+
+/// Since when the processes of a server have done nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quiet {
+    /// Since this inspection.
+    pub since: BootTime,
+    /// What each process had done by then.
+    pub activity: BTreeMap<ProcessId, Activity>,
 }
 
 /// An inspection that was asked for and is not answered yet.
@@ -139,6 +152,8 @@ impl Server {
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,
+            session_id: None,
+            quiet: None,
             phase: Phase::default(),
             timer: None,
         }

@@ -3,7 +3,7 @@
 use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView},
+    model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView, shown_session},
 };
 
 /// A process in the form that events show.
@@ -46,6 +46,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         rss_bytes: server.rss_bytes,
         run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.main_process, graph),
+        session: server.session_id.as_deref().map(shown_session),
     }
 }
 
@@ -60,6 +61,7 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         rss_bytes: agent.phase.verdict().map(|verdict| verdict.rss_bytes).filter(|bytes| *bytes > 0),
         run: Some(agent.account.view()),
         session_leader: leads_session(agent.main(), graph),
+        session: None,
     }
 }
 

@@ -26,6 +26,7 @@ impl Host {
             },
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
+            About::Session(_) => Answer::Session { id: None },
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }
@@ -163,5 +164,6 @@ fn facts(kernel: &Kernel, p: &Process, asked: &[ProcessId]) -> ProcessFacts {
             inside,
         },
         traced: p.doings.tracer.is_some_and(|tracer| !asked.contains(&tracer)),
+        activity: None,
     }
 }

@@ -394,6 +394,15 @@ impl Host {
 
 /// What settings say, as an engine is told.
 fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, term_timeout, other_uids, ref rules, ref alerts, .. } = *settings;
-    Policy { mode, grace, term_timeout, other_uids, rules: rules.source(), alerts: alerts.clone() }
+    let Settings { mode, grace, term_timeout, other_uids, abandoned_grace, .. } = *settings;
+    Policy {
+        mode,
+        grace,
+        term_timeout,
+        other_uids,
+        rules: settings.rules.source(),
+        alerts: settings.alerts.clone(),
+        abandoned_grace,
+        sessions: settings.sessions.clone(),
+    }
 }

@@ -6,6 +6,7 @@ use orphand_core::model::{Doubt, Guard, ServerView};
 fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
     let server = ServerView {
         processes_total: 0,
+        session: None,
         id: id.to_owned(),
         name: "files".to_owned(),
         rule: "r".to_owned(),
@@ -16,6 +17,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
     };
     ServerReport {
         members: Vec::new(),
+        session: None,
         server,
         evidence: Vec::new(),
         doubts: doubts.to_vec(),

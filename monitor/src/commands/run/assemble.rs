@@ -17,7 +17,7 @@ use crate::{
     daemon::{
         Daemon, command_lines::Completer, descriptor_shortage::DescriptorShortage, environment::Environment,
         inspections::Inspections, last_check::PendingRecords, member_shares::MemberShares,
-        persistence::Persistence, stuck_reads::StuckReads,
+        persistence::Persistence, reload, stuck_reads::StuckReads,
     },
     driver::Driver,
     host::Procfs,
@@ -27,7 +27,7 @@ use crate::{
         lock_file::Instance,
         systemd_notify::Notify,
     },
-    probe::Probe,
+    probe::{Probe, registry::Registry},
     sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
     source::{
         attach,
@@ -101,6 +101,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         descriptors: DescriptorShortage::default(),
         stuck: StuckReads::default(),
         inspections: Inspections::new(),
+        registry: Registry::new(config.sessions.as_ref().map(reload::registry)),
     };
     let daemon = Daemon {
         driver: Driver::new(Engine::new(settings), trace),

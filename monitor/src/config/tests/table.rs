@@ -58,6 +58,7 @@ fn fields_of(section: &Section) -> Vec<&'static str> {
         "exempt" | "multiplexer" | "server" | "agent" | "steward" | "launcher" => fields::<Rule>(),
         "hook" => fields::<Hook>(),
         "alert" => fields::<AlertRule>(),
+        "sessions" => fields::<Sessions>(),
         other => panic!("which type is [{other}] read as?"),
     }
 }

@@ -139,6 +139,7 @@ const fn doubt(doubt: Doubt) -> &'static str {
         Doubt::OwnerUnknown => "its owner is not known",
         Doubt::Clients => "a client is connected to it, or was shortly before",
         Doubt::Traced => "a debugger is attached",
+        Doubt::Active => "it did something a moment ago",
     }
 }
 

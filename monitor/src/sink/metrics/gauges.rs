@@ -17,7 +17,7 @@ use super::{
     owners::{OwnersWithSeries, name},
 };
 use crate::sink::wall_clock::WallClock;
-use orphand_core::model::{AgentView, Class, Losses, Report, RunView, ServerReport, Status};
+use orphand_core::model::{AgentView, Class, Losses, Report, RunView, ServerReport, SessionsStatus, Status};
 
 /// How many generations of an agent have their own series: the latest, and the latest of those with servers.
 /// Older ones share one series.
@@ -56,6 +56,7 @@ impl Gauges {
             gauges.extend(generations(&status.report, &own, wall));
             gauges.push((families::SPARED, spared(&status.report)));
             gauges.push((families::UNPROVEN, unproven(&status.report, &own)));
+            gauges.extend(status.sessions.as_ref().map(sessions));
             gauges.push((families::LINEAGE_PROCESSES, one(float(status.processes))));
         }
         Self { gauges, counters: status.map(counters).unwrap_or_default() }
@@ -240,6 +241,14 @@ fn unproven(report: &Report, own: &OwnersWithSeries) -> Values {
     values
 }
 
+fn sessions(sessions: &SessionsStatus) -> (Family, Values) {
+    let states = sessions.states.iter();
+    (
+        families::SESSIONS,
+        states.map(|(state, n)| (vec![("state", state.word().to_owned())], float(*n))).collect(),
+    )
+}
+
 fn counters(status: &Status) -> Families {
     let kinds = |losses: &Losses| {
         let Losses { fork, exec, exit, setsid, member } = *losses;
@@ -251,13 +260,19 @@ fn counters(status: &Status) -> Families {
         kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));
     let runs = status.hook_runs.iter().map(|(outcome, n)| (vec![("outcome", outcome.clone())], float(*n)));
+    let registry = status.sessions.iter().flat_map(|sessions| &sessions.errors);
+    let registry = registry.map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
     let errors = status.kernel_errors.iter().map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
-    vec![
+    let mut counters = vec![
         (families::KERNEL_ERRORS, errors.collect()),
         (families::HOOK_RUNS, runs.collect()),
         (families::KERNEL_RECORDS, records.collect()),
         (families::KERNEL_RECORDS_LOST, kinds(&status.lost).into()),
         (families::RESYNCS, Values::from([(Labels::new(), float(status.resyncs))])),
         (families::SINK_DROPPED, dropped.collect()),
-    ]
+    ];
+    if status.sessions.is_some() {
+        counters.push((families::REGISTRY_ERRORS, registry.collect()));
+    }
+    counters
 }

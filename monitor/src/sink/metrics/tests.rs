@@ -6,6 +6,7 @@ use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
     AgentReport, BootTime, Doubt, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport,
+    SessionState, SessionsStatus,
 };
 
 fn run(agent: &str, generation: Option<u64>) -> RunView {
@@ -22,6 +23,7 @@ fn run(agent: &str, generation: Option<u64>) -> RunView {
 fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
     ServerReport {
         members: Vec::new(),
+        session: None,
         server: ServerView { run, ..filesystem() },
         evidence: vec![Evidence::OwnerExited],
         doubts: Vec::new(),
@@ -76,6 +78,10 @@ fn status() -> Status {
         sink_dropped: BTreeMap::from([("hook".to_owned(), 2), ("stream".to_owned(), 9)]),
         kernel_errors: BTreeMap::from([("argv_fault".to_owned(), 3), ("members_full".to_owned(), 0)]),
         hook_runs: BTreeMap::from([("ok".to_owned(), 5), ("timed_out".to_owned(), 1)]),
+        sessions: Some(SessionsStatus {
+            states: BTreeMap::from([(SessionState::Active, 4), (SessionState::Expired, 1)]),
+            errors: BTreeMap::from([("timeout".to_owned(), 2)]),
+        }),
         ..Status::default()
     }
 }

@@ -20,6 +20,7 @@ pub(in crate::sink) fn process(pid: u32, exe: &str, argv: &[&str]) -> ProcessVie
 pub(in crate::sink) fn filesystem() -> ServerView {
     ServerView {
         processes_total: 0,
+        session: None,
         run: None,
         id: "1234@229468".to_owned(),
         name: "server-filesystem".to_owned(),
@@ -67,6 +68,7 @@ fn server(
     };
     ServerReport {
         members: Vec::new(),
+        session: None,
         server,
         evidence: evidence.to_vec(),
         doubts: doubts.to_vec(),
@@ -79,6 +81,7 @@ fn server(
 fn report() -> Report {
     let filesystem = ServerReport {
         members: Vec::new(),
+        session: None,
         pss_bytes: None,
         server: filesystem(),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
-use orphand_core::model::{AgentReport, Doubt, ServerView};
+use orphand_core::model::{AgentReport, Doubt, ServerView, SessionState, SessionsStatus};
 
 fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u64>) -> ServerReport {
     let unit = (agent == "bot").then(|| "bot.service".to_owned());
@@ -11,6 +11,7 @@ fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u
     let server = ServerView { run: Some(run), ..filesystem() };
     ServerReport {
         members: Vec::new(),
+        session: None,
         server,
         evidence: Vec::new(),
         doubts: Vec::new(),
@@ -65,8 +66,19 @@ fn one_look_tells() {
     let mut doubted = status(None);
     doubted.report.agents[0].servers.push(held.clone());
     doubted.report.unowned = vec![ServerReport { doubts: vec![Doubt::OwnerUnknown], ..held }; UNPROVEN];
+    let mut sessions = status(None);
+    for (server, state) in
+        sessions.report.agents[0].servers.iter_mut().zip([SessionState::Active, SessionState::Expired])
+    {
+        (server.session, server.server.session) = (Some(state), Some("0b8c8f2e..".to_owned()));
+    }
+    sessions.sessions = Some(SessionsStatus {
+        states: BTreeMap::from([(SessionState::Active, 1), (SessionState::Expired, 1)]),
+        errors: BTreeMap::from([("timeout".to_owned(), 2), ("auth".to_owned(), 0)]),
+    });
     let empty = Status { report: Report::default(), processes: 0, ..status(None) };
-    let shown = [status(None), troubled, doubted, empty].map(|status| render(&status, Paint::default()));
+    let shown =
+        [status(None), troubled, doubted, sessions, empty].map(|status| render(&status, Paint::default()));
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));
 }

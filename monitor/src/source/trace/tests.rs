@@ -24,6 +24,8 @@ fn header() -> TraceHeader {
 
 fn policy() -> Policy {
     Policy {
+        abandoned_grace: std::time::Duration::from_secs(30),
+        sessions: None,
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
         term_timeout: Duration::from_millis(1_500),

@@ -27,6 +27,7 @@ fn word(action: &Action) -> String {
         Action::Persist(Record::Subject) => "remember".to_owned(),
         Action::Persist(Record::Terminating) => "terminating".to_owned(),
         Action::Announce(Announcement::Cleared { .. }) => "!cleared".to_owned(),
+        Action::Announce(Announcement::SessionLives { .. }) => "!lives".to_owned(),
         Action::Announce(Announcement::Unproven) => "!unproven".to_owned(),
         Action::Announce(Announcement::Orphan { .. }) => "!orphan".to_owned(),
         Action::Announce(Announcement::Spared { .. }) => "!spared".to_owned(),
@@ -54,6 +55,45 @@ fn a_case_is_opened_and_cleared() {
     let cleared = "Clear never !cleared";
     let after = table(&Event::OwnerFound, &facts());
     assert_eq!(after, ["Clear", cleared, cleared, cleared, cleared, cleared, cleared, cleared]);
+}
+
+#[test]
+fn a_session_lives_and_only_its_case_is_cleared() {
+    let kinds = |phase: Phase| row(phase, &Event::SessionLives, &facts());
+    assert_eq!(phases().into_iter().map(kinds).filter(|row| row.contains("!lives")).count(), 0);
+    for phase in phases().into_iter().filter(|phase| !phase.is_clear()) {
+        assert_eq!(row(of_session(phase), &Event::SessionLives, &facts()), "Clear never !lives");
+    }
+}
+
+#[test]
+fn the_owner_of_an_expired_session_exits() {
+    let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at(NOW), deadline: at(NOW + 10) };
+    let after: Vec<String> = phases()
+        .into_iter()
+        .map(|phase| {
+            let (next, _) = step(of_session(phase.clone()), suspected.clone(), &facts());
+            assert_eq!(next.cause().map(|cause| cause.reason), Some(Reason::OwnerExited));
+            row(of_session(phase), &suspected, &facts())
+        })
+        .collect();
+    // It is not announced as an orphan twice, and what was begun goes on.
+    let grace = "Grace +10000ms";
+    assert_eq!(after, [grace, grace, grace, "Spared +10000ms", "MainProcess", "Rest", "Kill", "Failed"]);
+}
+
+/// The same phase, of a server whose session has expired.
+fn of_session(mut phase: Phase) -> Phase {
+    let reason = Reason::SessionExpired;
+    match &mut phase {
+        Phase::Clear => {}
+        Phase::Grace { cause, .. } => cause.reason = reason,
+        Phase::Unproven { verdict, .. }
+        | Phase::Spared { verdict, .. }
+        | Phase::Terminating { verdict, .. }
+        | Phase::Failed { verdict } => verdict.cause.reason = reason,
+    }
+    phase
 }
 
 #[test]

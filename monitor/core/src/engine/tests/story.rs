@@ -49,6 +49,8 @@ pub struct Story {
     pub sockets: SocketUse,
     /// What an inspection finds about single processes, in place of what is set for all.
     pub apart: BTreeMap<u32, ProcessFacts>,
+    /// The ids of the sessions that servers were started for, by pid.
+    pub sessions: BTreeMap<u32, String>,
     /// What forked copies of an agent do.
     pub copies: Vec<CopyFacts>,
     /// The real user id that the servers run as.
@@ -96,6 +98,7 @@ impl Story {
             },
             sockets: SocketUse::default(),
             apart: BTreeMap::new(),
+            sessions: BTreeMap::new(),
             copies: Vec::new(),
             uid: 0,
             rss_bytes: 0,
@@ -189,6 +192,7 @@ impl Story {
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
                 Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
             }
+            About::Session(subject) => Answer::Session { id: self.sessions.get(&subject.main.pid).cloned() },
             About::Server(Subject { processes, copies, .. }) => {
                 self.looks.push(self.now);
                 let (uid, rss_bytes) = (self.uid, self.rss_bytes);

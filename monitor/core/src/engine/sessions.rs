@@ -1,0 +1,365 @@
+//! Sessions: which of them have expired, by what the registry said, and what that means for their servers.
+//!
+//! Invariant: the absence of an answer, or of a proof that the answer is about this session, is never "expired".
+//!
+//! - A session is expired if its key was missing in every answer for the configured time, in two answers at least. Time
+//!   in which nobody asked does not count.
+//! - A key that disappeared together with a change of the registry's life (it restarted, or was emptied), or together
+//!   with all other keys, says nothing: the session is unknown until its key is seen again.
+//! - A key that was never seen may have another name. It counts only if another session of the same owner has its key,
+//!   the server is old enough, and the registry has lost nothing since the server started.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{Engine, Purpose};
+use crate::{
+    case::{Event, Phase, Reason},
+    lineage::{AgentKey, ServerKey},
+    model::{
+        About, BootTime, Doubt, KeyState, Notice, ProcessId, RegistryLife, ServerFacts, SessionPolicy,
+        SessionState, SessionSubject, SessionsSeen,
+    },
+    verdict::Finding,
+    world::{Agent, Quiet, Server, agent_view},
+};
+
+/// Between two inspections of a server, if the registry gave no answer.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// The sessions of living servers.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    by_id: BTreeMap<String, Session>,
+    life: Option<RegistryLife>,
+    /// Owners of which another session has its key: their keys have the name that is asked for.
+    named: BTreeSet<AgentKey>,
+    /// When the question of the last complete answer was sent.
+    asked: Option<BootTime>,
+    /// How many times the set of ids has changed.
+    changes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    servers: BTreeSet<ServerKey>,
+    /// The last answer, or the lack of one.
+    state: KeyState,
+    known: Known,
+}
+
+/// What the answers so far say about a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// There was no answer.
+    #[default]
+    Nothing,
+    /// It existed.
+    Present,
+    /// It was missing.
+    Missing {
+        /// Whether it existed before.
+        seen: bool,
+        /// In how many answers in a row, those without a reply not counted.
+        answers: u32,
+        /// For how long that was seen.
+        lasting: Duration,
+        /// The last answer; absent if the registry has not replied since.
+        at: Option<BootTime>,
+    },
+    /// It disappeared together with what else the registry had.
+    Lost,
+}
+
+impl Known {
+    /// The key is missing for the first time.
+    const fn missing(seen: bool, at: BootTime) -> Self {
+        Self::Missing { seen, answers: 1, lasting: Duration::ZERO, at: Some(at) }
+    }
+
+    /// The registry said that the key is missing. At most `longest` passes between two answers.
+    fn next_missing(self, now: BootTime, longest: Duration) -> Self {
+        match self {
+            Self::Nothing => Self::missing(false, now),
+            Self::Present => Self::missing(true, now),
+            Self::Missing { seen, answers, lasting, at } => {
+                let gap = at.map_or(Duration::ZERO, |at| now.since(at).min(longest));
+                Self::Missing {
+                    seen,
+                    answers: answers.saturating_add(1),
+                    lasting: lasting.saturating_add(gap),
+                    at: Some(now),
+                }
+            }
+            Self::Lost => Self::Lost,
+        }
+    }
+
+    /// Whether the key was missing for so long.
+    fn is_missing_for(self, idle: Duration) -> bool {
+        matches!(self, Self::Missing { answers, lasting, .. } if answers >= 2 && lasting >= idle)
+    }
+}
+
+impl Sessions {
+    /// Enters the session of a server.
+    fn enter(&mut self, key: ServerKey, id: String) {
+        let session = self.by_id.entry(id).or_default();
+        self.changes += u64::from(session.servers.is_empty());
+        session.servers.insert(key);
+    }
+
+    /// A server has ended.
+    pub(super) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
+        let Some((id, session)) = id.and_then(|id| Some((id, self.by_id.get_mut(id)?))) else { return };
+        session.servers.remove(&key);
+        if session.servers.is_empty() {
+            self.by_id.remove(id);
+            self.changes += 1;
+        }
+    }
+
+    /// Takes in what the registry said.
+    fn see(&mut self, now: BootTime, seen: &SessionsSeen, every: Duration) {
+        let said = |id: &str, state: KeyState| {
+            (id.to_owned(), if seen.registry.is_some() { state } else { KeyState::Unknown })
+        };
+        let said: BTreeMap<String, KeyState> =
+            seen.sessions.iter().map(|(id, state)| said(id, *state)).collect();
+        let changed = match (&self.life, &seen.registry) {
+            (Some(before), Some(now)) => before.name != now.name,
+            _ => false,
+        };
+        let vanished = |id: &String, session: &Session| {
+            session.known == Known::Present && said.get(id) == Some(&KeyState::Missing)
+        };
+        let gone = self.by_id.iter().filter(|(id, session)| vanished(id, session)).count();
+        let emptied = gone > 1 && said.values().all(|state| *state != KeyState::Active);
+        for (id, session) in &mut self.by_id {
+            let state = said.get(id).copied().unwrap_or_default();
+            session.known = match (state, session.known) {
+                (KeyState::Active, _) => Known::Present,
+                (KeyState::Missing, Known::Present) if changed || emptied => Known::Lost,
+                (KeyState::Missing, Known::Missing { seen, .. }) if changed => Known::missing(seen, now),
+                (KeyState::Missing, known) => known.next_missing(now, every * 2),
+                (KeyState::Unknown, Known::Missing { seen, answers, lasting, .. }) => {
+                    Known::Missing { seen, answers, lasting, at: None }
+                }
+                (KeyState::Unknown, known) => known,
+            };
+            session.state = if session.known == Known::Lost { KeyState::Unknown } else { state };
+        }
+        if let Some(life) = &seen.registry {
+            self.life = Some(life.clone());
+            self.asked = Some(seen.asked);
+        }
+    }
+
+    /// Forgets what the registry said, and all sessions.
+    fn clear(&mut self) {
+        *self = Self { changes: self.changes + 1, ..Self::default() };
+    }
+}
+
+impl Engine {
+    /// The ids of the sessions that living servers were started for, in order.
+    pub fn session_ids(&self) -> Vec<String> {
+        self.sessions.by_id.keys().cloned().collect()
+    }
+
+    /// A number that changes whenever [`Engine::session_ids`] changes.
+    pub const fn session_changes(&self) -> u64 {
+        self.sessions.changes
+    }
+
+    /// How many sessions are in each state; `None` if sessions are not judged.
+    pub fn session_counts(&self) -> Option<BTreeMap<SessionState, u64>> {
+        let policy = self.settings.sessions.as_ref()?;
+        let mut counts: BTreeMap<SessionState, u64> = SessionState::ALL.map(|state| (state, 0)).into();
+        for session in self.sessions.by_id.values() {
+            *counts.entry(self.state_of(session, policy)).or_default() += 1;
+        }
+        Some(counts)
+    }
+
+    /// The state of the session that a server was started for.
+    pub(super) fn session_state(&self, server: &Server) -> Option<SessionState> {
+        let policy = self.settings.sessions.as_ref()?;
+        let session = self.sessions.by_id.get(server.session_id.as_ref()?)?;
+        Some(self.state_of(session, policy))
+    }
+
+    fn state_of(&self, session: &Session, policy: &SessionPolicy) -> SessionState {
+        match session.state {
+            KeyState::Active => SessionState::Active,
+            KeyState::Unknown => SessionState::Unknown,
+            KeyState::Missing if session.servers.iter().any(|key| self.is_expired(*key, policy)) => {
+                SessionState::Expired
+            }
+            KeyState::Missing => SessionState::Missing,
+        }
+    }
+
+    /// Asks for the session that a server was started for, unless it is known.
+    pub(super) fn ask_session(&mut self, key: ServerKey) {
+        let Some(policy) = &self.settings.sessions else { return };
+        let Some(server) = self.world.server(key).filter(|server| server.session_id.is_none()) else {
+            return;
+        };
+        let Some(owner) = self.world.owner(key).filter(|owner| owner.is_alive()) else { return };
+        let main = server.main_process();
+        let chain = server.recognised().iter().chain(server.wrappers()).copied();
+        let subject = SessionSubject {
+            main,
+            chain: chain.filter(|process| *process != main).collect(),
+            owner: owner.main(),
+            mark: policy.mark.clone(),
+        };
+        self.ask(About::Session(Box::new(subject)), Purpose::Session { server: key });
+    }
+
+    /// The session that a server was started for is known, or it has none.
+    pub(super) fn session_answered(&mut self, key: ServerKey, id: Option<String>) {
+        let on = self.settings.sessions.is_some();
+        let Some((server, id)) = self.world.server_mut(key).filter(|_| on).zip(id) else { return };
+        if server.session_id.is_none() {
+            server.session_id = Some(id.clone());
+            self.sessions.enter(key, id);
+            self.world.show(key);
+        }
+    }
+
+    /// Another configuration is in effect: where the sessions are, and how they are named, may have changed.
+    pub(super) fn reconfigure_sessions(&mut self, now: BootTime) {
+        self.sessions.clear();
+        for key in self.world.servers().keys() {
+            if let Some(server) = self.world.server_mut(key) {
+                server.session_id = None;
+            }
+            self.server_event(now, key, Event::SessionLives);
+            self.ask_session(key);
+        }
+    }
+
+    /// The registry answered, or did not.
+    pub(super) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
+        let Some(policy) = self.settings.sessions.clone() else { return };
+        self.sessions.see(now, seen, policy.every);
+        let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
+        let active = active.flat_map(|session| &session.servers);
+        let owners = active.filter_map(|key| self.world.server(*key).and_then(Server::owner));
+        self.sessions.named = owners.collect();
+        let servers: Vec<ServerKey> =
+            self.sessions.by_id.values().flat_map(|session| &session.servers).copied().collect();
+        for key in servers {
+            let Some(server) = self.world.server(key) else { continue };
+            let reason = server.phase.cause().map(|cause| cause.reason);
+            let expired = self.is_expired(key, &policy);
+            match reason {
+                Some(Reason::SessionExpired) if !expired => self.server_event(now, key, Event::SessionLives),
+                None if expired && !server.seeks_owner && self.owner_lives(key) => {
+                    self.session_expired(now, key);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn owner_lives(&self, key: ServerKey) -> bool {
+        self.world.owner(key).is_some_and(Agent::is_alive)
+    }
+
+    /// Whether the session that this server was started for has expired.
+    fn is_expired(&self, key: ServerKey, policy: &SessionPolicy) -> bool {
+        let session = || {
+            let server = self.world.server(key)?;
+            Some((server, self.sessions.by_id.get(server.session_id.as_ref()?)?))
+        };
+        let Some((server, session)) = session() else { return false };
+        let Known::Missing { seen, .. } = session.known else { return false };
+        session.known.is_missing_for(policy.idle) && (seen || self.must_have_been(server, policy))
+    }
+
+    /// Whether the key of this server's session, which nobody has seen, must have existed.
+    fn must_have_been(&self, server: &Server, policy: &SessionPolicy) -> bool {
+        let (Some(life), Some(asked)) = (&self.sessions.life, self.sessions.asked) else { return false };
+        let born = server.id.born();
+        server.owner().is_some_and(|owner| self.sessions.named.contains(&owner))
+            && life.began.is_some_and(|began| began < born)
+            && asked.since(born) >= policy.idle
+    }
+
+    /// Opens a case: the session of a server has expired.
+    fn session_expired(&mut self, now: BootTime, key: ServerKey) {
+        let deadline = now + self.settings.abandoned_grace;
+        if let Some(server) = self.world.server_mut(key) {
+            server.quiet = None;
+        }
+        let reason = Reason::SessionExpired;
+        self.server_event(now, key, Event::Suspected { reason, since: now, deadline });
+        // The first inspection shows what its processes have done so far.
+        self.world.set_timer(key, Some(now));
+        let owner = self.world.owner(key).map(agent_view);
+        let Some(server) = self.world.show(key) else { return };
+        self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
+    }
+
+    /// What an inspection means for a server whose session has expired: adds the doubt that it is in use. Returns the
+    /// time to the next inspection if nothing follows, because the last answer of the registry is too old.
+    pub(super) fn judge_session(
+        &mut self,
+        now: BootTime,
+        key: ServerKey,
+        facts: &ServerFacts,
+        finding: &mut Finding,
+    ) -> Option<Duration> {
+        let grace = self.settings.abandoned_grace;
+        let server = self.world.server(key).filter(|server| is_about_session(server))?;
+        let Some(policy) = &self.settings.sessions else { return Some(LEAST) };
+        let session = server.session_id.as_ref().and_then(|id| self.sessions.by_id.get(id));
+        let missing = session.is_some_and(|session| session.state == KeyState::Missing);
+        let fresh = self.sessions.asked.is_some_and(|asked| now.since(asked) <= policy.every * 2);
+        if !missing || !fresh || !self.is_expired(key, policy) {
+            return Some(policy.every.max(LEAST));
+        }
+        let begun = server.phase.verdict().is_some_and(|verdict| verdict.attempt.first_signal.is_some());
+        if begun {
+            // What it does now is to end.
+            return None;
+        }
+        let (since, waits) = (server.phase.since(), matches!(server.phase, Phase::Grace { .. }));
+        let activity = facts.processes.iter().map(|found| Some((found.process, found.activity?)));
+        let activity: Option<BTreeMap<ProcessId, _>> = activity.collect();
+        let before = server.quiet.clone();
+        let is_first = before.is_none();
+        let quiet = activity.map(|activity| match before {
+            Some(before) if before.activity == activity => before,
+            _ => Quiet { since: now, activity },
+        });
+        let is_first = is_first && quiet.is_some();
+        let lasting = quiet.as_ref().map(|quiet| now.since(quiet.since));
+        if let Some(server) = self.world.server_mut(key) {
+            server.quiet = quiet;
+        }
+        if is_first
+            && waits
+            && let Some(since) = since
+        {
+            let suspected = Event::Suspected { reason: Reason::SessionExpired, since, deadline: now + grace };
+            self.server_event(now, key, suspected);
+        } else if lasting.is_none_or(|lasting| lasting < grace) {
+            finding.doubts.push(Doubt::Active);
+            finding.doubts.sort_unstable();
+            finding.doubts.dedup();
+        }
+        None
+    }
+}
+
+/// Whether the case of a server is that its session has expired, and no person asked.
+pub(super) fn is_about_session(server: &Server) -> bool {
+    let cause = server.phase.cause();
+    cause.is_some_and(|cause| cause.reason == Reason::SessionExpired && !cause.asked)
+}

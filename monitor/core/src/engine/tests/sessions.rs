@@ -1,0 +1,303 @@
+//! Sessions that expire while their owner lives.
+
+use std::time::Duration;
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
+use crate::{
+    engine::Settings,
+    model::{
+        Activity, BootTime, Doubt, Evidence, Holder, Input, KeyState, Mode, Notice, ProcessFacts,
+        RegistryLife, SessionMark, SessionPolicy, SessionState, SessionsSeen, Signal, WireState,
+    },
+};
+
+const ACTIVE: KeyState = KeyState::Active;
+const MISSING: KeyState = KeyState::Missing;
+const UNKNOWN: KeyState = KeyState::Unknown;
+const EVERY: u64 = 15;
+
+fn settings() -> Settings {
+    let sessions = SessionPolicy {
+        registry: "localhost".to_owned(),
+        mark: SessionMark::Variable("MCP_SESSION_ID".to_owned()),
+        idle: Duration::from_secs(300),
+        every: Duration::from_secs(EVERY),
+    };
+    Settings { sessions: Some(sessions), ..Settings::default() }
+}
+
+fn held_by(pid: u32) -> WireState {
+    WireState::Held { holders: vec![Holder { process: id(pid), ..Holder::default() }], unseen: false }
+}
+
+/// The manager 20 holds the wires of its servers 30 and 40, of the sessions `a` and `b`.
+fn manager(settings: Settings) -> Story {
+    let mut story = Story::new(settings);
+    story.sessions.insert(30, "a".to_owned());
+    story.sessions.insert(40, "b".to_owned());
+    story.facts.stdin = held_by(20);
+    story.facts.stdout = held_by(20);
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    for pid in [30, 40] {
+        did(&mut story, pid, 1);
+        story.fork(20, pid);
+        story.exec(pid, 20, SERVER, WIRE);
+    }
+    story.told();
+    story.polite.insert(30);
+    story
+}
+
+/// What a process has done so far.
+fn did(story: &mut Story, pid: u32, cpu_ns: u64) {
+    let activity = Some(Activity { cpu_ns, io_bytes: 0 });
+    story.apart.insert(pid, ProcessFacts { activity, ..ProcessFacts::default() });
+}
+
+/// One answer of the registry in this life.
+fn answer(story: &mut Story, life: Option<&str>, states: &[(&str, KeyState)]) {
+    let registry = life.map(|name| RegistryLife { name: name.to_owned(), began: Some(BootTime::default()) });
+    let sessions = states.iter().map(|(id, state)| ((*id).to_owned(), *state)).collect();
+    let seen = SessionsSeen { asked: story.now, registry, sessions };
+    story.hand_in(Input::Sessions { seen });
+}
+
+/// The same answer again and again, for so many seconds.
+fn answers(story: &mut Story, seconds: u64, states: &[(&str, KeyState)]) {
+    for _ in 0..seconds / EVERY {
+        answer(story, Some("1"), states);
+        story.pass_secs(EVERY);
+    }
+}
+
+fn counts(story: &Story) -> [u64; 4] {
+    let counts = story.engine.session_counts().unwrap();
+    SessionState::ALL.map(|state| counts[&state])
+}
+
+#[test]
+fn the_server_of_an_expired_session_is_ended_and_the_other_one_lives() {
+    let mut story = manager(settings());
+    story.polite.clear();
+    assert_eq!(story.engine.session_ids(), ["a", "b"]);
+    answers(&mut story, 30, &[("a", ACTIVE), ("b", ACTIVE)]);
+    assert_eq!(counts(&story), [2, 0, 0, 0]);
+    answers(&mut story, 300, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!((story.told().len(), counts(&story)), (0, [1, 1, 0, 0]), "not missing for long enough");
+    answer(&mut story, Some("1"), &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!((story.told(), counts(&story)), (vec!["orphan_suspected".to_owned()], [1, 0, 1, 0]));
+    story.pass_secs(EVERY);
+    answers(&mut story, 15, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.notices.len(), 1, "{:?}", story.notices);
+    let Notice::OrphanDetected { server, evidence, .. } = &story.notices[0] else { panic!() };
+    assert_eq!((server.session.as_deref(), &evidence[..]), (Some("a"), &[Evidence::SessionExpired][..]));
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    // What it does to end is no use.
+    did(&mut story, 30, 2);
+    answer(&mut story, Some("1"), &[("a", MISSING), ("b", ACTIVE)]);
+    story.pass_secs(6);
+    assert_eq!(story.sent()[0], (30, Signal::Kill));
+    story.end(30);
+    assert_eq!(story.told()[1..], ["orphan_reaped KILL"]);
+    assert_eq!(story.engine.session_ids(), ["b"]);
+}
+
+#[test]
+fn a_key_that_comes_back_clears_the_case() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_suspected"]);
+    answer(&mut story, Some("1"), &[("a", ACTIVE), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_cleared session_lives"]);
+    story.pass_secs(3600);
+    assert_eq!((story.told().len(), story.sent().len()), (0, 0));
+}
+
+#[test]
+fn what_is_no_answer_is_never_read_as_expired() {
+    let states = [("a", MISSING), ("b", MISSING)];
+    for life in [None, Some("1")] {
+        let mut story = manager(settings());
+        answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+        for _ in 0..1000 {
+            let states = if life.is_some() { [("a", UNKNOWN), ("b", UNKNOWN)] } else { states };
+            answer(&mut story, life, &states);
+            story.pass_secs(EVERY);
+        }
+        assert_eq!((story.told().len(), counts(&story)), (0, [0, 0, 0, 2]));
+    }
+}
+
+#[test]
+fn time_in_which_nobody_asked_does_not_count() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answer(&mut story, Some("1"), &[("a", MISSING), ("b", ACTIVE)]);
+    story.pass_secs(3600);
+    answer(&mut story, Some("1"), &[("a", MISSING), ("b", ACTIVE)]);
+    answer(&mut story, None, &[]);
+    story.pass_secs(3600);
+    answer(&mut story, Some("1"), &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!((story.told().len(), counts(&story)), (0, [1, 1, 0, 0]));
+}
+
+#[test]
+fn an_answer_that_is_too_old_decides_nothing() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_suspected"]);
+    answer(&mut story, None, &[("a", UNKNOWN), ("b", UNKNOWN)]);
+    story.pass_secs(3600);
+    assert_eq!((story.told().len(), story.sent().len(), counts(&story)), (0, 0, [0, 0, 0, 2]));
+    // The registry is back.
+    answers(&mut story, 60, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
+}
+
+#[test]
+fn a_registry_that_restarted_or_was_emptied_says_nothing() {
+    for life in ["2", "1"] {
+        let mut story = manager(settings());
+        answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+        for _ in 0..1000 {
+            answer(&mut story, Some(life), &[("a", MISSING), ("b", MISSING)]);
+            story.pass_secs(EVERY);
+        }
+        assert_eq!((story.told().len(), counts(&story)), (0, [0, 0, 0, 2]), "{life}");
+        // A session that was seen again is known again.
+        answer(&mut story, Some(life), &[("a", ACTIVE), ("b", ACTIVE)]);
+        for _ in 0..30 {
+            answer(&mut story, Some(life), &[("a", MISSING), ("b", ACTIVE)]);
+            story.pass_secs(EVERY);
+        }
+        assert_eq!(story.told(), ["orphan_suspected", "orphan_detected", "orphan_reaped TERM"], "{life}");
+    }
+}
+
+#[test]
+fn a_restart_begins_the_time_of_a_missing_key_anew() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    answer(&mut story, Some("2"), &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_cleared session_lives"]);
+}
+
+#[test]
+fn a_key_that_nobody_saw_may_have_another_name() {
+    // No key of this owner was ever seen.
+    let mut story = manager(settings());
+    answers(&mut story, 3000, &[("a", MISSING), ("b", MISSING)]);
+    assert_eq!((story.told().len(), counts(&story)), (0, [0, 2, 0, 0]));
+    // The key of another session shows that the name is right.
+    answers(&mut story, 60, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
+    // The registry was emptied since: the key may have existed.
+    let mut story = manager(settings());
+    for _ in 0..100 {
+        let registry = Some(RegistryLife { name: "1".to_owned(), began: None });
+        let sessions = vec![("a".to_owned(), MISSING), ("b".to_owned(), ACTIVE)];
+        let seen = SessionsSeen { asked: story.now, registry, sessions };
+        story.hand_in(Input::Sessions { seen });
+        story.pass_secs(EVERY);
+    }
+    assert_eq!((story.told().len(), counts(&story)), (0, [1, 1, 0, 0]));
+}
+
+/// The session of 30 expires, and its grace passes.
+fn expired(mut story: Story) -> Story {
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 360, &[("a", MISSING), ("b", ACTIVE)]);
+    story
+}
+
+#[test]
+fn any_other_user_of_the_server_is_a_doubt() {
+    let doubt = |change: &dyn Fn(&mut Story)| {
+        let mut story = manager(settings());
+        change(&mut story);
+        story = expired(story);
+        assert_eq!(story.sent(), []);
+        story.told().pop().unwrap()
+    };
+    assert_eq!(doubt(&|story| story.facts.stdin = held_by(40)), "orphan_unproven wire_held", "a sibling");
+    assert_eq!(doubt(&|story| story.facts.stdout = held_by(50)), "orphan_unproven stdout_read");
+    assert_eq!(doubt(&|story| story.facts.stdin = WireState::Unknown), "orphan_unproven wire_unknown");
+    let traced = |story: &mut Story| {
+        story.apart.get_mut(&30).unwrap().traced = true;
+    };
+    assert_eq!(doubt(&traced), "orphan_unproven traced");
+    let served = |story: &mut Story| {
+        story.apart.get_mut(&30).unwrap().sockets.clients = true;
+    };
+    assert_eq!(doubt(&served), "orphan_unproven clients");
+    let unread = |story: &mut Story| {
+        story.apart.get_mut(&30).unwrap().activity = None;
+    };
+    assert_eq!(doubt(&unread), "orphan_unproven active");
+}
+
+#[test]
+fn a_server_that_works_is_in_use() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    for work in 2..100 {
+        did(&mut story, 30, work);
+        answers(&mut story, 15, &[("a", MISSING), ("b", ACTIVE)]);
+    }
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven active"]);
+    assert_eq!(story.sent(), []);
+    // It has done nothing for a while: the last doubt is gone.
+    answers(&mut story, 1500, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
+    assert_eq!(story.sent()[0], (30, Signal::Term));
+}
+
+#[test]
+fn the_owner_exits_meanwhile() {
+    let mut story = expired(manager(Settings { mode: Mode::Observe, ..settings() }));
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_detected observe", "orphan_spared observe"]);
+    story.facts.stdin = WireState::HungUp;
+    story.facts.stdout = WireState::HungUp;
+    story.end(20);
+    story.pass_secs(3600);
+    // The other one is suspected as ever; nothing is said twice.
+    assert_eq!(
+        story.told(),
+        ["agent_exited", "orphan_suspected", "orphan_detected observe", "orphan_spared observe"]
+    );
+}
+
+#[test]
+fn a_person_may_end_it_and_nothing_else_changes_that() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    story.hand_in(Input::Reap {
+        request: crate::model::ReapRequest { include_active: true, pid: Some(30), ..Default::default() },
+    });
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn without_sessions_nothing_is_asked_and_another_configuration_forgets() {
+    let mut story = manager(Settings::default());
+    assert_eq!((story.engine.session_ids().len(), story.engine.session_counts()), (0, None));
+    answer(&mut story, Some("1"), &[("a", MISSING)]);
+    assert_eq!(story.told().len(), 0);
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    let policy = crate::model::Policy { grace: Duration::from_secs(10), ..Default::default() };
+    story.hand_in(Input::Configured { policy });
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_cleared session_lives", "reconfigured"]);
+    assert_eq!((story.engine.session_ids().len(), story.engine.session_counts()), (0, None));
+}
+
+#[test]
+fn every_doubt_has_a_word() {
+    assert_eq!(serde_json::to_value(Doubt::Active).unwrap(), "active");
+}
