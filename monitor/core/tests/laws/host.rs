@@ -7,13 +7,14 @@ use std::{collections::BTreeSet, time::Duration};
 
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{About, BootTime, Effect, Input, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
+    model::{About, BootTime, Effect, Input, Losses, Mode, ProcessId, Signal, SignalError, Snapshot},
 };
 
 use crate::{
     answers::describe,
     kernel::{Kernel, Process},
     log::{Log, Shot},
+    trace::policy,
     truth::Truth,
 };
 
@@ -389,20 +390,5 @@ impl Host {
         };
         self.log.shots.push(shot);
         error
-    }
-}
-
-/// What settings say, as an engine is told.
-fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, term_timeout, other_uids, abandoned_grace, .. } = *settings;
-    Policy {
-        mode,
-        grace,
-        term_timeout,
-        other_uids,
-        rules: settings.rules.source(),
-        alerts: settings.alerts.clone(),
-        abandoned_grace,
-        sessions: settings.sessions.clone(),
     }
 }
