@@ -333,6 +333,7 @@ impl Engine {
             server.seeks_owner = false;
         }
         self.remember_server(now, key);
+        self.ask_session(key);
         self.world.forget_dead_agents();
     }
 }
