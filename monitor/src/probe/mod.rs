@@ -10,6 +10,7 @@ mod copies;
 mod direction;
 mod fifos;
 mod holders;
+mod hung_up;
 mod manager;
 mod memory;
 mod pass;
@@ -83,6 +84,7 @@ impl Probe {
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
 

@@ -175,6 +175,9 @@ pub enum About {
         /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
+    /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
+    /// later.
+    HungUp(Vec<OwnEnd>),
 }
 
 /// The server that an inspection is about.
@@ -194,6 +197,15 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
+}
+
+/// A process and the pipe or socket that is its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnEnd {
+    /// The process.
+    pub process: ProcessId,
+    /// The end that it reads.
+    pub stdin: Stdio,
 }
 
 /// An answer of the host.
@@ -219,6 +231,11 @@ pub enum Answer {
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
+    },
+    /// The processes that still have their end of a wire whose other end is closed for good.
+    HungUp {
+        /// Those that were asked about and have it.
+        processes: Vec<ProcessId>,
     },
 }
 
