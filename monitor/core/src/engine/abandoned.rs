@@ -7,7 +7,7 @@
 //! was ended by a signal. A hung-up standard input proves nothing yet: it opens a case, and after the grace the
 //! inspection finds out whether anybody can still use the server.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{Engine, Purpose};
 use crate::{
@@ -68,7 +68,7 @@ impl Engine {
             self.questions.remove(&token);
         }
         let keys = self.next_watched();
-        self.wire_watch.open = self.ask_about_wires(keys).map(|token| (token, now));
+        self.wire_watch.open = self.ask_about_wires(&keys).map(|token| (token, now));
     }
 
     /// The servers to ask about: those after the last one that was asked about come first.
@@ -92,7 +92,7 @@ impl Engine {
             && server.owner().and_then(|owner| self.world.agent(owner)).is_some_and(Agent::is_alive)
     }
 
-    fn ask_about_wires(&mut self, keys: Vec<ServerKey>) -> Option<u64> {
+    fn ask_about_wires(&mut self, keys: &[ServerKey]) -> Option<u64> {
         let end = |key: &ServerKey| -> Option<(ProcessId, Stdio)> {
             let server = self.world.server(*key)?;
             Some((server.main_process(), server.stdin))
@@ -115,7 +115,7 @@ impl Engine {
         if self.wire_watch.open.is_some_and(|(open, _)| open == token) {
             self.wire_watch.open = None;
         }
-        let hung_up: std::collections::BTreeSet<&ProcessId> = hung_up.iter().collect();
+        let hung_up: BTreeSet<&ProcessId> = hung_up.iter().collect();
         for (key, process) in servers {
             let Some(server) = self.world.server(*key) else { continue };
             if hung_up.contains(process) && server.main_process() == *process && self.is_watched(server) {
@@ -155,7 +155,7 @@ impl Engine {
     /// The head of the launch chain of this server has exited.
     pub(super) fn head_has_exited(&mut self, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
-            self.ask_about_wires(vec![key]);
+            self.ask_about_wires(&[key]);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     answers::describe,
     kernel::{Kernel, Process},
     log::{Log, Shot},
+    trace::policy,
     truth::Truth,
 };
 
@@ -394,12 +395,4 @@ impl Host {
         self.log.shots.push(shot);
         error
     }
-}
-
-/// What settings say, as an engine is told.
-fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, ref rules, ref alerts, .. } =
-        *settings;
-    let (rules, alerts) = (rules.source(), alerts.clone());
-    Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts }
 }

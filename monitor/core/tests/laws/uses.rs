@@ -245,10 +245,10 @@ impl Truth {
         let head_killed = matches!(head, Some((_, ExitStatus::Signal(_))));
         let is_closer = |id: &ProcessId| head_killed && Some(*id) == service.owner;
         let in_flight = |end: Option<End>| end.is_some_and(|end| kernel.in_flight.contains(&end));
-        let traced = |p: &&Process| p.doings.tracer.is_some_and(|by| !parts.iter().any(|p| p.id == by));
-        let has_sockets = |p: &&Process| p.has_sockets() || p.doings.listens || p.conduct.serves_clients;
+        let traced = |p: &Process| p.doings.tracer.is_some_and(|by| !parts.iter().any(|p| p.id == by));
+        let has_sockets = |p: &Process| p.has_sockets() || p.doings.listens || p.conduct.serves_clients;
         let begun = self.ending.contains_key(&service.head());
-        !parts.iter().any(|p| traced(&p) || has_sockets(&p))
+        !parts.iter().any(|p| traced(p) || has_sockets(p))
             && (begun || service.wires.iter().all(has))
             && !in_flight(input)
             && !in_flight(output)
