@@ -23,7 +23,9 @@ const EVERY: Duration = Duration::from_secs(15);
 const LOST: Duration = Duration::from_secs(60);
 /// The most servers in one question. The next question continues with the others.
 const AT_ONCE: usize = 1024;
-/// A process that handles a signal and then exits by itself reports it by an exit code above this one.
+/// The signals by which a process is closed on purpose: SIGHUP, SIGINT, SIGKILL, SIGTERM. A crash is none.
+const CLOSING_SIGNALS: [u8; 4] = [1, 2, 9, 15];
+/// A process that handles a signal and then exits by itself adds this to the number of the signal, bash(1).
 const SIGNAL_CODES: u8 = 128;
 
 /// When the wires of servers are asked about.
@@ -45,6 +47,11 @@ impl WireWatch {
 }
 
 impl Engine {
+    /// Makes the next question due at once. For commands that inspect the host once.
+    pub fn watch_wires_at_once(&mut self) {
+        self.wire_watch.due = self.wire_watch.due.map(|_| BootTime::default());
+    }
+
     /// Watches while there are servers: an idle daemon without servers is not woken.
     pub(super) fn begin_wire_watch(&mut self, now: BootTime) {
         if self.world.servers().is_empty() {
@@ -142,11 +149,12 @@ impl Engine {
         head: ProcessId,
         status: Option<ExitStatus>,
     ) -> Option<ServerKey> {
-        let killed = match status? {
-            ExitStatus::Signal(_) => true,
-            ExitStatus::Code(code) => code > SIGNAL_CODES,
+        let signal = match status? {
+            ExitStatus::Signal(signal) => signal,
+            ExitStatus::Code(code) => code.checked_sub(SIGNAL_CODES)?,
         };
-        let key = self.world.node(head).and_then(|node| node.server.or(node.wraps)).filter(|_| killed)?;
+        let was_closed = CLOSING_SIGNALS.contains(&signal);
+        let key = self.world.node(head).and_then(|node| node.server.or(node.wraps)).filter(|_| was_closed)?;
         let server = self.world.server_mut(key).filter(|server| server.id == head)?;
         server.head_killed = true;
         Some(key)

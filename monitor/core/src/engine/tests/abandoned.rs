@@ -130,11 +130,13 @@ fn one_whose_head_was_ended_is_an_orphan_though_its_owner_could_read() {
 
 #[test]
 fn one_whose_head_exited_by_itself_or_whose_input_is_open_is_none() {
-    let mut story = launched();
-    story.hung_up.insert(31);
-    story.end_with(30, ExitStatus::Code(1));
-    story.pass_secs(3600);
-    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
+    for status in [ExitStatus::Code(1), ExitStatus::Code(255), ExitStatus::Signal(11)] {
+        let mut story = launched();
+        story.hung_up.insert(31);
+        story.end_with(30, status);
+        story.pass_secs(3600);
+        assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
+    }
     let mut story = launched();
     story.facts.stdin = held_by(&[20]);
     story.end_with(30, ExitStatus::Signal(9));
