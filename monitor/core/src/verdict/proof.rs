@@ -11,6 +11,7 @@ use super::{
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
 use crate::{
+    case::Cause,
     model::{Doubt, Evidence, Guard, Holder, UnitFacts},
     world::Agent,
 };
@@ -98,16 +99,19 @@ fn somebody_traces(inspection: &Inspection<'_>, members: &Members) -> Option<Dou
     traced.then_some(Doubt::Traced)
 }
 
-/// The owner is alive. It has abandoned the server only if it let go of the wires, so the server must still have its
-/// own ends: a server that closed them itself may be a service now. And nobody may come in another way: the owner
-/// knows the sockets on which the server listens.
+/// The owner is alive, so it may come back in another way: it knows the sockets on which the server listens. And an
+/// owner that abandoned the server let go of the wires, so the server must still have its own ends. One that closed
+/// them itself may be a service now.
 fn owner_may_come_back(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    if !inspection.owner().is_some_and(Agent::is_alive) {
+    let under_living_owner = |cause: &Cause| cause.reason.under_living_owner();
+    if !inspection.owner().is_some_and(Agent::is_alive)
+        || !inspection.server.phase.cause().is_some_and(under_living_owner)
+    {
         return None;
     }
     // While it is being ended, its main process may have exited.
     let begun = inspection.server.phase.strongest_signal().is_some();
-    if !begun && inspection.facts.own_ends != [true, true] {
+    if inspection.is_abandoned() && !begun && inspection.facts.own_ends != [true, true] {
         return Some(Doubt::WireUnknown);
     }
     listens(inspection, members).then_some(Doubt::Clients)
