@@ -10,6 +10,7 @@ mod copies;
 mod direction;
 mod fifos;
 mod holders;
+mod hung_up;
 mod manager;
 mod memory;
 mod pass;
@@ -86,6 +87,7 @@ impl Probe {
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
 

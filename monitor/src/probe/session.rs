@@ -47,7 +47,10 @@ fn in_command_line(dir: &ProcessDir, flag: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command, Stdio};
+    use std::{
+        io::Read as _,
+        process::{Child, Command, Stdio},
+    };
 
     use super::*;
     use orphand_core::model::{About, Answer};
@@ -58,11 +61,11 @@ mod tests {
     impl Sleeper {
         fn start(session: Option<&str>, arguments: &[&str]) -> Self {
             let mut command = Command::new("/bin/sh");
-            // A shell that runs one command and something after it stays what it is.
-            command.args(["-c", "read -r _; exit"]).args(arguments).stdin(Stdio::piped()).env_clear();
+            command.args(["-c", "echo; read -r _; exit"]).args(arguments);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_clear();
             let mut child = command.envs(session.map(|id| ("MCP_SESSION_ID", id))).spawn().unwrap();
-            // The exec is over when the shell has opened its files, which the end of spawn() says.
-            assert!(child.try_wait().unwrap().is_none());
+            // Once it has said something its exec is over.
+            child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
             Self(child)
         }
 

@@ -115,7 +115,7 @@ impl Text {
                 Sentence::new(paint::PLAIN, "detached", line)
             }
             Notice::OrphanSuspected { server, owner, deadline, .. } => {
-                let why = suspicion(server, owner.as_ref());
+                let why = suspicion(owner.as_ref());
                 let line =
                     format!("{}: {why}, grace period {}", named(server), text::duration(deadline.since(at)));
                 Sentence::new(paint::WARNING, "suspect", line)
@@ -313,12 +313,11 @@ fn reasons_to_stay(guards: &[Guard]) -> Option<String> {
 }
 
 /// Why a server may have been left behind.
-fn suspicion(server: &ServerView, owner: Option<&AgentView>) -> String {
-    match &server.session {
-        Some(session) if owner.is_some_and(|owner| owner.alive) => {
-            format!("its session {} has expired", text::sanitise(session))
-        }
-        _ => format!("{} exited", owner.map_or_else(|| "its owner".to_owned(), agent_name)),
+fn suspicion(owner: Option<&AgentView>) -> String {
+    match owner {
+        Some(owner) if owner.alive => format!("left behind though {} lives", agent_name(owner)),
+        Some(owner) => format!("{} exited", agent_name(owner)),
+        None => "its owner exited".to_owned(),
     }
 }
 

@@ -80,6 +80,8 @@ pub enum Reason {
     NoOwner,
     /// The unit that it runs in was stopped, or restarted without it.
     UnitRestarted,
+    /// Its owner is alive and abandoned it.
+    Abandoned,
     /// A person asked to end it.
     Asked,
     /// The session that it was started for has expired.
@@ -87,12 +89,9 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether the reason holds though the owner lives.
+    /// Whether it may be left behind although its owner is alive.
     pub const fn under_living_owner(self) -> bool {
-        match self {
-            Self::SessionExpired => true,
-            Self::OwnerExited | Self::NoOwner | Self::UnitRestarted | Self::Asked => false,
-        }
+        matches!(self, Self::Abandoned | Self::SessionExpired)
     }
 }
 

@@ -14,12 +14,14 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
         Event::Suspected { .. } if phase.is_terminating() && !holds_under_living_owner(&phase) => {
             (phase, Vec::new())
         }
-        Event::Suspected { reason, since, deadline }
+        // It was judged while its owner was alive: it is inspected again, and not judged again.
+        Event::Suspected { reason, since, .. }
             if phase.orphan().is_some() && holds_under_living_owner(&phase) =>
         {
             // A step that was taken waits for what it waits for.
-            let soon = matches!(phase, Phase::Spared { .. }).then_some(Action::SetDeadline(Some(deadline)));
-            (another_cause(phase, reason, since), soon.into_iter().collect())
+            let waits = phase.is_terminating();
+            let at_once = (!waits).then_some(Action::SetDeadline(Some(facts.now)));
+            (another_cause(phase, reason, since), at_once.into_iter().collect())
         }
         Event::Suspected { reason, since, deadline } => {
             let cause = Cause { reason, since, asked: phase.asked() };
@@ -174,10 +176,11 @@ fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Ve
             let deadline = facts.owner_wanted.then_some(facts.now + facts.pace.grace);
             (Phase::Clear, vec![Action::SetDeadline(deadline), spared])
         }
-        Phase::Grace { cause, .. } if cause.reason.under_living_owner() => {
-            let deadline = facts.now + facts.pace.grace;
-            let cause = Cause { asked: false, ..cause };
-            (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline)), spared])
+        // A case under a living owner goes on. Its next inspection is due when its grace is over.
+        Phase::Grace { cause, deadline } if cause.reason.under_living_owner() => {
+            let deadline = deadline.max(facts.now);
+            let phase = Phase::Grace { cause: Cause { asked: false, ..cause }, deadline };
+            (phase, vec![Action::SetDeadline(Some(deadline)), spared])
         }
         Phase::Clear | Phase::Grace { .. } => {
             let deadline = facts.now + facts.pace.grace;
@@ -240,8 +243,8 @@ fn mark_orphan(
     (verdict.rss_bytes, verdict.pss_bytes) = (finding.rss_bytes, finding.pss_bytes);
     let mut actions = vec![Action::KeepView, Action::Persist(Record::Subject)];
     // If there is a doubt or a living owner, it is ended because a person wants it, not because it is an orphan.
-    let holds = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.under_living_owner();
-    let is_orphan = finding.doubts.is_empty() && holds;
+    let left_behind = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.under_living_owner();
+    let is_orphan = finding.doubts.is_empty() && left_behind;
     if is_orphan || !verdict.cause.asked {
         actions.push(Action::Announce(Announcement::Orphan { due }));
     }

@@ -182,6 +182,9 @@ pub enum About {
     },
     /// The session that a server was started for: [`Answer::Session`].
     Session(Box<SessionSubject>),
+    /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
+    /// later.
+    HungUp(Vec<OwnEnd>),
 }
 
 /// The server that an inspection is about.
@@ -203,6 +206,15 @@ pub struct Subject {
     pub turn: Option<u32>,
     /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
     pub activity: bool,
+}
+
+/// A process and the pipe or socket that is its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnEnd {
+    /// The process.
+    pub process: ProcessId,
+    /// The end that it reads.
+    pub stdin: Stdio,
 }
 
 /// An answer of the host.
@@ -233,6 +245,11 @@ pub enum Answer {
     Session {
         /// Its id; absent if the server has none, or it could not be read.
         id: Option<String>,
+    },
+    /// The processes that still have their end of a wire whose other end is closed for good.
+    HungUp {
+        /// Those that were asked about and have it.
+        processes: Vec<ProcessId>,
     },
 }
 

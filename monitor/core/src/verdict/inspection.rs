@@ -51,6 +51,11 @@ impl<'a> Inspection<'a> {
         reason == Some(Reason::SessionExpired) && self.owner().is_some_and(Agent::is_alive)
     }
 
+    /// Whether the case was opened because the owner, which is alive, abandoned the server.
+    pub fn is_abandoned(&self) -> bool {
+        self.server.phase.cause().is_some_and(|cause| cause.reason == Reason::Abandoned)
+    }
+
     /// What the host reports about the processes that belong to the server.
     pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessFacts> {
         self.facts.processes.iter().filter(|facts| members.contains(facts.process))

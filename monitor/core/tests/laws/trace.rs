@@ -32,15 +32,8 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
 
 /// What settings say, as an engine is told.
 pub fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, term_timeout, other_uids, abandoned_grace, .. } = *settings;
-    Policy {
-        mode,
-        grace,
-        term_timeout,
-        other_uids,
-        rules: settings.rules.source(),
-        alerts: settings.alerts.clone(),
-        abandoned_grace,
-        sessions: settings.sessions.clone(),
-    }
+    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, ref rules, ref alerts, .. } =
+        *settings;
+    let (rules, alerts, sessions) = (rules.source(), alerts.clone(), settings.sessions.clone());
+    Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts, sessions }
 }

@@ -103,9 +103,10 @@ const TOP: &[Key] = &[
         form: "a duration",
         default: Some("\"30s\""),
         limits: "0s to 24h",
-        about: "The grace period of a server that is abandoned though its owner lives, for instance because its session has \
-                expired.",
-        example: "\"1m\"",
+        about: "How long a server may go on after its owner, which is alive, abandoned it: let go of its standard input and \
+                output, or closed its standard input after the head of its launch chain was ended by a signal. Also the \
+                grace of other servers that are left behind under a living owner.",
+        example: "\"2m\"",
     },
     Key {
         name: "term_timeout",

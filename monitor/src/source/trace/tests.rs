@@ -24,10 +24,10 @@ fn header() -> TraceHeader {
 
 fn policy() -> Policy {
     Policy {
-        abandoned_grace: std::time::Duration::from_secs(30),
         sessions: None,
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
+        abandoned_grace: Duration::from_secs(30),
         term_timeout: Duration::from_millis(1_500),
         other_uids: true,
         rules: "[[exempt]]\nname = \"x\"\nprogram = \"x\"\n".to_owned(),

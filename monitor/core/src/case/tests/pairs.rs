@@ -79,7 +79,7 @@ fn the_owner_of_an_expired_session_exits() {
         .collect();
     // It is not announced as an orphan twice, and what was begun goes on.
     let grace = "Grace +10000ms";
-    assert_eq!(after, [grace, grace, grace, "Spared +10000ms", "MainProcess", "Rest", "Kill", "Failed"]);
+    assert_eq!(after, [grace, grace, grace, "Spared +0ms", "MainProcess", "Rest", "Kill", "Failed +0ms"]);
 }
 
 /// The same phase, of a server whose session has expired.
