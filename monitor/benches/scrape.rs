@@ -47,6 +47,7 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
     };
     let orphan = generation < GENERATIONS;
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         server: ServerView {
             processes_total: 0,

@@ -255,6 +255,7 @@ fn memory_is_measured_of_the_process_meant() {
             argv_truncated: false,
         };
         orphand_core::model::ServerReport {
+            duplicate_of: None,
             members: vec![orphand_core::model::ProcessId::new(process.pid, process.start)],
             server: orphand_core::model::ServerView {
                 processes_total: 0,

@@ -281,6 +281,18 @@ impl ProcessDir {
         Ok(kib.saturating_mul(1024))
     }
 
+    /// Its working directory, as the text of the link `cwd`. Nothing is opened.
+    pub fn working_directory(&self) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
+        link(self.body(), "cwd")
+    }
+
+    /// Its mount namespace, as the text of the link `ns/mnt`.
+    pub fn mounts(&self) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
+        link(self.body(), "ns/mnt")
+    }
+
     /// Its network namespace, as the text of the link `ns/net`.
     pub fn network(&self) -> Result<Vec<u8>, Errno> {
         let _at = self.at()?;

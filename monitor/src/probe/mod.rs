@@ -19,9 +19,13 @@ mod siblings;
 mod ties;
 mod tracers;
 mod unit;
+mod whereabouts;
 mod wire;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    hash::RandomState,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
@@ -42,6 +46,8 @@ pub struct Probe {
     /// The maker of passes over all open files, if the kernel side offers them, and the last passes.
     passes: Arc<Mutex<pass::Source>>,
     memory: Arc<Mutex<Sampler>>,
+    /// The key of the hashes by which directories and command lines are compared.
+    key: RandomState,
 }
 
 impl Probe {
@@ -52,6 +58,7 @@ impl Probe {
             holders: Arc::default(),
             passes: Arc::default(),
             memory: Arc::default(),
+            key: RandomState::new(),
         })
     }
 
@@ -82,6 +89,7 @@ impl Probe {
             }
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
+            About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
         }
     }

@@ -73,7 +73,13 @@ pub(super) fn sum(report: &Report) -> String {
         0 => String::new(),
         _ => format!(", {unproven} unproven ({})", text::size(unproven_bytes)),
     };
-    format!("{agents}, {shown} ({}), {found}{unproven}.", text::size(bytes))
+    let duplicates = match sum(&ServerReport::is_duplicate) {
+        (0, _) => String::new(),
+        (number, bytes) => {
+            format!(", {} ({})", text::count(number, "duplicate", "duplicates"), text::size(bytes))
+        }
+    };
+    format!("{agents}, {shown} ({}), {found}{unproven}{duplicates}.", text::size(bytes))
 }
 
 /// The style of a server's state.
@@ -94,6 +100,11 @@ pub(super) fn reasons_to_stay(report: &ServerReport) -> Option<String> {
     (!why.is_empty()).then(|| why.join(", "))
 }
 
+/// `duplicate of pid 1234`: its living owner has a newer server with the same identity.
+pub(super) fn duplicate(report: &ServerReport) -> Option<String> {
+    Some(format!("duplicate of {}", human::pid_of(report.duplicate_of.as_ref()?)))
+}
+
 const fn rank(server: &ServerReport) -> u8 {
     match server.state.as_bytes() {
         b"orphan" | b"terminating" => 0,
@@ -107,7 +118,7 @@ const fn rank(server: &ServerReport) -> u8 {
 fn row(owner: Option<&AgentView>, report: &ServerReport) -> [String; COLUMNS] {
     let server = &report.server;
     let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
-    let mut why = why.join(", ");
+    let mut why = why.into_iter().map(str::to_owned).chain(duplicate(report)).collect::<Vec<_>>().join(", ");
     if let Some(stays) = reasons_to_stay(report) {
         let and = if why.is_empty() { "" } else { "; " };
         why = format!("{why}{and}stays: {stays}");

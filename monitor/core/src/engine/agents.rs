@@ -67,7 +67,10 @@ impl Engine {
 
     /// Takes a process, and what it started, out of the server that started it.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
-        if let Some(key) = self.world.leave(id) {
+        let Some(key) = self.world.node(id).and_then(|node| node.server) else { return };
+        let is_empty = self.world.leave(id).is_some();
+        self.compare(at, key);
+        if is_empty {
             self.end_if_done(at, key);
         }
     }
@@ -203,6 +206,7 @@ impl Engine {
             let others = self.world.server(server).and_then(Server::owner).is_some_and(|owner| owner != key);
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
                 self.world.set_owner(server, Some(key));
+                self.compare(at, server);
                 self.remember_server(at, server);
                 self.server_event(at, server, Event::OwnerFound);
             }

@@ -30,6 +30,7 @@ impl Engine {
             self.recognise_anew(now, &before);
         }
         self.inspect_all_again(now);
+        self.compare_all(now);
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
     }
 

@@ -332,6 +332,7 @@ impl Engine {
         if let Some(server) = self.world.server_mut(key) {
             server.seeks_owner = false;
         }
+        self.compare(now, key);
         self.remember_server(now, key);
         self.world.forget_dead_agents();
     }

@@ -71,6 +71,7 @@ impl Engine {
             guards: verdict.guards.clone(),
             pss_bytes: verdict.pss_bytes,
             state: agent.phase.state().to_owned(),
+            duplicate_of: None,
             members: vec![agent.main()],
         })
     }
@@ -86,6 +87,7 @@ impl Engine {
             guards: verdict.map(|v| v.guards.clone()).unwrap_or_default(),
             pss_bytes: verdict.and_then(|v| v.pss_bytes),
             state: server.phase.state().to_owned(),
+            duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
         })
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    Snapshot, SnapshotProcess, Stdio,
+    Snapshot, SnapshotProcess, Stdio, Whereabouts,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -175,6 +175,8 @@ pub enum About {
         /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
+    /// Where this process works and how it was started: [`Answer::Whereabouts`].
+    Whereabouts(ProcessId),
 }
 
 /// The server that an inspection is about.
@@ -219,6 +221,11 @@ pub enum Answer {
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
+    },
+    /// Where a process works; absent if it is gone or could not be read.
+    Whereabouts {
+        /// What was found.
+        place: Option<Whereabouts>,
     },
 }
 

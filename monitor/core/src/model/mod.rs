@@ -30,6 +30,7 @@ pub mod text;
 mod time;
 mod trace;
 mod unit;
+mod whereabouts;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
@@ -56,3 +57,4 @@ pub use snapshot::{Snapshot, SnapshotProcess};
 pub use time::BootTime;
 pub use trace::{TRACE_FORMAT, TraceEntry, TraceHeader};
 pub use unit::{Unit, UnitFacts, UnitState};
+pub use whereabouts::Whereabouts;

@@ -86,6 +86,16 @@ pub enum Notice {
         /// Its new session.
         sid: u32,
     },
+    /// A living owner has a further server of the same identity: the same rule, arguments and working directory.
+    /// It is told and never ended by the daemon.
+    ServerDuplicated {
+        /// The further server.
+        server: ServerView,
+        /// Its owner.
+        owner: Option<AgentView>,
+        /// How many servers of this identity the owner has now, this one included.
+        count: u64,
+    },
     /// The owner exited; the grace period begins.
     OrphanSuspected {
         /// Whether the owner exited while no daemon was running.

@@ -49,6 +49,9 @@ pub struct ServerReport {
     pub pss_bytes: Option<u64>,
     /// The verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
     pub state: String,
+    /// The newest server of the same owner with the same identity, if this is not it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub duplicate_of: Option<String>,
     /// All its processes, including those not listed. The field stays inside the daemon.
     #[serde(skip)]
     pub members: Vec<ProcessId>,
@@ -63,6 +66,11 @@ impl ServerReport {
     /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
         self.state == "unproven"
+    }
+
+    /// Whether its living owner has a newer server with the same identity.
+    pub const fn is_duplicate(&self) -> bool {
+        self.duplicate_of.is_some()
     }
 
     /// Its resident memory in bytes; 0 if it was not measured.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use orphand_core::model::{
     About, Answer, CopyFacts, Holder, Memory, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
-    SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, WireState,
+    SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
 };
 
 use crate::{
@@ -26,6 +26,11 @@ impl Host {
             },
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
+            About::Whereabouts(process) => {
+                let place =
+                    |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
+                Answer::Whereabouts { place: self.kernel.get(process).map(place) }
+            }
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }

@@ -82,6 +82,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Copies { copies, .. }, .. } => {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
+        Effect::Ask { about: About::Whereabouts(process), .. } => format!("<- ask where {process} works"),
         Effect::Ask { about: About::Process(process), .. } => format!("<- ask what {process} is"),
         Effect::Signal { process, signal, .. } => format!("<- signal {signal:?} to {process}"),
         Effect::Track { process, tracking } => format!("<- track {process} {tracking:?}"),

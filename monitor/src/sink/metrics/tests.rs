@@ -21,6 +21,7 @@ fn run(agent: &str, generation: Option<u64>) -> RunView {
 
 fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         server: ServerView { run, ..filesystem() },
         evidence: vec![Evidence::OwnerExited],

@@ -66,6 +66,7 @@ fn server(
         ..filesystem()
     };
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         server,
         evidence: evidence.to_vec(),
@@ -78,6 +79,7 @@ fn server(
 
 fn report() -> Report {
     let filesystem = ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         pss_bytes: None,
         server: filesystem(),

@@ -10,6 +10,7 @@ fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u
         RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
     let server = ServerView { run: Some(run), ..filesystem() };
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         server,
         evidence: Vec::new(),
@@ -66,7 +67,10 @@ fn one_look_tells() {
     doubted.report.agents[0].servers.push(held.clone());
     doubted.report.unowned = vec![ServerReport { doubts: vec![Doubt::OwnerUnknown], ..held }; UNPROVEN];
     let empty = Status { report: Report::default(), processes: 0, ..status(None) };
-    let shown = [status(None), troubled, doubted, empty].map(|status| render(&status, Paint::default()));
+    let mut duplicated = status(None);
+    duplicated.report.agents[0].servers[0].duplicate_of = Some("4242@99".to_owned());
+    let shown =
+        [status(None), troubled, doubted, duplicated, empty].map(|status| render(&status, Paint::default()));
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));
 }

@@ -10,7 +10,7 @@ use crate::{
     model::{
         About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent,
         ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse,
-        Stdio, Subject, UnitFacts, WireState,
+        Stdio, Subject, UnitFacts, Whereabouts, WireState,
     },
 };
 
@@ -51,6 +51,10 @@ pub struct Story {
     pub apart: BTreeMap<u32, ProcessFacts>,
     /// What forked copies of an agent do.
     pub copies: Vec<CopyFacts>,
+    /// Where each process works; a process without an entry cannot be read.
+    pub places: BTreeMap<u32, Whereabouts>,
+    /// Of which processes it was asked where they work.
+    pub places_asked: Vec<u32>,
     /// The real user id that the servers run as.
     pub uid: u32,
     /// The resident memory of each process, in bytes.
@@ -97,6 +101,8 @@ impl Story {
             sockets: SocketUse::default(),
             apart: BTreeMap::new(),
             copies: Vec::new(),
+            places: BTreeMap::new(),
+            places_asked: Vec::new(),
             uid: 0,
             rss_bytes: 0,
             creator: None,
@@ -188,6 +194,10 @@ impl Story {
             About::Copies { copies, .. } => {
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
                 Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
+            }
+            About::Whereabouts(process) => {
+                self.places_asked.push(process.pid);
+                Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
             About::Server(Subject { processes, copies, .. }) => {
                 self.looks.push(self.now);
