@@ -61,8 +61,9 @@ impl Engine {
         for (key, main) in agents {
             let Some(role) = self.world.node(main).and_then(Node::role) else { continue };
             let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer);
+            let daemon = self.world.node(main).is_some_and(|node| self.is_daemon(node));
             if let Some(agent) = self.world.agent_mut(key) {
-                agent.exempt = exempt;
+                (agent.exempt, agent.daemon) = (exempt, daemon);
             }
         }
     }

@@ -3,6 +3,7 @@
 mod alerts;
 mod bursts;
 mod configuration;
+mod daemons;
 mod duplicates;
 mod late;
 mod memory;
