@@ -253,6 +253,7 @@ fn memory_is_measured_of_the_process_meant() {
             exe: String::new(),
             argv: Vec::new(),
             argv_truncated: false,
+            stale_binary: false,
         };
         orphand_core::model::ServerReport {
             duplicate_of: None,

@@ -157,6 +157,7 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
             // Memory is reported but is not evidence. The inspection is complete without it.
             pss_bytes: (*weight <= WEIGHED).then(|| dir.proportional_bytes().ok()).flatten(),
             stdio: dir.stdio(),
+            stale_binary: dir.has_stale_binary(),
             ..ProcessFacts::default()
         },
         opted_out: dir.has_environment(OPT_OUT),

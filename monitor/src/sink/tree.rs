@@ -82,7 +82,7 @@ impl Tree {
             let _ = write!(line, "  {}", text::size(bytes));
         }
         let why = report.evidence.iter().copied().map(human::evidence).map(str::to_owned);
-        let why: Vec<String> = why.chain(scan::duplicate(report)).collect();
+        let why: Vec<String> = why.chain(scan::remarks(report)).collect();
         let stays = scan::reasons_to_stay(report).map(|why| format!("stays: {why}"));
         let why: Vec<String> = (!why.is_empty()).then(|| why.join(", ")).into_iter().chain(stays).collect();
         if !why.is_empty() {

@@ -214,8 +214,9 @@ impl Engine {
         match event {
             ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
             ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
+                let (id, parent) = (process, Some(parent));
                 let seen =
-                    SnapshotProcess { id: process, parent: Some(parent), uid, sid, image, stdio, unit: None };
+                    SnapshotProcess { id, parent, uid, sid, image, stdio, ..SnapshotProcess::default() };
                 self.exec(now, at, &seen);
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),

@@ -329,6 +329,9 @@ pub struct ProcessView {
     pub argv: Vec<String>,
     /// Whether the arguments were cut.
     pub argv_truncated: bool,
+    /// Whether its executable was replaced or deleted on disk since it started, as last seen.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale_binary: bool,
 }
 
 /// How many processes of one server are listed. A server may have thousands, and an event has to fit into

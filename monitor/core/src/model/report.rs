@@ -73,6 +73,11 @@ impl ServerReport {
         self.duplicate_of.is_some()
     }
 
+    /// Whether the executable of one of the processes shown was replaced or deleted on disk.
+    pub fn has_stale_binary(&self) -> bool {
+        self.server.processes.iter().any(|process| process.stale_binary)
+    }
+
     /// Its resident memory in bytes; 0 if it was not measured.
     pub fn rss_bytes(&self) -> u64 {
         self.server.rss_bytes.unwrap_or_default()

@@ -144,6 +144,7 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         image: p.image.clone(),
         stdio: p.files.standard_with_wire(),
         unit: None,
+        stale_binary: false,
     }
 }
 
@@ -167,6 +168,7 @@ fn facts(kernel: &Kernel, p: &Process, asked: &[ProcessId]) -> ProcessFacts {
             clients: p.is_served_to(kernel.now()) && !(only_inside && p.doings.served.is_none()),
             inside,
         },
+        stale_binary: false,
         traced: p.doings.tracer.is_some_and(|tracer| !asked.contains(&tracer)),
     }
 }

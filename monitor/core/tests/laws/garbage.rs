@@ -61,6 +61,7 @@ fn seen() -> impl Strategy<Value = SnapshotProcess> {
             image: program.image(),
             stdio,
             unit,
+            stale_binary: sid == 1,
         },
     )
 }
