@@ -44,9 +44,11 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
         exe: "/usr/bin/node".to_owned(),
         argv: vec!["node".to_owned(), "server.js".to_owned()],
         argv_truncated: false,
+        stale_binary: false,
     };
     let orphan = generation < GENERATIONS;
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         session: None,
         server: ServerView {

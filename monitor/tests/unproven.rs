@@ -149,6 +149,7 @@ impl Outside {
     fn answer(&self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },

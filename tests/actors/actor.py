@@ -111,6 +111,7 @@ class Actor:
                     os.setresuid(c["uid"], c["uid"], c["uid"])
                 os.dup2(far[0], 0)
                 os.dup2(far[1], 1)
+                os.chdir(c.get("directory") or ".")
                 os.execve(path, argv, env)
             finally:
                 os._exit(127)

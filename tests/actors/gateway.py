@@ -2,7 +2,7 @@
 """An agent that is a service: `NAME --play FILE` starts what FILE says, tells its own truth, and leaves all of it behind when
 it ends, as gateways do that trust their unit to clean up.
 
-FILE is JSON, {"play": NAME, "children": [{"as", "program", "args", "wire", "setsid", "double_fork", "scope"}, ..]}. It reports
+FILE is JSON, {"play": NAME, "children": [{"as", "program", "verb", "args", "wire", "setsid", "double_fork", "scope"}, ..]}. It reports
 to systemd that it is ready when everybody whose wire it holds has said a line on it. SIGTERM ends it at once; on SIGUSR1
 it executes itself, keeps the wires, and starts everything once more.
 """
@@ -43,7 +43,7 @@ def wire(kind):
 def start(child):
     """Start one; gives our ends of its wire."""
     far, near = wire(child.get("wire", "pipe"))
-    argv = [f"{BIN}/{child['program']}", "--as", child["as"], *child.get("args", [])]
+    argv = [f"{BIN}/{child['program']}", *child.get("verb", []), "--as", child["as"], *child.get("args", [])]
     if child.get("scope"):  # as podman starts conmon: out of our unit
         argv = ["/usr/bin/systemd-run", *child["scope"], "--scope", "--quiet", "--collect", "--", *argv]
     pid = os.fork()

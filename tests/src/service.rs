@@ -42,6 +42,11 @@ impl Child {
         self.set("wire", json!(kind))
     }
 
+    /// With this word before all other arguments.
+    pub fn verb(self, word: &str) -> Self {
+        self.set("verb", json!([word]))
+    }
+
     /// In a session of its own.
     pub fn setsid(self) -> Self {
         self.set("setsid", json!(true))

@@ -40,7 +40,10 @@ pub(super) const LONG_REAP: &str = "End orphans now
 Shows the servers it would end, asks, ends exactly those, waits, and reports what became of them. A guard protects a server \
 whoever asks. An unproven server (its owner is gone, but somebody may still use it; the plan says why) is no orphan: it is \
 included only with --include-unproven, or by its --pid. The running daemon does the work. Without a daemon it is done from \
-the evidence in /proc alone. Ends with status 1 if something stays that was to be ended.";
+the evidence in /proc alone.
+
+With --duplicates it shows and ends further servers of one identity (rule, arguments, working directory) of one living owner; the \
+newest of each stays. Another thread or conversation may be using them: one that is ended takes its tools away. Ends with status 1 if something stays that was to be ended.";
 pub(super) const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the daemon's store
 
 Prints a line for each run of an agent: what it left behind, what was ended, how much memory that freed. Then come the orphans \

@@ -270,6 +270,9 @@ pub struct Reap {
     /// Also unproven servers: the owner is gone, and somebody may still use them
     #[arg(long)]
     pub include_unproven: bool,
+    /// Duplicates instead: servers of which their living owner has a newer one with the same arguments and directory
+    #[arg(long, conflicts_with_all = ["include_active", "include_unproven"])]
+    pub duplicates: bool,
     /// Show what would be ended, and end nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -14,13 +14,14 @@ use crate::{
     cli::{self, ExitCode, logging},
     config::Config,
     control::client::{Client, ClientError},
+    os::clock,
     sink::{
         paint::Paint,
         plan::{self, PlanItem},
         report,
     },
 };
-use orphand_core::model::{Planned, ReapRequest, Report, ServerReport};
+use orphand_core::model::{BootTime, Planned, ReapRequest, Report, ServerReport};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -48,6 +49,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         servers: None,
         include_active: flags.include_active,
         include_unproven: flags.include_unproven,
+        duplicates: flags.duplicates,
     };
     let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
     match client.plan(request.clone()) {
@@ -107,20 +109,25 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
 }
 
 fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
-    let Planned { server, state, .. } = one.planned.clone();
+    let Planned { server, state, duplicate_of, .. } = one.planned.clone();
     let now = find(left, &server.id);
     let planned = Planned {
         server,
         state: now.map_or(state, |now| now.state.clone()),
         guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
+        duplicate_of,
     };
-    PlanItem { planned, doubts: now.map(|now| now.doubts.clone()).unwrap_or_default() }
+    let doubts = now.map(|now| now.doubts.clone()).unwrap_or_default();
+    PlanItem { planned, doubts, age_seconds: one.age_seconds }
 }
 
 /// What was planned, with the doubts of what is unproven.
 fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<PlanItem>> {
-    let meant: Vec<PlanItem> =
-        planned.into_iter().map(|planned| PlanItem { planned, doubts: Vec::new() }).collect();
+    let item = |planned: Planned| {
+        let age_seconds = planned.duplicate_of.is_some().then(|| age_seconds(&planned)).flatten();
+        PlanItem { planned, doubts: Vec::new(), age_seconds }
+    };
+    let meant: Vec<PlanItem> = planned.into_iter().map(item).collect();
     if !meant.iter().any(PlanItem::is_unproven) {
         return Ok(meant);
     }
@@ -129,12 +136,19 @@ fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Resu
     Ok(meant.into_iter().map(|one| PlanItem { doubts: doubts(&one).unwrap_or_default(), ..one }).collect())
 }
 
+/// For how many seconds the first process of a server has been running.
+fn age_seconds(planned: &Planned) -> Option<u64> {
+    let first = planned.server.processes.first()?;
+    Some(clock::now().since(BootTime::of_ticks(first.start)).as_secs())
+}
+
 /// A request for what was shown and nothing else: an orphan that was found since is not in it. One that was shown as an orphan and
 /// has become unproven since stays, unless unproven ones were asked for.
 fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
     ReapRequest {
         servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),
         include_active: request.include_active,
+        duplicates: request.duplicates,
         include_unproven: request.include_unproven || to_end.iter().any(|one| one.is_unproven()),
         ..ReapRequest::default()
     }
@@ -144,6 +158,9 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
 fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
     let (servers, unproven) = (to_end.len(), to_end.iter().filter(|one| one.is_unproven()).count());
     let mut what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
+    if to_end.iter().any(|one| one.planned.duplicate_of.is_some()) {
+        what = format!("{what} of living agents, whose threads may be using them");
+    }
     if unproven > 0 {
         what = format!("{what}, {unproven} of which somebody may still use");
     }

@@ -122,6 +122,7 @@ fn patterns(rule: &Rule) -> String {
     let mut table = toml::Table::try_from(rule).unwrap_or_default();
     table.remove("name");
     table.remove("reap");
+    table.remove("daemon");
     table.to_string()
 }
 

@@ -86,6 +86,7 @@ impl LoopHandle {
                 let mut taken = std::mem::take(&mut *locked());
                 let mut status = status.clone();
                 measure(&proc, &mut taken, &mut status.report, pss);
+                mark_stale_binaries(&proc, &mut status.report);
                 *locked() = taken;
                 status
             })
@@ -151,6 +152,20 @@ pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: boo
             one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proportional(proc, process)?));
         }
         one.server.rss_bytes = Some(sum);
+    }
+}
+
+/// Marks the processes shown whose executable was replaced or deleted on disk by now. What the engine knows is as
+/// old as the last inspection, and a server in use is not inspected.
+fn mark_stale_binaries(proc: &Proc, report: &mut Report) {
+    let owned = report
+        .agents
+        .iter_mut()
+        .flat_map(|agent| agent.servers.iter_mut().chain(agent.left_behind.as_deref_mut()));
+    for process in owned.chain(&mut report.unowned).flat_map(|one| &mut one.server.processes) {
+        if let Ok(Some(dir)) = proc.identified(ProcessId::new(process.pid, process.start)) {
+            process.stale_binary = dir.has_stale_binary();
+        }
     }
 }
 

@@ -253,8 +253,10 @@ fn memory_is_measured_of_the_process_meant() {
             exe: String::new(),
             argv: Vec::new(),
             argv_truncated: false,
+            stale_binary: false,
         };
         orphand_core::model::ServerReport {
+            duplicate_of: None,
             members: vec![orphand_core::model::ProcessId::new(process.pid, process.start)],
             session: None,
             server: orphand_core::model::ServerView {

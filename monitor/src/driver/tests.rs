@@ -67,6 +67,7 @@ impl EffectHandler for Host {
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
+            About::Whereabouts(_) => Answer::Whereabouts { place: None },
         };
         driver.feed(Input::Answered { token, answer });
         self.call("ask")

@@ -21,14 +21,14 @@ pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<O
     if stat.is_kernel_thread() || !stat.is_alive() {
         return Ok(None);
     }
-    let image = dir.image();
+    let (image, stale_binary) = dir.program();
     let stdio = if wants_stdio(&image) { dir.stdio() } else { [Stdio::Closed; 3] };
     let uid = dir.uid()?;
     if image.exe.is_empty() && image.argv.is_empty() && !dir.still_alive() {
         return Ok(None);
     }
-    let process =
-        SnapshotProcess { id: dir.id(), parent: None, uid, sid: stat.sid, image, stdio, unit: None };
+    let (id, sid) = (dir.id(), stat.sid);
+    let process = SnapshotProcess { id, parent: None, uid, sid, image, stdio, unit: None, stale_binary };
     Ok(Some(Seen { process, ppid: stat.ppid }))
 }
 

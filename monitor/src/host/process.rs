@@ -111,9 +111,16 @@ impl ProcessDir {
     /// The program that it runs: `exe` (empty if not readable) and `cmdline`. Invalid UTF-8 is replaced,
     /// and secrets are redacted.
     pub fn image(&self) -> Image {
-        let Ok(_at) = self.at() else { return Image::default() };
+        self.program().0
+    }
+
+    /// The program that it runs, as [`ProcessDir::image`], and whether its executable was replaced or deleted
+    /// on disk since it started.
+    pub fn program(&self) -> (Image, bool) {
+        let Ok(_at) = self.at() else { return Default::default() };
         let (cmdline, argv_truncated) = read(self.body(), "cmdline", ARGV_MAX).unwrap_or_default();
-        Image { exe: self.exe(), argv: redact::argv(split_argv(&cmdline), argv_truncated), argv_truncated }
+        let (exe, stale) = executable(&link(self.body(), "exe").unwrap_or_default());
+        (Image { exe, argv: redact::argv(split_argv(&cmdline), argv_truncated), argv_truncated }, stale)
     }
 
     /// Its present command line, at most `most` bytes of it, and whether there is more. The bytes come from
@@ -126,9 +133,15 @@ impl ProcessDir {
     /// The path of its executable, as in [`Image::exe`].
     pub fn exe(&self) -> String {
         let Ok(_at) = self.at() else { return String::new() };
-        let exe = link(self.body(), "exe").unwrap_or_default();
-        // A program that was replaced on disk (an upgrade) counts as the same program.
-        String::from_utf8_lossy(exe.strip_suffix(b" (deleted)").unwrap_or(&exe)).into_owned()
+        executable(&link(self.body(), "exe").unwrap_or_default()).0
+    }
+
+    /// Whether its executable was replaced or deleted on disk since it started. The kernel says so in the text
+    /// of the link; no path is walked, so this cannot hang on a remote file system, and it holds in any mount
+    /// namespace.
+    pub fn has_stale_binary(&self) -> bool {
+        let Ok(_at) = self.at() else { return false };
+        executable(&link(self.body(), "exe").unwrap_or_default()).1
     }
 
     /// The kinds of its standard streams: input, output, error. All are reported as closed if `fd` is not
@@ -281,6 +294,18 @@ impl ProcessDir {
         Ok(kib.saturating_mul(1024))
     }
 
+    /// Its working directory, as the text of the link `cwd`. Nothing is opened.
+    pub fn working_directory(&self) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
+        link(self.body(), "cwd")
+    }
+
+    /// Its mount namespace, as the text of the link `ns/mnt`.
+    pub fn mounts(&self) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
+        link(self.body(), "ns/mnt")
+    }
+
     /// Its network namespace, as the text of the link `ns/net`.
     pub fn network(&self) -> Result<Vec<u8>, Errno> {
         let _at = self.at()?;
@@ -322,6 +347,15 @@ fn living_thread(dir: &OwnedFd) -> Option<OwnedFd> {
     tids.into_iter()
         .filter_map(|tid| openat(&tasks, Name::of(tid).as_str(), PATH, Mode::empty()).ok())
         .find(|thread| stat(thread).is_ok_and(|stat| !stat.leader_exited()))
+}
+
+/// The path in the link `exe`, and whether the file that it named was replaced or deleted: `d_path()` appends
+/// ` (deleted)` then. A program that was replaced (an upgrade) counts as the same program. A program in memory
+/// (`memfd_create(2)`) never had a file, and is marked in the same way.
+fn executable(link: &[u8]) -> (String, bool) {
+    let path = link.strip_suffix(b" (deleted)");
+    let stale = path.is_some() && !link.starts_with(b"/memfd:");
+    (String::from_utf8_lossy(path.unwrap_or(link)).into_owned(), stale)
 }
 
 /// Translates a user id by the text of `uid_map`. Each line has the first id inside, the first id outside,

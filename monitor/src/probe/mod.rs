@@ -22,9 +22,13 @@ mod siblings;
 mod ties;
 mod tracers;
 mod unit;
+mod whereabouts;
 mod wire;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    hash::RandomState,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
@@ -45,6 +49,8 @@ pub struct Probe {
     /// The maker of passes over all open files, if the kernel side offers them, and the last passes.
     passes: Arc<Mutex<pass::Source>>,
     memory: Arc<Mutex<Sampler>>,
+    /// The key of the hashes by which directories and command lines are compared.
+    key: RandomState,
 }
 
 impl Probe {
@@ -55,6 +61,7 @@ impl Probe {
             holders: Arc::default(),
             passes: Arc::default(),
             memory: Arc::default(),
+            key: RandomState::new(),
         })
     }
 
@@ -86,6 +93,7 @@ impl Probe {
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
             About::Session(subject) => Answer::Session { id: self.session(subject) },
+            About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }

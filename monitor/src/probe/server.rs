@@ -160,6 +160,7 @@ fn look(dir: &ProcessDir, activity: bool, weight: &mut u64) -> Result<Option<See
             pss_bytes: (*weight <= WEIGHED).then(|| dir.proportional_bytes().ok()).flatten(),
             stdio: dir.stdio(),
             activity: activity.then(|| copies::activity(dir).ok()).flatten(),
+            stale_binary: dir.has_stale_binary(),
             ..ProcessFacts::default()
         },
         opted_out: dir.has_environment(OPT_OUT),

@@ -15,7 +15,7 @@ use std::{fmt::Write as _, time::Duration};
 use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(super) use phrases::{agent_name, evidence, list_doubts, list_guards, sent};
+pub(super) use phrases::{agent_name, evidence, list_doubts, list_guards, pid_of, sent};
 
 use super::{Format, paint, paint::Paint, text, wall_clock::WallClock};
 use orphand_core::model::{AgentView, BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
@@ -90,6 +90,10 @@ impl Text {
                     names.join(", ")
                 );
                 Sentence::new(paint::NOTE, "agents", line)
+            }
+            Notice::ServerDuplicated { server, owner, count } => {
+                let more = phrases::further(server, owner.as_ref(), *count);
+                Sentence::new(paint::WARNING, "double", format!("{}{more}", self.name(&server.name)))
             }
             _ => self.of_a_server(at, notice),
         }

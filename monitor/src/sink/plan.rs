@@ -1,5 +1,7 @@
 //! The text of `orphand reap`: the plan, and the result.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::{
@@ -27,6 +29,9 @@ pub struct PlanItem {
     pub planned: Planned,
     /// Why it is only unproven; empty otherwise. Ending it may take it away from somebody who uses it.
     pub doubts: Vec<Doubt>,
+    /// For a duplicate: for how many seconds it has been running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
 }
 
 impl PlanItem {
@@ -97,7 +102,7 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
         None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.doubts)),
-        None => (paint::ALARM, String::new()),
+        None => (paint::ALARM, duplicate(one).unwrap_or_default()),
     };
     let cells = vec![
         text::sanitise(&server.name).into_owned(),
@@ -113,6 +118,14 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
 
 fn pid(one: &PlanItem) -> String {
     one.planned.server.processes.first().map_or_else(|| "-".to_owned(), |process| process.pid.to_string())
+}
+
+/// `running for 3 h, duplicate of pid 1234, which is newer and stays`.
+fn duplicate(one: &PlanItem) -> Option<String> {
+    let newest = human::pid_of(one.planned.duplicate_of.as_ref()?);
+    let age =
+        one.age_seconds.map(|age| format!("running for {}, ", text::duration(Duration::from_secs(age))));
+    Some(format!("{}duplicate of {newest}, which is newer and stays", age.unwrap_or_default()))
 }
 
 /// The guards that forbid ending it, as text.

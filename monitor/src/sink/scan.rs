@@ -73,7 +73,17 @@ pub(super) fn sum(report: &Report) -> String {
         0 => String::new(),
         _ => format!(", {unproven} unproven ({})", text::size(unproven_bytes)),
     };
-    format!("{agents}, {shown} ({}), {found}{unproven}.", text::size(bytes))
+    let duplicates = match sum(&ServerReport::is_duplicate) {
+        (0, _) => String::new(),
+        (number, bytes) => {
+            format!(", {} ({})", text::count(number, "duplicate", "duplicates"), text::size(bytes))
+        }
+    };
+    let stale = match sum(&ServerReport::has_stale_binary) {
+        (0, _) => String::new(),
+        (number, _) => format!(", {number} with a stale binary"),
+    };
+    format!("{agents}, {shown} ({}), {found}{unproven}{duplicates}{stale}.", text::size(bytes))
 }
 
 /// The style of a server's state.
@@ -94,6 +104,15 @@ pub(super) fn reasons_to_stay(report: &ServerReport) -> Option<String> {
     (!why.is_empty()).then(|| why.join(", "))
 }
 
+/// `duplicate of pid 1234`: its living owner has a newer server with the same identity. `stale binary`: its
+/// executable was replaced or deleted on disk.
+pub(super) fn remarks(report: &ServerReport) -> impl Iterator<Item = String> {
+    let duplicate =
+        report.duplicate_of.as_ref().map(|newest| format!("duplicate of {}", human::pid_of(newest)));
+    let stale = report.has_stale_binary().then(|| "stale binary".to_owned());
+    duplicate.into_iter().chain(stale)
+}
+
 const fn rank(server: &ServerReport) -> u8 {
     match server.state.as_bytes() {
         b"orphan" | b"terminating" => 0,
@@ -107,7 +126,7 @@ const fn rank(server: &ServerReport) -> u8 {
 fn row(owner: Option<&AgentView>, report: &ServerReport) -> [String; COLUMNS] {
     let server = &report.server;
     let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
-    let mut why = why.join(", ");
+    let mut why = why.into_iter().map(str::to_owned).chain(remarks(report)).collect::<Vec<_>>().join(", ");
     if let Some(stays) = reasons_to_stay(report) {
         let and = if why.is_empty() { "" } else { "; " };
         why = format!("{why}{and}stays: {stays}");

@@ -23,6 +23,7 @@ struct Row {
     bytes: u64,
     orphan_bytes: u64,
     unproven: u64,
+    duplicates: u64,
     /// Absent unless `--pss` was given.
     pss_bytes: Option<u64>,
 }
@@ -92,6 +93,10 @@ fn generations(rows: &BTreeMap<RowKey, Row>, paint: Paint) -> String {
         ("ORPHANED", true),
         ("UNPROVEN", true),
     ];
+    let duplicates = rows.values().any(|row| row.duplicates > 0);
+    if duplicates {
+        columns.push(("DUPLICATES", true));
+    }
     if pss {
         columns.push(("PROPORTIONAL", true));
     }
@@ -110,6 +115,9 @@ fn generations(rows: &BTreeMap<RowKey, Row>, paint: Paint) -> String {
             text::size(row.orphan_bytes),
             row.unproven.to_string(),
         ];
+        if duplicates {
+            cells.push(row.duplicates.to_string());
+        }
         if pss {
             cells.push(row.pss_bytes.map_or_else(|| "-".to_owned(), text::size));
         }
@@ -151,6 +159,7 @@ impl Row {
             self.orphan_bytes = self.orphan_bytes.saturating_add(server.rss_bytes());
         }
         self.unproven += u64::from(server.is_unproven());
+        self.duplicates += u64::from(server.is_duplicate());
         if let Some(pss) = server.pss_bytes {
             self.pss_bytes = Some(self.pss_bytes.unwrap_or_default().saturating_add(pss));
         }

@@ -81,7 +81,8 @@ impl Tree {
         if let Some(bytes) = report.server.rss_bytes {
             let _ = write!(line, "  {}", text::size(bytes));
         }
-        let why: Vec<&str> = report.evidence.iter().copied().map(human::evidence).collect();
+        let why = report.evidence.iter().copied().map(human::evidence).map(str::to_owned);
+        let why: Vec<String> = why.chain(scan::remarks(report)).collect();
         let stays = scan::reasons_to_stay(report).map(|why| format!("stays: {why}"));
         let why: Vec<String> = (!why.is_empty()).then(|| why.join(", ")).into_iter().chain(stays).collect();
         if !why.is_empty() {

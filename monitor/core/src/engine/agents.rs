@@ -26,13 +26,20 @@ impl Engine {
         let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
         let (origin, uid, sid) = (node.origin(), node.uid, node.sid);
-        let account = if let Some(above) = above.and_then(|a| self.world.agent(a)) {
+        let daemon = self.is_daemon(node);
+        // A daemon does not belong to the run of whoever started it. Its launcher is a part of the same daemon.
+        let alien = |above: &&Agent| daemon && !(above.daemon && above.name == name && above.is_alive());
+        let starter = above.and_then(|a| self.world.agent(a));
+        let on_its_own = starter.as_ref().is_some_and(alien);
+        let account = if let Some(above) = starter.filter(|_| !on_its_own) {
             above.account.clone()
         } else if unsettled {
             Account::unknown(&name, uid)
         } else {
             let witnessed = !node.provenance.is_found();
-            let top = TopMost { name: &name, uid, main: id, unit: unit.as_deref(), witnessed };
+            // The unit of a daemon is that of whoever started it.
+            let unit = unit.as_deref().filter(|_| !on_its_own);
+            let top = TopMost { name: &name, uid, main: id, unit, witnessed };
             let (account, run) = self.world.runs_mut().account(&top);
             if let Some(run) = run {
                 self.persist(at, Fact::Run { run });
@@ -56,6 +63,10 @@ impl Engine {
         };
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled && agent.above.is_none();
+            agent.daemon = daemon;
+            if on_its_own {
+                agent.above = None;
+            }
         }
         self.unit_started_anew(at, key);
         self.leave_server(at, id);
@@ -67,7 +78,10 @@ impl Engine {
 
     /// Takes a process, and what it started, out of the server that started it.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
-        if let Some(key) = self.world.leave(id) {
+        let Some(key) = self.world.node(id).and_then(|node| node.server) else { return };
+        let is_empty = self.world.leave(id).is_some();
+        self.compare(at, key);
+        if is_empty {
             self.end_if_done(at, key);
         }
     }
@@ -95,6 +109,7 @@ impl Engine {
         let origin = node.map(Node::origin);
         let has_wire = node.is_some_and(|n| n.stdin().is_wire() && n.stdout().is_wire());
         let program = node.and_then(|n| n.exec.program.as_ref()).map(|program| program.name());
+        let daemon = node.is_some_and(|node| self.is_daemon(node));
         let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
         // A process that was found in /proc between its fork and its exec never took over either.
@@ -106,6 +121,12 @@ impl Engine {
         if let Some(origin) = origin {
             agent.origin = origin;
         }
+        agent.daemon = daemon;
+    }
+
+    /// Whether an agent that runs as this process is a daemon by design.
+    pub(super) fn is_daemon(&self, node: &Node) -> bool {
+        node.image().is_some_and(|image| self.settings.rules.is_daemon(image, node.stdin().is_wire()))
     }
 
     /// The main process of an agent exited, or is no longer its main process.
@@ -203,6 +224,7 @@ impl Engine {
             let others = self.world.server(server).and_then(Server::owner).is_some_and(|owner| owner != key);
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {
                 self.world.set_owner(server, Some(key));
+                self.compare(at, server);
                 self.remember_server(at, server);
                 self.server_event(at, server, Event::OwnerFound);
             }

@@ -57,7 +57,9 @@ impl Engine {
             Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager => false,
             Role::Launcher | Role::Shell | Role::Other { .. } => same_wires && rules.only_launches(before),
         };
-        if !goes_on {
+        if goes_on {
+            self.compare(at, key);
+        } else {
             self.leave_server(at, id);
         }
     }
@@ -147,7 +149,12 @@ impl Engine {
         }
         // If the exec record was lost, what the process started since then seemed to be part of the server.
         let exec_was_lost = node.provenance.is_found();
-        if let Some(key) = self.world.protect(id, exec_was_lost) {
+        let server = node.server;
+        let emptied = self.world.protect(id, exec_was_lost);
+        if let Some(key) = server {
+            self.compare(at, key);
+        }
+        if let Some(key) = emptied {
             self.end_if_done(at, key);
         }
     }

@@ -108,13 +108,13 @@ impl Engine {
             self.agent_recognised(at, id, name, false);
             return;
         }
-        let (origin, sid) = (node.origin(), node.sid);
+        let (origin, sid, daemon) = (node.origin(), node.sid, self.is_daemon(node));
         let account = Account::unknown(&name, user);
         let new =
             NewAgent { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
         let key = self.world.start_agent(new, false);
         if let Some(agent) = self.world.agent_mut(key) {
-            (agent.withheld, agent.unsettled) = (Some(at), above.is_none());
+            (agent.withheld, agent.unsettled, agent.daemon) = (Some(at), above.is_none(), daemon);
         }
         self.bursts.withhold(user, key, at);
         self.leave_server(at, id);

@@ -76,6 +76,7 @@ impl Engine {
         if let Some(server) = self.world.server_mut(key) {
             server.phase = phase;
         }
+        self.compare(now, key);
         for action in actions {
             self.carry_out(now, key, action, seen);
         }
@@ -105,6 +106,7 @@ impl Engine {
             Action::Release => {
                 if let Some(seen) = seen {
                     self.world.release(key, &seen.finding.members.let_go);
+                    self.compare(now, key);
                 }
             }
             Action::Proceed => self.advance(now, key, Event::Proceed, seen),

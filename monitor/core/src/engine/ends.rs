@@ -31,6 +31,7 @@ impl Engine {
                 // The server may have let its descendants go. The inspection finds out, unless they exit with it.
                 self.world.set_timer(key, Some(at + AFTER_ITS_END));
             }
+            self.compare(now, key);
             self.end_if_done(at, key);
         }
         if let Some(key) = exited.wrapped {
@@ -62,6 +63,7 @@ impl Engine {
 
     /// A server has ended: reports it and removes it from the world.
     pub(super) fn close_server(&mut self, at: BootTime, key: ServerKey, outcome: Outcome) {
+        self.duplicates.forget(key);
         let Some(server) = self.world.end_server(key) else { return };
         self.sessions.forget(key, server.session_id.as_deref());
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);

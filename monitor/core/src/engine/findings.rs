@@ -98,6 +98,7 @@ impl Engine {
         };
         if self.world.server_mut(key).is_some_and(ended) {
             self.world.release(key, &members.let_go);
+            self.compare(now, key);
             self.end_if_done(now, key);
         }
         self.world.server(key).is_none()

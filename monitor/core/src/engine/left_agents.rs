@@ -3,6 +3,8 @@
 //!
 //! Such agents are always reported. They are ended only if the unit itself proves it (`stale_invocation`,
 //! `unit_stopped`) and a rule allows it. While such an agent is alive, its servers are not orphans.
+//!
+//! A daemon by design is never left behind: it is meant to outlive whoever started it, and there is no case for it.
 
 use std::{collections::BTreeSet, mem, time::Duration};
 
@@ -65,7 +67,7 @@ impl Engine {
     fn suspect(&mut self, since: BootTime, reason: Reason, agents: &[AgentKey]) {
         let deadline = since + self.settings.grace;
         for key in agents {
-            if self.world.agent(*key).is_some_and(|agent| agent.phase.is_clear()) {
+            if self.world.agent(*key).is_some_and(|agent| agent.phase.is_clear() && !agent.daemon) {
                 self.agent_event(since, *key, Event::Suspected { reason, since, deadline });
             }
         }
@@ -273,6 +275,7 @@ impl Engine {
         self.world.agent(key).is_some_and(|agent| {
             let main = agent.main();
             agent.is_alive()
+                && !agent.daemon
                 && main.pid > 1
                 && self.settings.mode == Mode::Reap
                 && self.settings.rules.reap_agent(&agent.name)

@@ -11,6 +11,7 @@ mod alerts;
 mod births;
 mod bursts;
 mod cases;
+mod duplicates;
 mod ends;
 mod findings;
 mod inspections;
@@ -59,6 +60,8 @@ pub struct Engine {
     sessions: sessions::Sessions,
     /// When the wires of servers under living owners are asked about.
     wire_watch: abandoned::WireWatch,
+    /// Servers of one identity under one owner.
+    duplicates: duplicates::Duplicates,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -119,6 +122,8 @@ enum Purpose {
     /// The inspection of a server, and the state of the server when it was asked for. The state is absent if the
     /// answer comes at once.
     Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },
+    /// Asks where a server works, whose main process is this.
+    Whereabouts { server: ServerKey, process: ProcessId },
 }
 
 impl Engine {
@@ -182,6 +187,7 @@ impl Engine {
             let Some(server) = self.world.due(now) else { break };
             self.server_event(now, server, Event::DeadlineReached);
         }
+        self.ask_for_places(now);
         for _ in 0..DUE_AT_ONCE {
             let Some(agent) = self.world.left_due(now) else { break };
             self.agent_event(now, agent, Event::DeadlineReached);
@@ -196,7 +202,13 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let others = [self.repair_at, self.alarms.next(), self.bursts.next(), self.wire_watch.due()];
+        let others = [
+            self.repair_at,
+            self.alarms.next(),
+            self.bursts.next(),
+            self.wire_watch.due(),
+            self.next_place(),
+        ];
         cases.into_iter().chain(others).flatten().min()
     }
 
@@ -212,15 +224,18 @@ impl Engine {
             _ => None,
         };
         let leaving: Vec<AgentKey> = self.questions.values().filter_map(leaving).collect();
-        self.world.check(&leaving)
+        let mut broken = self.world.check(&leaving);
+        broken.extend(self.check_duplicates());
+        broken
     }
 
     fn process(&mut self, now: BootTime, event: ProcessEvent) {
         match event {
             ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
             ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
+                let (id, parent) = (process, Some(parent));
                 let seen =
-                    SnapshotProcess { id: process, parent: Some(parent), uid, sid, image, stdio, unit: None };
+                    SnapshotProcess { id, parent, uid, sid, image, stdio, ..SnapshotProcess::default() };
                 self.exec(now, at, &seen);
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
@@ -268,6 +283,9 @@ impl Engine {
             }
             (Purpose::Inspect { server, observed }, Answer::Server { facts }) => {
                 self.inspection_answered(now, server, observed.as_deref(), &facts);
+            }
+            (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
+                self.place_answered(now, server, process, place);
             }
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
             // An answer that does not fit the question is ignored.

@@ -34,6 +34,7 @@ impl Engine {
             self.reconfigure_sessions(now);
         }
         self.inspect_all_again(now);
+        self.compare_all(now);
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
     }
 
@@ -64,8 +65,9 @@ impl Engine {
         for (key, main) in agents {
             let Some(role) = self.world.node(main).and_then(Node::role) else { continue };
             let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer);
+            let daemon = self.world.node(main).is_some_and(|node| self.is_daemon(node));
             if let Some(agent) = self.world.agent_mut(key) {
-                agent.exempt = exempt;
+                (agent.exempt, agent.daemon) = (exempt, daemon);
             }
         }
     }

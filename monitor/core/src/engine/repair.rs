@@ -89,6 +89,7 @@ impl Engine {
     /// Updates a known process: an exec or a setsid of it may have been lost.
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
         self.world.set_session(seen.id, seen.sid);
+        self.world.set_stale_binary(seen.id, seen.stale_binary);
         let is_copy = |node: &Node| node.origin().process != seen.id;
         if self.execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
             // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, but /proc
@@ -332,6 +333,7 @@ impl Engine {
         if let Some(server) = self.world.server_mut(key) {
             server.seeks_owner = false;
         }
+        self.compare(now, key);
         self.remember_server(now, key);
         self.ask_session(key);
         self.world.forget_dead_agents();

@@ -72,6 +72,7 @@ impl Engine {
             pss_bytes: verdict.pss_bytes,
             state: agent.phase.state().to_owned(),
             session: None,
+            duplicate_of: None,
             members: vec![agent.main()],
         })
     }
@@ -88,6 +89,7 @@ impl Engine {
             pss_bytes: verdict.and_then(|v| v.pss_bytes),
             state: server.phase.state().to_owned(),
             session: self.session_state(server),
+            duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
         })
     }

@@ -18,7 +18,13 @@ impl Engine {
             };
             let asked_by_name = request.pid.is_some() && server.is_unproven();
             let unproven = server.is_unproven() && (request.include_unproven || asked_by_name);
-            ((request.include_active && !server.is_unproven()) || server.is_orphan() || unproven)
+            let active = request.include_active && !server.is_unproven();
+            let state = if request.duplicates {
+                server.is_duplicate()
+            } else {
+                active || server.is_orphan() || unproven
+            };
+            state
                 && request.agent.as_ref().is_none_or(named)
                 && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
                 && request.pid.is_none_or(|pid| server.members.iter().any(|p| p.pid == pid))
@@ -28,6 +34,7 @@ impl Engine {
             server: server.server.clone(),
             state: server.state.clone(),
             guards: server.guards.iter().copied().filter(|g| forbids_anybody(*g)).collect(),
+            duplicate_of: server.duplicate_of.clone(),
         });
         planned.collect()
     }

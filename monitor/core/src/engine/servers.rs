@@ -195,18 +195,21 @@ impl Engine {
 
     fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         self.world.recognise(key, id);
+        self.compare(at, key);
         self.remember_server(at, key);
         self.ask_session(key);
     }
 
     fn join(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         self.world.join(key, id);
+        self.compare(at, key);
         self.confirm(id);
         self.remember_server(at, key);
         self.ask_session(key);
     }
 
     pub(super) fn report_server_started(&mut self, at: BootTime, key: ServerKey) {
+        self.compare(at, key);
         self.remember_server(at, key);
         self.ask_session(key);
         let Some(view) = self.world.show(key) else { return };

@@ -13,10 +13,12 @@ impl Engine {
         self.world.node(process).filter(|n| n.witnessed || n.exec.program.is_some()).map(|n| n.uid)
     }
 
-    /// Updates the real user ids from an inspection: no record reports a setuid(2).
+    /// Updates from an inspection what no record reports: real user ids after a setuid(2), and whether an executable
+    /// was replaced on disk.
     pub(super) fn update_users(&mut self, facts: &ServerFacts) {
         for seen in &facts.processes {
             self.world.set_user(seen.process, seen.uid);
+            self.world.set_stale_binary(seen.process, seen.stale_binary);
         }
     }
 

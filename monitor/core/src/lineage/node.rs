@@ -125,6 +125,7 @@ pub struct Exec {
 
 /// A living process.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Node {
     /// Its identity.
     pub id: ProcessId,
@@ -143,6 +144,8 @@ pub struct Node {
     pub sid: u32,
     /// What it got by its last exec.
     pub exec: Arc<Exec>,
+    /// Whether its executable was replaced or deleted on disk, as last seen.
+    pub stale_binary: bool,
     /// The unit it runs in. It is asked for when the process turns out to be an agent.
     pub unit: ObservedUnit,
     /// The nearest agent among the process and its creators, copied at birth.
@@ -179,6 +182,7 @@ impl Node {
                 streams: [Stdio::Closed; 3],
                 makers: [None, None, None],
             }),
+            stale_binary: false,
             unit: ObservedUnit::Unasked,
             agent: None,
             server: None,
@@ -203,6 +207,7 @@ impl Node {
             uid,
             sid,
             exec: Arc::clone(&self.exec),
+            stale_binary: self.stale_binary,
             unit: ObservedUnit::Unasked,
             agent: self.agent,
             server: self.server,

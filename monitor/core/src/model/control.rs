@@ -118,6 +118,8 @@ pub struct ReapRequest {
     pub include_active: bool,
     /// Include servers whose owner is gone and that somebody may still use.
     pub include_unproven: bool,
+    /// Only servers of which their living owner has a newer one with the same identity.
+    pub duplicates: bool,
 }
 
 /// One server that a [`ReapRequest`] selects.
@@ -129,4 +131,7 @@ pub struct Planned {
     pub state: String,
     /// What forbids ending it, whoever asks. Empty: it will be ended.
     pub guards: Vec<Guard>,
+    /// The newest server with the same identity, which stays; absent if this is no duplicate.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub duplicate_of: Option<String>,
 }

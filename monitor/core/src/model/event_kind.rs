@@ -42,6 +42,7 @@ kinds! {
     ServerStarted "server_started",
     ServerExited "server_exited",
     ServerDetached "server_detached",
+    ServerDuplicated "server_duplicated",
     OrphanSuspected "orphan_suspected",
     OrphanCleared "orphan_cleared",
     OrphanDetected "orphan_detected",

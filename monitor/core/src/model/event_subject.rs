@@ -49,6 +49,7 @@ impl<'a> EventSubject<'a> {
             Notice::AgentExited { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
             Notice::ServerStarted { server, owner }
             | Notice::ServerExited { server, owner, .. }
+            | Notice::ServerDuplicated { server, owner, .. }
             | Notice::OrphanSuspected { server, owner, .. }
             | Notice::OrphanCleared { server, owner, .. }
             | Notice::OrphanSpared { server, owner, .. }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
+    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -185,6 +185,8 @@ pub enum About {
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
     HungUp(Vec<OwnEnd>),
+    /// Where this process works and how it was started: [`Answer::Whereabouts`].
+    Whereabouts(ProcessId),
 }
 
 /// The server that an inspection is about.
@@ -250,6 +252,11 @@ pub enum Answer {
     HungUp {
         /// Those that were asked about and have it.
         processes: Vec<ProcessId>,
+    },
+    /// Where a process works; absent if it is gone or could not be read.
+    Whereabouts {
+        /// What was found.
+        place: Option<Whereabouts>,
     },
 }
 

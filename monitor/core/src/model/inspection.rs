@@ -53,6 +53,9 @@ pub struct ProcessFacts {
     /// Its use of sockets.
     #[serde(default)]
     pub sockets: SocketUse,
+    /// Whether its executable was replaced or deleted on disk since it started.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale_binary: bool,
     /// Whether a process outside of those requested traces it (ptrace(2)).
     #[serde(default)]
     pub traced: bool,

@@ -31,6 +31,7 @@ pub mod text;
 mod time;
 mod trace;
 mod unit;
+mod whereabouts;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
@@ -63,3 +64,4 @@ pub use snapshot::{Snapshot, SnapshotProcess};
 pub use time::BootTime;
 pub use trace::{TRACE_FORMAT, TraceEntry, TraceHeader};
 pub use unit::{Unit, UnitFacts, UnitState};
+pub use whereabouts::Whereabouts;

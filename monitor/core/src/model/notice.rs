@@ -86,6 +86,16 @@ pub enum Notice {
         /// Its new session.
         sid: u32,
     },
+    /// A living owner has a further server of the same identity: the same rule, arguments and working directory.
+    /// It is told and never ended by the daemon.
+    ServerDuplicated {
+        /// The further server.
+        server: ServerView,
+        /// Its owner.
+        owner: Option<AgentView>,
+        /// How many servers of this identity the owner has now, this one included.
+        count: u64,
+    },
     /// The owner exited; the grace period begins.
     OrphanSuspected {
         /// Whether the owner exited while no daemon was running.
@@ -319,6 +329,9 @@ pub struct ProcessView {
     pub argv: Vec<String>,
     /// Whether the arguments were cut.
     pub argv_truncated: bool,
+    /// Whether its executable was replaced or deleted on disk since it started, as last seen.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale_binary: bool,
 }
 
 /// How many processes of one server are listed. A server may have thousands, and an event has to fit into

@@ -11,6 +11,7 @@ impl Notice {
         let (server, let_go): (Option<&ServerView>, &[ProcessView]) = match self {
             Self::ServerStarted { server, .. }
             | Self::ServerDetached { server, .. }
+            | Self::ServerDuplicated { server, .. }
             | Self::OrphanSuspected { server, .. }
             | Self::OrphanDetected { server, .. }
             | Self::OrphanUnproven { server, .. }

@@ -52,6 +52,9 @@ pub struct ServerReport {
     /// The state of the session that it was started for, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<SessionState>,
+    /// The newest server of the same owner with the same identity, if this is not it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub duplicate_of: Option<String>,
     /// All its processes, including those not listed. The field stays inside the daemon.
     #[serde(skip)]
     pub members: Vec<ProcessId>,
@@ -66,6 +69,16 @@ impl ServerReport {
     /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
         self.state == "unproven"
+    }
+
+    /// Whether its living owner has a newer server with the same identity.
+    pub const fn is_duplicate(&self) -> bool {
+        self.duplicate_of.is_some()
+    }
+
+    /// Whether the executable of one of the processes shown was replaced or deleted on disk.
+    pub fn has_stale_binary(&self) -> bool {
+        self.server.processes.iter().any(|process| process.stale_binary)
     }
 
     /// Its resident memory in bytes; 0 if it was not measured.

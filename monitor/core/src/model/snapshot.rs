@@ -36,4 +36,7 @@ pub struct SnapshotProcess {
     /// [`super::About::Process`] always says it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
+    /// Whether its executable was replaced or deleted on disk since it started.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale_binary: bool,
 }

@@ -27,6 +27,11 @@ pub(super) struct Agent {
     /// The commands that are agent work; every other command is management. Empty: every command that is not
     /// listed as management is agent work.
     works: &'static [&'static str],
+    /// Leading arguments with which it is a daemon: it is meant to outlive whoever started it.
+    daemons: &'static [&'static [&'static str]],
+    /// Leading arguments with which it is a daemon unless its standard input is a wire. With a wire it works for
+    /// whoever holds the other end.
+    detachable: &'static [&'static [&'static str]],
 }
 
 /// What a process of an agent's program does.
@@ -65,7 +70,18 @@ const fn agent(
     programs: &'static [&'static str],
     packages: &'static [&'static str],
 ) -> Agent {
-    Agent { name, programs, packages, modules: &[], valued: &[], serves: &[], manages: &[], works: &[] }
+    Agent {
+        name,
+        programs,
+        packages,
+        modules: &[],
+        valued: &[],
+        serves: &[],
+        manages: &[],
+        works: &[],
+        daemons: &[],
+        detachable: &[],
+    }
 }
 
 /// The built-in agents. Everyday words (`agent`, `q`, `pi`) are left out, because other programs have these
@@ -75,6 +91,7 @@ pub(super) const AGENTS: &[Agent] = &[
     Agent {
         serves: &["--claude-in-chrome-mcp", "--computer-use-mcp"],
         manages: &[&["--chrome-native-host"], &["migrate-installer"]],
+        daemons: &[&["daemon", "run"], &["--bg-pty-host"], &["--bg-spare"]], // the supervisor and its hosts
         ..agent(
             "claude",
             &["claude", "claude-code", "claude-code-acp", "claude-agent-acp"],
@@ -88,11 +105,14 @@ pub(super) const AGENTS: &[Agent] = &[
         valued: CODEX_VALUED,
         serves: &["mcp-server"],
         manages: &[&["sandbox"], &["features"], &["debug"], &["apply"], &["execpolicy"], &["responses-api-proxy"], &["stdio-to-uds"]],
+        daemons: &[&["app-server", "daemon"]], // its updater
+        detachable: &[&["app-server"]],
         ..agent("codex", &["codex", "codex-acp", "codex-exec", "codex-tui"], &["@openai/codex", "@zed-industries/codex-acp"])
     },
     Agent { manages: &[&["skills"], &["hooks"]], ..agent("gemini", &["gemini", "gemini-cli"], &["@google/gemini-cli"]) },
     Agent {
         manages: &[&["models"], &["stats"], &["export"], &["import"], &["session", "list"]],
+        detachable: &[&["serve"]],
         ..agent("opencode", &["opencode"], &["opencode-ai", "opencode"])
     },
     Agent { manages: &[&["hooks"]], ..agent("qwen", &["qwen", "qwen-code"], &["@qwen-code/qwen-code"]) },
@@ -170,6 +190,15 @@ impl Agent {
             || self.manages.iter().any(|m| args.starts_with(m));
         let works = self.works.is_empty() || first.starts_with('-') || self.works.contains(first);
         if manages || !works { Work::Manages } else { Work::Agent }
+    }
+}
+
+impl Agent {
+    /// Whether the program is a daemon by design, according to its arguments. `wired`: its standard input is a wire.
+    pub(super) fn is_daemon(&self, program: &Program<'_>, wired: bool) -> bool {
+        let args = skip_known_options(program.args, self.valued);
+        let begins = |list: &[&[&str]]| list.iter().any(|verb| args.starts_with(verb));
+        begins(self.daemons) || (!wired && begins(self.detachable))
     }
 }
 

@@ -159,6 +159,21 @@ impl Rules {
         self.book.agent.iter().any(|r| r.reaps() && r.name() == name)
     }
 
+    /// Whether an agent is a daemon by design: it is meant to outlive whoever started it. A rule of the configuration
+    /// says so, or the built-in rules know its arguments. `wired`: its standard input is a wire.
+    pub fn is_daemon(&self, image: &Image, wired: bool) -> bool {
+        let words = program::words(image);
+        let first = Program::parse(&words, 0);
+        let second = program::behind(&words, text::without_deleted(&image.exe));
+        let by_rule = |program: &Program<'_>| {
+            self.book.agent.iter().find(|rule| rule.matches(program, image)).is_some_and(Rule::is_daemon)
+        };
+        let built_in = |program: &Program<'_>| {
+            agents::find(program).is_some_and(|agent| agent.is_daemon(program, wired))
+        };
+        [Some(first), second].iter().flatten().any(|program| by_rule(program) || built_in(program))
+    }
+
     /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
     /// reported.
     pub fn candidates(&self) -> Vec<Candidate> {

@@ -50,6 +50,8 @@ impl Pattern {
 /// whatever that runs. Such a rule may also have `reap`: agents that the unit has left behind are ended. Without it
 /// they are only reported.
 ///
+/// A rule for agents may have `daemon`: its agents are meant to outlive whoever started them.
+///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
 /// that is started anywhere else.
@@ -65,6 +67,7 @@ pub struct Rule {
     args: Vec<Pattern>,
     unit: Option<Pattern>,
     reap: bool,
+    daemon: bool,
 }
 
 /// A rule as it is written in TOML.
@@ -88,6 +91,8 @@ struct Written {
     unit: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     reap: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    daemon: bool,
 }
 
 /// Why a rule is refused.
@@ -134,8 +139,11 @@ pub enum RuleError {
         /// The name that was given.
         unit: String,
     },
+    /// The manager of a unit starts its main process, so no agent can leave it behind.
+    #[error("rule \"{0}\": a rule with unit takes no daemon: the unit's manager starts its main process")]
+    UnitAndDaemon(String),
     /// Only agents have units and can be ended with them.
-    #[error("rule \"{0}\": unit and reap are for [[agent]] only")]
+    #[error("rule \"{0}\": unit, reap and daemon are for [[agent]] only")]
     AgentsOnly(String),
     /// `program` is compared with names, not paths.
     #[error(
@@ -182,6 +190,9 @@ impl TryFrom<Written> for Rule {
             if !only {
                 return Err(RuleError::UnitAndProgram(name));
             }
+            if w.daemon {
+                return Err(RuleError::UnitAndDaemon(name));
+            }
             if !unit.ends_with(".service") || unit.contains('/') {
                 return Err(RuleError::Unit { rule: name, unit: unit.clone() });
             }
@@ -197,6 +208,7 @@ impl TryFrom<Written> for Rule {
             args: w.args.into_iter().map(Pattern::new).collect(),
             unit: pattern(w.unit),
             reap: w.reap,
+            daemon: w.daemon,
         })
     }
 }
@@ -214,6 +226,7 @@ impl From<Rule> for Written {
             args: rule.args.into_iter().map(|p| p.text).collect(),
             unit: text(rule.unit),
             reap: rule.reap,
+            daemon: rule.daemon,
         }
     }
 }
@@ -237,6 +250,11 @@ impl Rule {
     /// Whether its agents are ended when their unit has left them behind.
     pub(super) const fn reaps(&self) -> bool {
         self.reap
+    }
+
+    /// Whether its agents are meant to outlive whoever started them.
+    pub(super) const fn is_daemon(&self) -> bool {
+        self.daemon
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
@@ -283,7 +301,7 @@ fn last_component(pattern: &str) -> &str {
 /// Deserializes rules that are not about agents.
 pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Rule>::deserialize(from)?;
-    match rules.iter().find(|r| r.is_for_units() || r.reap) {
+    match rules.iter().find(|r| r.is_for_units() || r.reap || r.daemon) {
         Some(rule) => Err(D::Error::custom(RuleError::AgentsOnly(rule.name.clone()))),
         None => Ok(rules),
     }

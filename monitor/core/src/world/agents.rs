@@ -45,6 +45,8 @@ pub struct Agent {
     pub unsettled: bool,
     /// When it started, if it is withheld because of a burst. A withheld agent is neither reported nor counted.
     pub withheld: Option<BootTime>,
+    /// Whether it is a daemon by design: nobody leaves it behind.
+    pub daemon: bool,
     /// The state of its own case: the agent may have been left behind itself.
     pub phase: Phase,
     /// The next deadline of that case.
@@ -141,6 +143,7 @@ impl Agents {
             account,
             unsettled: false,
             withheld: None,
+            daemon: false,
             phase: Phase::default(),
             timer: None,
             exited: None,

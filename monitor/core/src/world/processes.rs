@@ -22,7 +22,7 @@ impl World {
     pub fn run(&mut self, rules: &Rules, seen: &SnapshotProcess, provenance: Provenance) {
         self.change(seen.id, |node| {
             node.run(program(rules, &seen.image), seen.stdio, provenance);
-            (node.uid, node.sid) = (seen.uid, seen.sid);
+            (node.uid, node.sid, node.stale_binary) = (seen.uid, seen.sid, seen.stale_binary);
         });
     }
 
@@ -92,6 +92,11 @@ impl World {
     /// Sets the real user id of a process.
     pub fn set_user(&mut self, id: ProcessId, uid: u32) {
         self.change(id, |node| node.uid = uid);
+    }
+
+    /// Records whether the executable of a process was replaced or deleted on disk.
+    pub fn set_stale_binary(&mut self, id: ProcessId, stale: bool) {
+        self.change(id, |node| node.stale_binary = stale);
     }
 
     /// Sets the session id of a process.

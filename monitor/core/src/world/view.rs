@@ -9,7 +9,8 @@ use crate::{
 /// A process in the form that events show.
 pub fn process_view(node: &Node) -> ProcessView {
     let Image { exe, argv, argv_truncated } = node.image().cloned().unwrap_or_default();
-    ProcessView { pid: node.id.pid, start: node.id.start, uid: node.uid, exe, argv, argv_truncated }
+    let (ProcessId { pid, start }, uid, stale_binary) = (node.id, node.uid, node.stale_binary);
+    ProcessView { pid, start, uid, exe, argv, argv_truncated, stale_binary }
 }
 
 /// An agent in the form that events show.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use orphand_core::model::{
     About, Answer, CopyFacts, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
-    SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, WireState,
+    SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
 };
 
 use crate::{
@@ -28,6 +28,11 @@ impl Host {
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
+            About::Whereabouts(process) => {
+                let place =
+                    |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
+                Answer::Whereabouts { place: self.kernel.get(process).map(place) }
+            }
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }
@@ -155,6 +160,7 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         image: p.image.clone(),
         stdio: p.files.standard_with_wire(),
         unit: None,
+        stale_binary: false,
     }
 }
 
@@ -178,6 +184,7 @@ fn facts(kernel: &Kernel, p: &Process, asked: &[ProcessId]) -> ProcessFacts {
             clients: p.is_served_to(kernel.now()) && !(only_inside && p.doings.served.is_none()),
             inside,
         },
+        stale_binary: false,
         traced: p.doings.tracer.is_some_and(|tracer| !asked.contains(&tracer)),
         activity: None,
     }

@@ -8,7 +8,7 @@ use orphand_core::{
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Holder, Input, Losses, Memory, ProcessEvent,
         ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse,
-        Stdio, Unit, UnitFacts, UnitState, WireState,
+        Stdio, Unit, UnitFacts, UnitState, Whereabouts, WireState,
     },
 };
 use proptest::prelude::*;
@@ -61,6 +61,7 @@ fn seen() -> impl Strategy<Value = SnapshotProcess> {
             image: program.image(),
             stdio,
             unit,
+            stale_binary: sid == 1,
         },
     )
 }
@@ -135,6 +136,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         prop::collection::vec(memory, 0..4).prop_map(|processes| Answer::Memory { processes }),
         prop::option::of(seen()).prop_map(|process| Answer::Process { process }),
         facts.prop_map(|facts| Answer::Server { facts }),
+        prop::option::of((0u64..2, prop::option::of(0u64..2))).prop_map(|place| Answer::Whereabouts {
+            place: place.map(|(directory, command)| Whereabouts { directory, command })
+        }),
     ]
 }
 

@@ -182,6 +182,7 @@ pub fn server_of(notice: &Notice) -> Option<&ServerView> {
         Notice::ServerStarted { server, .. }
         | Notice::ServerExited { server, .. }
         | Notice::ServerDetached { server, .. }
+        | Notice::ServerDuplicated { server, .. }
         | Notice::OrphanSuspected { server, .. }
         | Notice::OrphanCleared { server, .. }
         | Notice::OrphanDetected { server, .. }

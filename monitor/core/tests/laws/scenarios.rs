@@ -15,7 +15,8 @@ use crate::{
 pub fn told(world: &World, place: usize) -> Vec<String> {
     let service = &world.host.truth.services[place];
     let all = laws::about(&world.host, service);
-    all.into_iter().filter(|n| !matches!(n, Notice::ServerDetached { .. })).map(laws::name).collect()
+    let aside = |n: &&Notice| matches!(n, Notice::ServerDetached { .. } | Notice::ServerDuplicated { .. });
+    all.into_iter().filter(|n| !aside(n)).map(laws::name).collect()
 }
 
 /// The whole world obeys the laws.

@@ -16,6 +16,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
         run: None,
     };
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         session: None,
         server,
@@ -46,6 +47,7 @@ impl Backend for Fake {
             server: one.server.clone(),
             state: one.state.clone(),
             guards: one.guards.clone(),
+            duplicate_of: one.duplicate_of.clone(),
         };
         Ok(self.servers.iter().map(planned).collect())
     }
@@ -124,9 +126,13 @@ fn doubts_are_looked_up_where_there_are_some() {
 #[test]
 fn what_stays_says_what_was_found_at_the_last_moment() {
     let left = Report { unowned: vec![server("1@1", "unproven", &[Doubt::Clients])], ..Report::default() };
-    let planned =
-        Planned { server: server("1@1", "", &[]).server, state: "orphan".to_owned(), guards: Vec::new() };
-    let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new() }, &left);
+    let planned = Planned {
+        server: server("1@1", "", &[]).server,
+        state: "orphan".to_owned(),
+        guards: Vec::new(),
+        duplicate_of: None,
+    };
+    let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new(), age_seconds: None }, &left);
     assert_eq!(
         (now.planned.state.as_str(), now.doubts.as_slice()),
         ("unproven", [Doubt::Clients].as_slice())

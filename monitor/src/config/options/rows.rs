@@ -276,6 +276,15 @@ const RULE: &[Key] = &[
                 only reported.",
         example: "true",
     },
+    Key {
+        name: "daemon",
+        form: "true or false",
+        default: Some("false"),
+        limits: "[[agent]] only",
+        about: "Whether such an agent is meant to outlive whoever started it. It is never reported as left behind, and \
+                its servers are counted for a run of its own.",
+        example: "true",
+    },
 ];
 
 const ALERT: &[Key] = &[

@@ -87,3 +87,30 @@ fn a_process_whose_leader_exited_is_read_through_a_living_thread() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn an_executable_that_was_replaced_is_stale() {
+    for (link, expected) in [
+        (&b"/usr/bin/node"[..], ("/usr/bin/node", false)),
+        (b"/usr/bin/node (deleted)", ("/usr/bin/node", true)),
+        (b"/memfd:runc_cloned (deleted)", ("/memfd:runc_cloned", false)),
+        (b"", ("", false)),
+    ] {
+        let (path, stale) = executable(link);
+        assert_eq!((path.as_str(), stale), expected);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [program, next] = ["program", "next"].map(|name| folder.path().join(name));
+    for path in [&program, &next] {
+        std::fs::copy("/bin/sleep", path).unwrap();
+    }
+    let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+    let dir = Proc::system().unwrap().process(child.id()).unwrap();
+    assert!(!dir.has_stale_binary());
+    std::fs::rename(&next, &program).unwrap();
+    assert!(dir.has_stale_binary() && dir.program().1);
+    assert_eq!(dir.exe(), program.to_string_lossy());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!dir.has_stale_binary(), "it is gone");
+}

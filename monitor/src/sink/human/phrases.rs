@@ -15,9 +15,20 @@ pub(in crate::sink) fn agent_name(agent: &AgentView) -> String {
     agent.generation.map_or_else(|| name.to_string(), |generation| format!("{name} #{generation}"))
 }
 
+/// `pid 1234`, from the id of a server.
+pub(in crate::sink) fn pid_of(server: &str) -> String {
+    format!("pid {}", text::sanitise(server.split('@').next().unwrap_or(server)))
+}
+
 /// ` of claude #3`, or nothing.
 pub(super) fn of_owner(owner: Option<&AgentView>) -> String {
     owner.map_or_else(String::new, |owner| format!(" of {}", agent_name(owner)))
+}
+
+/// ` of claude #3, pid 1234: it has 3 servers of this kind`.
+pub(super) fn further(server: &ServerView, owner: Option<&AgentView>, count: u64) -> String {
+    let pid = server.processes.first().map_or_else(String::new, |process| format!(", pid {}", process.pid));
+    format!("{}{pid}: it has {count} servers of this kind", of_owner(owner))
 }
 
 /// `npm exec > sh > node, pid 1234`: a server that was just recognised.

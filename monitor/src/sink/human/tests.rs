@@ -126,6 +126,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: Vec::new() },
         Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: let_go(2) },
         Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
+        Notice::ServerDuplicated { server: filesystem(), owner: Some(claude(true)), count: 3 },
         Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(116) },
         cleared("exited", None),
         cleared("owner_found", Some(claude(true))),

@@ -24,6 +24,7 @@ pub const fn message(kind: EventKind) -> Message {
         EventKind::ServerStarted => ("c2123ff8fd3d439c80a8921b0b07864e", Priority::Info),
         EventKind::ServerExited => ("b23accd599b04f7a9a26ffe6e0cc500f", Priority::Info),
         EventKind::ServerDetached => ("e58068ce294c474c9482ef63587b9bad", Priority::Info),
+        EventKind::ServerDuplicated => ("2120014f1cf44be28d8c0c076caf3456", Priority::Notice),
         EventKind::OrphanSuspected => ("05c38f7ebaa542c7831215acc4cd6f0d", Priority::Info),
         EventKind::OrphanCleared => ("4f2433a608f24b8eb51a7a7d53b33098", Priority::Info),
         EventKind::OrphanDetected => ("aa7494121c49484f9d30e06c8a0ec5ec", Priority::Warning),

@@ -56,6 +56,8 @@ families! {
     SPARED = "orphand_spared", Gauge, ["guard"], "Orphans that stay, by the guard that protects them.";
     UNPROVEN = "orphand_unproven", Gauge, ["agent", "unit", "manager", "uid", "doubt"],
         "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
+    DUPLICATE_SERVERS = "orphand_duplicate_servers", Gauge, ["agent", "unit", "manager", "uid"],
+        "Servers of which their living owner has a newer one with the same identity.";
     ORPHANS_DETECTED = "orphand_orphans_detected", Counter,
         ["agent", "unit", "manager", "uid", "class", "evidence"], "Orphans detected, once for each kind of evidence.";
     REAPED = "orphand_reaped", Counter, ["agent", "unit", "manager", "uid", "class", "signal"],

@@ -57,6 +57,7 @@ impl Gauges {
             gauges.push((families::SPARED, spared(&status.report)));
             gauges.push((families::UNPROVEN, unproven(&status.report, &own)));
             gauges.extend(status.sessions.as_ref().map(sessions));
+            gauges.push((families::DUPLICATE_SERVERS, duplicates(&status.report, &own)));
             gauges.push((families::LINEAGE_PROCESSES, one(float(status.processes))));
         }
         Self { gauges, counters: status.map(counters).unwrap_or_default() }
@@ -247,6 +248,17 @@ fn sessions(sessions: &SessionsStatus) -> (Family, Values) {
         families::SESSIONS,
         states.map(|(state, n)| (vec![("state", state.word().to_owned())], float(*n))).collect(),
     )
+}
+
+/// Of every owner with servers, so that an alert sees the number go back to 0. Without the generation: a duplicate
+/// counts only while its owner lives.
+fn duplicates(report: &Report, own: &OwnersWithSeries) -> Values {
+    let mut values = Values::new();
+    for (owner, server) in report.servers().filter(|(owner, _)| owner.is_some()) {
+        let labels = own.or_other(labels::owner(server.server.run.as_ref(), name(owner)));
+        *values.entry(labels).or_default() += f64::from(u8::from(server.is_duplicate()));
+    }
+    values
 }
 
 fn counters(status: &Status) -> Families {

@@ -22,6 +22,7 @@ fn run(agent: &str, generation: Option<u64>) -> RunView {
 
 fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         session: None,
         server: ServerView { run, ..filesystem() },

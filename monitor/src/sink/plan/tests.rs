@@ -12,8 +12,8 @@ fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -
         invocation_id: None,
     };
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
-    let planned = Planned { server, state: state.to_owned(), guards: guards.to_vec() };
-    PlanItem { planned, doubts: Vec::new() }
+    let planned = Planned { server, state: state.to_owned(), guards: guards.to_vec(), duplicate_of: None };
+    PlanItem { planned, doubts: Vec::new(), age_seconds: None }
 }
 
 #[test]
@@ -24,10 +24,13 @@ fn what_is_meant_and_what_became_of_it() {
     let doubts = vec![Doubt::WireHeld, Doubt::Clients];
     let held = PlanItem { doubts: doubts.clone(), ..planned("fetch", "unproven", Some(2), &[]) };
     let kept = PlanItem { doubts, ..planned("git", "unproven", Some(2), &[Guard::LiveAgentBelow]) };
+    let mut double = PlanItem { age_seconds: Some(7200), ..planned("files", "live", Some(3), &[]) };
+    double.planned.duplicate_of = Some("4242@99".to_owned());
     let paint = Paint::default();
     let shown = [
         render(&[orphan.clone(), hostile.clone(), stays.clone()], paint),
         render(&[orphan.clone(), held.clone(), kept.clone()], paint),
+        render(std::slice::from_ref(&double), paint),
         render(&[], paint),
         outcome(&[&orphan], &[], paint),
         outcome(&[], &[&hostile, &stays], paint),

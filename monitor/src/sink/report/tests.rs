@@ -13,6 +13,7 @@ pub(in crate::sink) fn process(pid: u32, exe: &str, argv: &[&str]) -> ProcessVie
         exe: exe.to_owned(),
         argv: argv.iter().map(ToString::to_string).collect(),
         argv_truncated: false,
+        stale_binary: false,
     }
 }
 
@@ -67,6 +68,7 @@ fn server(
         ..filesystem()
     };
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         session: None,
         server,
@@ -80,6 +82,7 @@ fn server(
 
 fn report() -> Report {
     let filesystem = ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         session: None,
         pss_bytes: None,
@@ -101,16 +104,15 @@ fn report() -> Report {
     hostile.server.processes =
         vec![ProcessView { argv_truncated: true, ..process(5, "", &["a\nb", "", "c d"]) }];
     hostile.server.rss_bytes = None;
+    hostile.duplicate_of = Some("99300@229468".to_owned());
+    let mut stale = server("time", "live", &[], &[], &[]);
+    stale.server.processes[0].stale_binary = true;
     let doubts = [Doubt::WireHeld, Doubt::Clients];
     let held = server("git", "unproven", &[Evidence::OwnerExited], &doubts, &[]);
     Report {
         runs: Vec::new(),
         agents: vec![
-            AgentReport {
-                left_behind: None,
-                agent: claude(true),
-                servers: vec![server("time", "live", &[], &[], &[]), hostile],
-            },
+            AgentReport { left_behind: None, agent: claude(true), servers: vec![stale, hostile] },
             AgentReport {
                 left_behind: None,
                 agent: AgentView { generation: Some(2), ..claude(false) },

@@ -10,6 +10,7 @@ fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u
         RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
     let server = ServerView { run: Some(run), ..filesystem() };
     ServerReport {
+        duplicate_of: None,
         members: Vec::new(),
         session: None,
         server,
@@ -77,8 +78,10 @@ fn one_look_tells() {
         errors: BTreeMap::from([("timeout".to_owned(), 2), ("auth".to_owned(), 0)]),
     });
     let empty = Status { report: Report::default(), processes: 0, ..status(None) };
-    let shown =
-        [status(None), troubled, doubted, sessions, empty].map(|status| render(&status, Paint::default()));
+    let mut duplicated = status(None);
+    duplicated.report.agents[0].servers[0].duplicate_of = Some("4242@99".to_owned());
+    let shown = [status(None), troubled, doubted, duplicated, sessions, empty]
+        .map(|status| render(&status, Paint::default()));
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));
 }

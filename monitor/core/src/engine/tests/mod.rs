@@ -4,6 +4,8 @@ mod abandoned;
 mod alerts;
 mod bursts;
 mod configuration;
+mod daemons;
+mod duplicates;
 mod late;
 mod memory;
 mod owners;

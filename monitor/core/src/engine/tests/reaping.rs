@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::story::{Story, id};
+use super::story::{SERVER, Story, WIRE, id};
 use crate::{
     engine::Settings,
-    model::{Input, Notice, Signal},
+    model::{Input, Mode, Notice, ProcessFacts, Signal},
 };
 
 const EPERM: i32 = 1;
@@ -217,4 +217,26 @@ fn a_server_above_orphand_itself_is_told_and_not_ended() {
     story.pass_secs(3600);
     assert_eq!(story.sent(), []);
     assert_eq!(story.told(), ["orphan_detected", "reap_failed"]);
+}
+
+#[test]
+fn a_replaced_executable_is_marked_from_the_inspection_on_and_not_after_the_next_exec() {
+    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    let marked = |story: &Story| {
+        let report = story.engine.report();
+        report.servers().any(|(_, server)| server.has_stale_binary())
+    };
+    story.apart.insert(30, ProcessFacts { stale_binary: true, ..ProcessFacts::default() });
+    assert!(!marked(&story));
+    let story = &mut orphaned(story);
+    assert!(marked(story));
+    let told = story.notices.iter().find_map(|notice| match notice {
+        Notice::OrphanDetected { server, .. } => Some(serde_json::to_value(&server.processes[0]).unwrap()),
+        _ => None,
+    });
+    assert_eq!(told.unwrap()["stale_binary"], true);
+    story.exec(30, 20, SERVER, WIRE);
+    assert!(!marked(story));
+    let now = serde_json::to_value(&story.engine.report().unowned).unwrap().to_string();
+    assert!(!now.contains("stale_binary"), "absent when false: {now}");
 }

@@ -10,7 +10,7 @@ use crate::{
     model::{
         About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, OwnEnd,
         ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
-        SocketUse, Stdio, Subject, UnitFacts, WireState,
+        SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState,
     },
 };
 
@@ -53,6 +53,10 @@ pub struct Story {
     pub sessions: BTreeMap<u32, String>,
     /// What forked copies of an agent do.
     pub copies: Vec<CopyFacts>,
+    /// Where each process works; a process without an entry cannot be read.
+    pub places: BTreeMap<u32, Whereabouts>,
+    /// Of which processes it was asked where they work.
+    pub places_asked: Vec<u32>,
     /// The real user id that the servers run as.
     pub uid: u32,
     /// The resident memory of each process, in bytes.
@@ -104,6 +108,8 @@ impl Story {
             apart: BTreeMap::new(),
             sessions: BTreeMap::new(),
             copies: Vec::new(),
+            places: BTreeMap::new(),
+            places_asked: Vec::new(),
             uid: 0,
             rss_bytes: 0,
             creator: None,
@@ -205,6 +211,10 @@ impl Story {
                 Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
             }
             About::Session(subject) => Answer::Session { id: self.sessions.get(&subject.main.pid).cloned() },
+            About::Whereabouts(process) => {
+                self.places_asked.push(process.pid);
+                Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
+            }
             About::Server(Subject { processes, copies, .. }) => {
                 self.looks.push(self.now);
                 let (uid, rss_bytes) = (self.uid, self.rss_bytes);

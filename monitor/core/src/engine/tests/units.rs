@@ -11,11 +11,11 @@ use crate::{
 };
 
 const GATEWAY: &[&str] = &["/opt/gateway/bin/gatewayd"];
-const NOTHING: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
+pub const NOTHING: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
 
 const OTHER_WIRE: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 
-fn facts(invocation: &str, now: &str) -> UnitFacts {
+pub fn facts(invocation: &str, now: &str) -> UnitFacts {
     UnitFacts {
         unit: Unit { manager: String::new(), name: "gateway.service".to_owned() },
         invocation_id: Some(invocation.to_owned()),
@@ -28,7 +28,7 @@ fn rules(rules: &str) -> Settings {
 }
 
 /// The run numbers of the agents, in the order of the reports.
-fn generations(story: &Story) -> Vec<Option<u64>> {
+pub fn generations(story: &Story) -> Vec<Option<u64>> {
     let started = story.notices.iter().filter_map(|n| match n {
         Notice::AgentStarted { agent, .. } => Some(agent.generation),
         _ => None,
@@ -251,7 +251,7 @@ fn a_rule_names_a_unit_instead_of_a_program() {
 }
 
 /// A gateway that a unit rule names, with claude below it, which has a server.
-fn gateway_with_claude(config: &str) -> Story {
+pub fn gateway_with_claude(config: &str) -> Story {
     let rule = format!("[[agent]]\nname = \"gateway\"\nunit = \"gateway.service\"\n{config}");
     let mut story = Story::new(rules(&rule));
     story.snapshot(vec![seen(1, 0, &["/usr/lib/systemd/systemd"], NOTHING)]);

@@ -37,6 +37,11 @@ use word::{
 /// Replaces a secret.
 const MASK: &str = "***";
 
+/// Whether a secret of this argument may have been masked.
+pub fn is_masked(argument: &str) -> bool {
+    argument.contains(MASK)
+}
+
 /// The limit on passes over a command line.
 const PASSES: usize = 8;
 

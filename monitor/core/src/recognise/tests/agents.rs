@@ -142,3 +142,40 @@ fn not_agents() {
         ",
     );
 }
+
+#[test]
+fn daemons_by_design() {
+    let rules = crate::recognise::Rules::builtin();
+    let is = |argv: &[&str], wired| {
+        let argv = argv.iter().map(ToString::to_string).collect();
+        rules.is_daemon(&crate::model::Image { argv, ..crate::model::Image::default() }, wired)
+    };
+    for argv in [
+        &["claude", "daemon", "run", "--origin", "transient"][..],
+        &["claude", "--bg-pty-host", "/tmp/cc-daemon-1/x.sock", "200", "50", "--", "claude"],
+        &["/h/.local/share/claude/versions/2.1.201", "--bg-spare", "/tmp/x.claim.sock"],
+        &["codex", "app-server", "daemon", "pid-update-loop"],
+    ] {
+        assert!(is(argv, false) && is(argv, true), "{argv:?}");
+    }
+    for argv in [
+        &["codex", "app-server", "--listen", "unix://"][..],
+        &["codex", "-c", "model=o3", "app-server"],
+        &["node", "/usr/bin/codex", "app-server"],
+        &["opencode", "serve", "--port", "4096"],
+    ] {
+        assert!(is(argv, false) && !is(argv, true), "{argv:?}");
+    }
+    for argv in [
+        &["claude"][..],
+        &["claude", "-p", "daemon run"],
+        &["claude", "daemon", "status"],
+        &["codex", "exec", "app-server"],
+        &["opencode"],
+        &["opencode", "run", "serve"],
+        &["bash", "-c", "claude daemon run"],
+        &["vim", "claude", "daemon", "run"],
+    ] {
+        assert!(!is(argv, false) && !is(argv, true), "{argv:?}");
+    }
+}

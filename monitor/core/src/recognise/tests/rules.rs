@@ -125,6 +125,14 @@ fn rules_survive_their_own_text() {
     assert_eq!(Rules::builtin().source(), "");
     assert!(Rules::from_source("[[agent]]\nname = \"x\"\n").is_err());
     assert!(Rules::from_source("[[nonsense]]\n").is_err());
+    let daemon = "[[agent]]\nname = \"bot\"\nprogram = \"botd\"\ndaemon = true\n";
+    let rules = Rules::from_source(&Rules::from_source(daemon).unwrap().source()).unwrap();
+    assert!(rules.is_daemon(&image("botd --x"), true) && !rules.is_daemon(&image("bot"), false));
+    for wrong in
+        [daemon.replace("agent", "server"), daemon.replace("program = \"botd\"", "unit = \"b.service\"")]
+    {
+        assert!(Rules::from_source(&wrong).unwrap_err().to_string().contains("daemon"), "{wrong}");
+    }
 }
 
 /// A shell script with an agent's name is a wrapper, unless the configuration says that it is the agent.

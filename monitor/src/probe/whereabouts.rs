@@ -1,0 +1,125 @@
+//! Where a process works, and what it was started with, as hashes that can only be compared.
+//!
+//! Nothing is opened and no path is walked: the kernel names the working directory and the mount namespace by
+//! links. The hashes have a key of this program, so a recording tells neither paths nor secrets.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use super::Probe;
+use orphand_core::model::{ProcessId, Whereabouts};
+
+/// The most bytes of a command line that are compared. A longer one is not compared.
+const COMMAND_LINE_MAX: usize = 128 * 1024;
+
+impl Probe {
+    /// Where this process works. `None` if it has exited, if it cannot be read, or if its directory was removed:
+    /// another one may have had the same path.
+    pub(super) fn whereabouts(&self, process: ProcessId) -> Option<Whereabouts> {
+        let dir = self.proc.identified(process).ok()??;
+        let (directory, mounts) = (dir.working_directory().ok()?, dir.mounts().ok()?);
+        if !directory.starts_with(b"/") || directory.ends_with(b" (deleted)") {
+            return None;
+        }
+        let (command, more) = dir.command_line(COMMAND_LINE_MAX).ok()?;
+        let command = (!more && is_as_started(&command)).then(|| self.hash_of(&command));
+        let directory = self.hash_of(&[directory, mounts].join(&0));
+        dir.still_alive().then_some(Whereabouts { directory, command })
+    }
+
+    fn hash_of(&self, bytes: &[u8]) -> u64 {
+        let key: &RandomState = &self.key;
+        key.hash_one(bytes)
+    }
+}
+
+/// Whether the command line consists of arguments, each with a NUL behind it. A title that a program wrote over its
+/// arguments has no NUL behind it, or more than one. An empty last argument looks the same; then it is not compared.
+fn is_as_started(command: &[u8]) -> bool {
+    command.ends_with(&[0]) && !command.ends_with(&[0, 0]) && command.len() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::Path,
+        process::{Child, Command, Stdio},
+    };
+
+    use super::*;
+    use crate::host::identity;
+
+    #[test]
+    fn titles_are_told_from_arguments() {
+        for (command, expected) in [
+            (&b"node\0server.js\0"[..], true),
+            (b"conport-mcp\0", true),
+            (b"my server: idle", false),
+            (b"my server: idle\0\0\0\0", false),
+            (b"\0", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_as_started(command), expected, "{command:?}");
+        }
+    }
+
+    /// A process that lives until it is dropped, in this directory.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start(directory: &Path, time: &str) -> Self {
+            let mut command = Command::new("sleep");
+            command.arg(time).current_dir(directory).stdin(Stdio::null());
+            let this = Self(command.spawn().unwrap());
+            // Its arguments are in place a moment after the exec has succeeded.
+            while std::fs::read(format!("/proc/{}/cmdline", this.0.id())).unwrap().is_empty() {
+                std::thread::yield_now();
+            }
+            this
+        }
+
+        fn id(&self) -> ProcessId {
+            identity::identity(self.0.id()).unwrap()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn equal_are_those_with_the_same_directory_and_command_line() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let probe = Probe::new().unwrap();
+        let one = Sleeper::start(here.path(), "100");
+        let same = Sleeper::start(here.path(), "100");
+        let other = Sleeper::start(here.path(), "101");
+        let away = Sleeper::start(there.path(), "100");
+        let [one, same, other, away] =
+            [&one, &same, &other, &away].map(|s| probe.whereabouts(s.id()).unwrap());
+        assert_eq!(one, same);
+        assert!(one.command.is_some());
+        assert_eq!(one.directory, other.directory);
+        assert_ne!(one.command, other.command);
+        assert_ne!(one.directory, away.directory);
+        assert_eq!(one.command, away.command);
+        let elsewhere = Probe::new().unwrap().whereabouts(identity::identity(std::process::id()).unwrap());
+        assert_ne!(elsewhere, probe.whereabouts(identity::identity(std::process::id()).unwrap()));
+    }
+
+    #[test]
+    fn what_is_gone_has_no_place() {
+        let here = tempfile::tempdir().unwrap();
+        let probe = Probe::new().unwrap();
+        let process = Sleeper::start(here.path(), "100");
+        let id = process.id();
+        assert!(probe.whereabouts(id).is_some());
+        std::fs::remove_dir(here.path()).unwrap();
+        assert_eq!(probe.whereabouts(id), None, "its directory was removed");
+        assert_eq!(probe.whereabouts(ProcessId { start: id.start + 1, ..id }), None, "another process");
+        drop(process);
+        assert_eq!(probe.whereabouts(id), None);
+    }
+}
