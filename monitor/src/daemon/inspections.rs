@@ -71,12 +71,12 @@ impl Inspections {
         user: u32,
         request: Request,
         others: Vec<Stdio>,
-    ) -> Result<(), Request> {
+    ) -> Result<(), Box<Request>> {
         if self.threads < THREADS && self.start_thread(probe) {
             self.threads += 1;
         }
         if self.threads == 0 {
-            return Err(request);
+            return Err(Box::new(request));
         }
         let mut queue = self.shared.queue();
         queue.by_user.entry(user).or_default().push_back(request);
