@@ -84,8 +84,8 @@ struct Rest {
 impl Rest {
     fn measure(bench: &Bench<'_>, daemon: &Daemon) -> Result<Self> {
         command::say("bench", &format!("rest: {} seconds", bench.args.seconds));
-        // What came in while it started is to be done with before the count begins.
-        thread::sleep(Duration::from_secs(2));
+        // What came in while it and the servers started is to be done with, and stored, before the count begins.
+        thread::sleep(Duration::from_secs(10));
         let before = Usage::of(daemon.pid())?;
         thread::sleep(Duration::from_secs(bench.args.seconds));
         let after = Usage::of(daemon.pid())?;
