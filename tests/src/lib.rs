@@ -24,6 +24,7 @@ pub mod fixtures;
 mod hook;
 mod host;
 mod install;
+pub mod jobs;
 pub mod judgement;
 pub mod neighbours;
 mod number;

@@ -2,8 +2,8 @@
 //! processes, and empty eBPF programs.
 //!
 //! `storm vfork|fork|spawn MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
-//! prints its pid and waits to be killed. `storm server MS` is that server. `storm crowd N` keeps N sleeping
-//! processes until its stdin closes. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
+//! prints its pid and waits to be killed. `storm server MS` is that server. `storm owner SERVER N` is an agent with N
+//! servers until its stdin closes, `storm crowd N` keeps N sleeping processes until then. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
 //! keeps them until its stdin closes.
 
 mod empty;
@@ -29,9 +29,10 @@ fn main() -> ExitCode {
         ["spawn", ms, program] => storm(ms, || spawn(program)),
         ["agent", server, ms] => agent(server, ms),
         ["server", ms] => server(ms),
+        ["owner", server, count] => owner(server, count),
         ["crowd", count] => crowd(count),
         ["empty", ref tracepoints @ ..] => empty_programs(tracepoints),
-        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|agent|server|crowd|empty ..")),
+        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|agent|server|owner|crowd|empty ..")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -100,6 +101,22 @@ fn server(ms: &str) -> Result<()> {
     println!("serving");
     thread::sleep(milliseconds(ms)?);
     Ok(())
+}
+
+/// An agent with idle servers, whose wires it keeps.
+fn owner(program: &str, count: &str) -> Result<()> {
+    let count: usize = count.parse().with_context(|| format!("\"{count}\" is no number"))?;
+    // Longer than any bench.
+    let args = ["server", "86400000"];
+    let start = |_| Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut servers: Vec<_> =
+        (0..count).map(start).collect::<Result<_, _>>().with_context(|| format!("cannot start {program}"))?;
+    println!("gathered");
+    let closed = until_stdin_closes();
+    for server in &mut servers {
+        server.kill().and_then(|()| server.wait()).context("cannot end a server")?;
+    }
+    closed
 }
 
 /// Sleeping processes.
