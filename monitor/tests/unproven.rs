@@ -150,6 +150,7 @@ impl Outside {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Process(_) => Answer::Process { process: None },
+            About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {
                 let alive =
@@ -182,7 +183,14 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
         ProcessEvent::Exec { at, process, parent, uid: 0, sid: 0, image, stdio }
     };
     world.happens(exec(AGENT, 10, &["claude"], [Stdio::Terminal; 3]));
-    world.happens(ProcessEvent::Fork { at, creator: id(AGENT), child: id(SERVER), uid: 0, sid: 0 });
+    world.happens(ProcessEvent::Fork {
+        at,
+        creator: id(AGENT),
+        thread: None,
+        child: id(SERVER),
+        uid: 0,
+        sid: 0,
+    });
     world.happens(exec(
         SERVER,
         AGENT,

@@ -44,6 +44,7 @@ impl Offline {
         let settings = Settings {
             mode: Mode::Observe,
             grace: std::time::Duration::ZERO,
+            abandoned_grace: config.abandoned_grace,
             term_timeout: config.term_timeout,
             other_uids: config.other_uids,
             rules: rules.clone(),

@@ -11,14 +11,16 @@ use super::{
 };
 use crate::{
     actuator::{hook::Hook, reaper::Reaper},
-    driver::{Driver, EffectHandler, SignalRequest},
+    driver::{Driver, EffectHandler, SignalRequest, SpawnerThread},
     host::Procfs,
     probe::Probe,
     sink::{event_writers::EventWriters, metrics::Metrics},
-    source::kernel::KernelSource,
+    source::{kernel::KernelSource, threads::Followed},
 };
 use orphand_core::{
-    model::{About, Answer, BootTime, Fact, Input, Notice, ProcessId, SignalError, Status, Tracking},
+    model::{
+        About, Answer, BootTime, Fact, Input, Notice, ProcessEvent, ProcessId, SignalError, Status, Tracking,
+    },
     recognise::Rules,
 };
 
@@ -135,6 +137,14 @@ impl EffectHandler for Environment {
     fn untrack(&mut self, process: ProcessId) -> anyhow::Result<()> {
         self.shares.forget(process);
         Ok(self.kernel.untrack(process.pid)?)
+    }
+
+    fn follow_thread(&mut self, driver: &mut Driver, wanted: SpawnerThread) -> anyhow::Result<()> {
+        let SpawnerThread { process, thread, until } = wanted;
+        if let Followed::Ended { at } = self.kernel.follow_thread(process, thread, until)? {
+            driver.feed(Input::Process { event: ProcessEvent::ThreadExit { at, process, thread } });
+        }
+        Ok(())
     }
 
     fn resync(&mut self, driver: &mut Driver) -> anyhow::Result<()> {

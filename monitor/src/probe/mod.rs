@@ -20,6 +20,7 @@ mod ties;
 mod tracers;
 mod unit;
 mod wire;
+mod work;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -82,6 +83,7 @@ impl Probe {
             }
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
+            About::Work(processes) => Answer::Work { processes: self.work(processes) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
         }
     }

@@ -106,6 +106,7 @@ impl Engine {
         if let Some(origin) = origin {
             agent.origin = origin;
         }
+        self.forget_spawners(at, Some(key));
     }
 
     /// The main process of an agent exited, or is no longer its main process.
@@ -205,6 +206,7 @@ impl Engine {
                 self.world.set_owner(server, Some(key));
                 self.remember_server(at, server);
                 self.server_event(at, server, Event::OwnerFound);
+                self.follow_spawner(server);
             }
         }
     }
@@ -274,6 +276,7 @@ impl Engine {
             }
         }
         self.world.transfer(key, successor);
+        self.forget_spawners(at, Some(key));
         if self.world.agent(key).is_some_and(|a| a.withheld.is_some()) {
             return;
         }

@@ -36,6 +36,7 @@ impl Engine {
             return;
         }
         let asked = server.phase.asked();
+        self.work_answered(now, key, false, &facts.work);
         self.update_users(facts);
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
@@ -81,6 +82,7 @@ impl Engine {
             facts,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
+            rest: self.rest(),
         }))
     }
 

@@ -114,6 +114,7 @@ impl Engine {
                 .copied()
                 .collect(),
             turn: None,
+            work: self.needs_work(server),
         }
     }
 

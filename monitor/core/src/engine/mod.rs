@@ -23,6 +23,7 @@ mod requests;
 mod servers;
 mod settings;
 mod signals;
+mod spawners;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,8 @@ pub struct Engine {
     recall: recall::Recall,
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
+    /// Servers to look at again whose thread has ended.
+    second_looks: spawners::SecondLooks,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -94,6 +97,8 @@ enum Purpose {
     AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
     /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
+    /// Asks what the processes of a server have done so far, because the thread that started it has ended.
+    Work { server: ServerKey, first: bool },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -163,6 +168,7 @@ impl Engine {
         if self.reinspect_at.is_some_and(|at| at <= now) {
             self.other_ended(now);
         }
+        self.look_again(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -183,7 +189,8 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        cases.into_iter().chain([self.repair_at, self.alarms.next(), self.bursts.next()]).flatten().min()
+        let others = [self.repair_at, self.alarms.next(), self.bursts.next(), self.second_looks.due()];
+        cases.into_iter().chain(others).flatten().min()
     }
 
     /// The number of processes in the lineage graph.
@@ -203,7 +210,9 @@ impl Engine {
 
     fn process(&mut self, now: BootTime, event: ProcessEvent) {
         match event {
-            ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
+            ProcessEvent::Fork { at, creator, thread, child, uid, sid } => {
+                self.fork(at, (creator, thread), child, uid, sid);
+            }
             ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
                 let seen =
                     SnapshotProcess { id: process, parent: Some(parent), uid, sid, image, stdio, unit: None };
@@ -211,6 +220,7 @@ impl Engine {
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
             ProcessEvent::Setsid { at, process, sid } => self.setsid(at, process, sid),
+            ProcessEvent::ThreadExit { at, process, thread } => self.thread_ended(now, at, process, thread),
         }
     }
 
@@ -222,6 +232,9 @@ impl Engine {
             }
             (Purpose::Copies { agent, at, status }, Answer::Copies { copies }) => {
                 self.copies_answered(now, at, agent, status, copies);
+            }
+            (Purpose::Work { server, first }, Answer::Work { processes }) => {
+                self.work_answered(now, server, first, &processes);
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);

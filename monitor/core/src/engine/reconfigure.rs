@@ -29,6 +29,7 @@ impl Engine {
             self.disown(&before);
             self.recognise_anew(now, &before);
         }
+        self.judge_threads_anew(now);
         self.inspect_all_again(now);
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
     }

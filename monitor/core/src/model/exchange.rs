@@ -1,10 +1,12 @@
 //! Inputs of the engine, and the effects it asks the daemon to carry out.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    Snapshot, SnapshotProcess, Stdio,
+    Snapshot, SnapshotProcess, Stdio, Work,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -144,6 +146,16 @@ pub enum Effect {
         /// The process.
         process: ProcessId,
     },
+    /// Report the end of this thread as [`ProcessEvent::ThreadExit`]; at once, if it has ended already. It is the
+    /// thread that had this number when it started a process.
+    FollowThread {
+        /// The process that the thread belongs to.
+        process: ProcessId,
+        /// The thread's number.
+        thread: NonZeroU32,
+        /// When the started process began, in clock ticks since boot: the thread began no later.
+        until: u64,
+    },
     /// Drain the ring, read /proc, and hand in an [`Input::Snapshot`].
     Resync,
 }
@@ -175,6 +187,8 @@ pub enum About {
         /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
+    /// What these processes have done so far: [`Answer::Work`].
+    Work(Vec<ProcessId>),
 }
 
 /// The server that an inspection is about.
@@ -194,6 +208,8 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
+    /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
+    pub work: bool,
 }
 
 /// An answer of the host.
@@ -219,6 +235,11 @@ pub enum Answer {
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
+    },
+    /// What processes have done; only those that still exist and can be read.
+    Work {
+        /// What was found.
+        processes: Vec<Work>,
     },
 }
 

@@ -17,7 +17,8 @@ pub enum Evidence {
     UnitStopped,
     /// The session it was started for has expired. This version never reports it.
     SessionExpired,
-    /// The thread that started it has ended. This version never reports it.
+    /// The thread of its living owner that started it has ended. It proves something only where a rule for the owner says
+    /// `thread_scoped`.
     SpawnerThreadExited,
     /// It was found without an owner. Alone this proves nothing.
     NoOwner,

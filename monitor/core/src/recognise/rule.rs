@@ -50,6 +50,8 @@ impl Pattern {
 /// whatever that runs. Such a rule may also have `reap`: agents that the unit has left behind are ended. Without it
 /// they are only reported.
 ///
+/// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
+///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
 /// that is started anywhere else.
@@ -65,6 +67,7 @@ pub struct Rule {
     args: Vec<Pattern>,
     unit: Option<Pattern>,
     reap: bool,
+    thread_scoped: bool,
 }
 
 /// A rule as it is written in TOML.
@@ -88,6 +91,8 @@ struct Written {
     unit: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     reap: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    thread_scoped: bool,
 }
 
 /// Why a rule is refused.
@@ -135,7 +140,7 @@ pub enum RuleError {
         unit: String,
     },
     /// Only agents have units and can be ended with them.
-    #[error("rule \"{0}\": unit and reap are for [[agent]] only")]
+    #[error("rule \"{0}\": unit, reap and thread_scoped are for [[agent]] only")]
     AgentsOnly(String),
     /// `program` is compared with names, not paths.
     #[error(
@@ -197,6 +202,7 @@ impl TryFrom<Written> for Rule {
             args: w.args.into_iter().map(Pattern::new).collect(),
             unit: pattern(w.unit),
             reap: w.reap,
+            thread_scoped: w.thread_scoped,
         })
     }
 }
@@ -214,6 +220,7 @@ impl From<Rule> for Written {
             args: rule.args.into_iter().map(|p| p.text).collect(),
             unit: text(rule.unit),
             reap: rule.reap,
+            thread_scoped: rule.thread_scoped,
         }
     }
 }
@@ -237,6 +244,11 @@ impl Rule {
     /// Whether its agents are ended when their unit has left them behind.
     pub(super) const fn reaps(&self) -> bool {
         self.reap
+    }
+
+    /// Whether each server of its agents ends with the thread that started it.
+    pub(super) const fn is_thread_scoped(&self) -> bool {
+        self.thread_scoped
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
@@ -283,7 +295,7 @@ fn last_component(pattern: &str) -> &str {
 /// Deserializes rules that are not about agents.
 pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Rule>::deserialize(from)?;
-    match rules.iter().find(|r| r.is_for_units() || r.reap) {
+    match rules.iter().find(|r| r.is_for_units() || r.reap || r.thread_scoped) {
         Some(rule) => Err(D::Error::custom(RuleError::AgentsOnly(rule.name.clone()))),
         None => Ok(rules),
     }

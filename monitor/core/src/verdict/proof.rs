@@ -8,6 +8,7 @@ use super::{
     guards::guards,
     inspection::Inspection,
     membership::{Members, members},
+    spawner::thread_has_ended,
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
 use crate::{
@@ -108,6 +109,9 @@ fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
         Some(owner) if owner.is_some_and(Agent::is_alive) => {}
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
+    }
+    if thread_has_ended(inspection) {
+        evidence.push(Evidence::SpawnerThreadExited);
     }
     if is_hung_up(&inspection.facts.stdin, members) {
         evidence.push(Evidence::StdinHangup);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Account;
+use super::{Account, Spawner};
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Provenance},
@@ -69,6 +69,8 @@ pub struct Server {
     pub(super) inspection: Option<Asked>,
     /// How many inspections in a row were outdated because the server changed.
     pub stale_inspections: u32,
+    /// The thread that started it, unless that was the leading thread of a process.
+    pub spawner: Option<Spawner>,
     /// The state of its case.
     pub phase: Phase,
     /// When the engine inspects it again.
@@ -139,6 +141,7 @@ impl Server {
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,
+            spawner: None,
             phase: Phase::default(),
             timer: None,
         }

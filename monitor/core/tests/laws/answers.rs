@@ -26,6 +26,8 @@ impl Host {
             },
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
+            // No process of this world starts a server by another thread than its leading one.
+            About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }
@@ -49,6 +51,7 @@ impl Host {
             stdin,
             stdout,
             copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
+            work: Vec::new(),
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,

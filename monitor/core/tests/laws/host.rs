@@ -353,6 +353,7 @@ impl Host {
                 }
                 Effect::Persist { .. } => {}
                 Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
+                Effect::FollowThread { .. } => {}
                 Effect::Resync => self.resync = true,
             }
         }
@@ -394,6 +395,15 @@ impl Host {
 
 /// What settings say, as an engine is told.
 fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, term_timeout, other_uids, ref rules, ref alerts, .. } = *settings;
-    Policy { mode, grace, term_timeout, other_uids, rules: rules.source(), alerts: alerts.clone() }
+    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, ref rules, ref alerts, .. } =
+        *settings;
+    Policy {
+        mode,
+        grace,
+        abandoned_grace,
+        term_timeout,
+        other_uids,
+        rules: rules.source(),
+        alerts: alerts.clone(),
+    }
 }

@@ -63,7 +63,14 @@ fn inputs() -> Vec<Input> {
     };
     let hung_up = ServerFacts { stdin: WireState::HungUp, ..ServerFacts::default() };
     vec![
-        event(ProcessEvent::Fork { at, creator: id, child: id, uid: 0, sid: 1 }),
+        event(ProcessEvent::Fork {
+            at,
+            creator: id,
+            thread: std::num::NonZeroU32::new(7),
+            child: id,
+            uid: 0,
+            sid: 1,
+        }),
         event(ProcessEvent::Exec {
             at,
             process: id,

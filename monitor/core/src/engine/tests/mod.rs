@@ -11,6 +11,7 @@ mod proof_by_laws;
 mod proof_of_use;
 mod reaping;
 mod requests;
+mod spawners;
 mod story;
 mod units;
 mod verdicts;
