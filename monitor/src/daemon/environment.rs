@@ -94,10 +94,10 @@ impl EffectHandler for Environment {
         let about = match user {
             None => about,
             Some(user) => {
-                let request = Request { token, about };
+                let request = Request { token, about: Box::new(about) };
                 match self.inspections.ask(&self.probe, user, request, wires()) {
                     Ok(()) => return Ok(()),
-                    Err(request) => request.about,
+                    Err(request) => *request.about,
                 }
             }
         };

@@ -59,11 +59,8 @@ impl Threads {
             }
             return Ok(Followed::No);
         }
-        let began = match identity::thread_began(process.pid, thread) {
-            Ok(began) => began,
-            // It is as alive as can be told. If it is not, nothing follows from that.
-            Err(_) => return Ok(Followed::Yes),
-        };
+        // One that cannot be read is as alive as can be told. If it is not, nothing follows from that.
+        let Ok(began) = identity::thread_began(process.pid, thread) else { return Ok(Followed::Yes) };
         let seen_at = clock::now();
         if !identity::stays(process) {
             self.forget(thread)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, cases::Inspected};
+use super::{Engine, cases::Inspected, spawners::Look};
 use crate::{
     case::{self, Event, INSPECT_AGAIN},
     lineage::ServerKey,
@@ -36,7 +36,7 @@ impl Engine {
             return;
         }
         let asked = server.phase.asked();
-        self.work_answered(now, key, false, &facts.work);
+        self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {

@@ -54,8 +54,8 @@ pub struct Engine {
     recall: recall::Recall,
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
-    /// Servers to look at again whose thread has ended.
-    second_looks: spawners::SecondLooks,
+    /// Servers to look at whose thread has ended.
+    looks: spawners::Looks,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -98,7 +98,7 @@ enum Purpose {
     /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// Asks what the processes of a server have done so far, because the thread that started it has ended.
-    Work { server: ServerKey, first: bool },
+    Work { server: ServerKey, look: spawners::Look },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -168,7 +168,7 @@ impl Engine {
         if self.reinspect_at.is_some_and(|at| at <= now) {
             self.other_ended(now);
         }
-        self.look_again(now);
+        self.look_at_servers(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -189,7 +189,7 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let others = [self.repair_at, self.alarms.next(), self.bursts.next(), self.second_looks.due()];
+        let others = [self.repair_at, self.alarms.next(), self.bursts.next(), self.looks.due()];
         cases.into_iter().chain(others).flatten().min()
     }
 
@@ -233,8 +233,8 @@ impl Engine {
             (Purpose::Copies { agent, at, status }, Answer::Copies { copies }) => {
                 self.copies_answered(now, at, agent, status, copies);
             }
-            (Purpose::Work { server, first }, Answer::Work { processes }) => {
-                self.work_answered(now, server, first, &processes);
+            (Purpose::Work { server, look }, Answer::Work { processes }) => {
+                self.work_answered(now, server, look, &processes);
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);

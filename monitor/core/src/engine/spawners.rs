@@ -4,7 +4,7 @@
 //! The kernel side reports the end of a thread only if it was told to follow the thread, which is when a server was
 //! recognised. The thread may have ended by then: the shell looks, and reports that in the same way.
 //!
-//! The owner lives and may use the server by another thread. So what the server does is looked at as soon as the
+//! The owner lives and may use the server by another thread. So what the server does is looked at a moment after the
 //! thread has ended, once more within the grace, and at each inspection. See [`crate::world::Spawner`].
 
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
@@ -21,14 +21,25 @@ use crate::{
 /// What this many processes do is looked at. A server with more is not proven to be unused.
 const PROCESSES: usize = 64;
 
-/// Servers that are looked at once more within their grace.
-#[derive(Debug, Default)]
-pub(super) struct SecondLooks(BTreeSet<(BootTime, ServerKey)>);
+/// From the end of a thread to the first look, at most. What a server does in this time belongs to the last request of
+/// the thread: it may write a log line after its answer.
+const SETTLE: Duration = Duration::from_secs(1);
 
-impl SecondLooks {
+/// Servers that are to be looked at.
+#[derive(Debug, Default)]
+pub(super) struct Looks(BTreeSet<(BootTime, ServerKey, Look)>);
+
+/// Which look at a server it is since its thread ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Look {
+    First,
+    Later,
+}
+
+impl Looks {
     /// When the next one is due.
     pub(super) fn due(&self) -> Option<BootTime> {
-        self.0.first().map(|(at, _)| *at)
+        self.0.first().map(|(at, _, _)| *at)
     }
 }
 
@@ -78,7 +89,8 @@ impl Engine {
         for key in agent.servers().clone() {
             let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
             if spawner.is_some_and(|spawner| spawner.end(process, thread, at)) {
-                self.look(key, true);
+                let settled = now + SETTLE.min(self.settings.abandoned_grace / 10);
+                self.looks.0.insert((settled, key, Look::First));
                 self.suspect_for_its_thread(now, key);
             }
         }
@@ -106,7 +118,7 @@ impl Engine {
         let deadline = now + grace;
         let suspected = Event::Suspected { reason: Reason::SpawnerThreadExited, since, deadline };
         self.server_event(now, key, suspected);
-        self.second_looks.0.insert((now + grace / 2, key));
+        self.looks.0.insert((now + grace / 2, key, Look::Later));
         let owner = self.world.owner(key).map(agent_view);
         if let Some(server) = self.world.show(key) {
             self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
@@ -133,29 +145,29 @@ impl Engine {
     }
 
     /// Asks what the processes of a server have done so far.
-    fn look(&mut self, key: ServerKey, first: bool) {
+    fn look(&mut self, key: ServerKey, look: Look) {
         if let Some(server) = self.world.server(key).filter(|server| can_be_looked_at(server)) {
             let processes = server.processes().iter().chain(server.wrappers()).copied().collect();
-            self.ask(About::Work(processes), Purpose::Work { server: key, first });
+            self.ask(About::Work(processes), Purpose::Work { server: key, look });
         }
     }
 
-    /// Looks once more at the servers for which that is due.
-    pub(super) fn look_again(&mut self, now: BootTime) {
-        while let Some((at, key)) = self.second_looks.0.first().copied().filter(|(at, _)| *at <= now) {
-            self.second_looks.0.remove(&(at, key));
-            self.look(key, false);
+    /// Looks at the servers for which that is due.
+    pub(super) fn look_at_servers(&mut self, now: BootTime) {
+        while let Some(due) = self.looks.0.first().copied().filter(|(at, _, _)| *at <= now) {
+            self.looks.0.remove(&due);
+            let (_, key, look) = due;
+            self.look(key, look);
         }
     }
 
-    /// What the processes of a server have done until now. Later looks mean nothing without the first one, which
-    /// comes as soon as the thread has ended.
-    pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, first: bool, work: &[Work]) {
+    /// What the processes of a server have done until now. Later looks mean nothing without the first one.
+    pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, look: Look, work: &[Work]) {
         let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
-        match spawner {
-            Some(spawner) if first => spawner.look(now, work),
-            Some(spawner) => spawner.look_again(now, work),
-            None => {}
+        match (spawner, look) {
+            (Some(spawner), Look::First) => spawner.look(now, work),
+            (Some(spawner), Look::Later) => spawner.look_again(now, work),
+            (None, _) => {}
         }
     }
 

@@ -351,9 +351,8 @@ impl Host {
                         self.pidfds.insert(process);
                     }
                 }
-                Effect::Persist { .. } => {}
+                Effect::Persist { .. } | Effect::FollowThread { .. } => {}
                 Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
-                Effect::FollowThread { .. } => {}
                 Effect::Resync => self.resync = true,
             }
         }

@@ -68,7 +68,7 @@ fn evidence(story: &Story) -> Vec<Evidence> {
 
 /// It stays whatever time passes, and this is why.
 fn stays(mut story: Story, unproven: &str) {
-    story.pass_secs(30);
+    story.pass_secs(35);
     assert_eq!(story.told(), ["orphan_suspected", unproven]);
     story.pass_secs(10_000);
     assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
@@ -145,9 +145,9 @@ fn the_leading_thread_is_not_followed() {
 fn another_thread_uses_it() {
     // A request and an answer, long ago or just now, a request alone, CPU time at the end of the grace.
     for (after, done) in [
-        (1, work(9, [148, 172], 2)),
+        (2, work(9, [148, 172], 2)),
         (29, work(9, [148, 172], 2)),
-        (1, work(9, [148, 100], 1)),
+        (2, work(9, [148, 100], 1)),
         (29, work(9, [100, 100], 1)),
     ] {
         let mut story = left(SCOPED);
@@ -162,6 +162,7 @@ fn another_thread_uses_it() {
 #[test]
 fn one_that_was_used_is_never_ended_for_its_thread() {
     let mut story = left(SCOPED);
+    story.pass_secs(2);
     story.work.insert(30, work(9, [148, 172], 2));
     story.pass_secs(30);
     assert_eq!(evidence(&story), [Evidence::SpawnerThreadExited]);
@@ -173,6 +174,15 @@ fn one_that_was_used_is_never_ended_for_its_thread() {
     story.end(20);
     story.pass_secs(10);
     assert!(story.sent().contains(&(30, Signal::Term)));
+}
+
+#[test]
+fn the_end_of_the_threads_last_request_is_no_use() {
+    let mut story = left(SCOPED);
+    story.pass(std::time::Duration::from_millis(500));
+    story.work.insert(30, work(9, [100, 250], 3));
+    story.pass_secs(30);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
 #[test]
@@ -190,6 +200,7 @@ fn what_it_does_cannot_be_read() {
     let mut story = gateway(SCOPED);
     story.work.remove(&30);
     story.end_thread(20, 21);
+    story.pass_secs(2);
     // It can be read later, which tells nothing of the time before.
     story.work.insert(30, work(5, [100, 100], 1));
     stays(story, "orphan_unproven wire_held stdout_read");
