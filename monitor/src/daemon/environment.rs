@@ -141,7 +141,7 @@ impl EffectHandler for Environment {
 
     fn follow_thread(&mut self, driver: &mut Driver, wanted: SpawnerThread) -> anyhow::Result<()> {
         let SpawnerThread { process, thread, until } = wanted;
-        if let Followed::Ended { at } = self.kernel.follow_thread(process, thread, until)? {
+        if let Followed::Ended { at } = self.kernel.threads().follow(process, thread, until)? {
             driver.feed(Input::Process { event: ProcessEvent::ThreadExit { at, process, thread } });
         }
         Ok(())

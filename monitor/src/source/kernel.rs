@@ -7,7 +7,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    num::NonZeroU32,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -28,7 +27,7 @@ use super::{
     layout::{self, LayoutError},
     log,
     members::{Members, Room, RoomInUse, Tracked},
-    threads::{Followed, Threads},
+    threads::Threads,
 };
 use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
 
@@ -294,15 +293,9 @@ impl KernelSource {
         self.members.untrack(pid)
     }
 
-    /// Has the end of a thread reported: the one that had this number when it started a process that began at `until`, in
-    /// clock ticks since boot. Its process must be followed as an agent.
-    pub fn follow_thread(
-        &mut self,
-        process: ProcessId,
-        thread: NonZeroU32,
-        until: u64,
-    ) -> Result<Followed, KernelError> {
-        self.threads.follow(process, thread, until)
+    /// The threads whose end is reported.
+    pub const fn threads(&mut self) -> &mut Threads {
+        &mut self.threads
     }
 
     /// Whose processes the kernel side could not follow since the last call: [`Losses::member`] says how many.

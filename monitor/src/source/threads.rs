@@ -1,7 +1,7 @@
 //! The threads whose end the kernel side reports, because they made a server: the map THREADS seen from user space.
 //!
 //! Invariant: a thread that is followed is in the map before it is looked at in /proc, so that its end is either reported
-//! or seen there. The kernel side removes a thread that ends. For [`super::kernel`] only.
+//! or seen there. The kernel side removes a thread that ends.
 
 use std::num::NonZeroU32;
 
@@ -33,7 +33,7 @@ pub enum Followed {
 }
 
 /// The map.
-pub(super) struct Threads {
+pub struct Threads {
     entries: HashMap<MapData, u32, u32>,
     /// How often there was no room.
     full: u64,
@@ -44,8 +44,9 @@ impl Threads {
         Ok(Self { entries: HashMap::try_from(take(programs, "THREADS")?)?, full: 0 })
     }
 
-    /// Follows a thread, see [`super::kernel::KernelSource::follow_thread`].
-    pub(super) fn follow(
+    /// Has the end of a thread reported: the one that had this number when it started a process that began at `until`, in
+    /// clock ticks since boot. Its process must be followed as an agent.
+    pub fn follow(
         &mut self,
         process: ProcessId,
         thread: NonZeroU32,

@@ -36,7 +36,7 @@ fn agent(source: &mut KernelSource, script: &str) -> Actor {
 }
 
 fn follow(source: &mut KernelSource, process: ProcessId, thread: ProcessId) -> Followed {
-    source.follow_thread(process, number(thread), thread.start).unwrap()
+    source.threads().follow(process, number(thread), thread.start).unwrap()
 }
 
 fn number(thread: ProcessId) -> NonZeroU32 {
@@ -120,7 +120,7 @@ fn one_that_has_ended_is_told_at_once() {
     let Followed::Ended { at } = follow(&mut source, id, one) else { panic!() };
     assert!(at.ticks() >= one.start);
     // The number belongs to a thread that began later than the one that is meant.
-    let earlier = source.follow_thread(id, number(two), two.start - 1).unwrap();
+    let earlier = source.threads().follow(id, number(two), two.start - 1).unwrap();
     assert_eq!(earlier, Followed::Ended { at: BootTime::of_ticks(two.start - 1) });
     // That thread is told when it ends: it may be meant, too.
     agent.word();

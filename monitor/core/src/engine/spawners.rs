@@ -118,7 +118,7 @@ impl Engine {
         let deadline = now + grace;
         let suspected = Event::Suspected { reason: Reason::SpawnerThreadExited, since, deadline };
         self.server_event(now, key, suspected);
-        self.looks.0.insert((now + grace / 2, key, Look::Later));
+        self.looks.0.insert((now + grace * 4 / 5, key, Look::Later));
         let owner = self.world.owner(key).map(agent_view);
         if let Some(server) = self.world.show(key) {
             self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
@@ -173,7 +173,7 @@ impl Engine {
 
     /// For how long a server must have done nothing. It is less than the time from the second look to the verdict.
     pub(super) fn rest(&self) -> Duration {
-        self.settings.abandoned_grace / 3
+        self.settings.abandoned_grace / 10
     }
 
     /// Whether an inspection has to tell what the processes of this server have done.

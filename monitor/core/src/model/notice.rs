@@ -86,7 +86,7 @@ pub enum Notice {
         /// Its new session.
         sid: u32,
     },
-    /// The owner exited; the grace period begins.
+    /// The owner exited, or left the server behind although it lives; the grace period begins.
     OrphanSuspected {
         /// Whether the owner exited while no daemon was running.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]

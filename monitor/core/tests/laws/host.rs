@@ -394,15 +394,7 @@ impl Host {
 
 /// What settings say, as an engine is told.
 fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, ref rules, ref alerts, .. } =
-        *settings;
-    Policy {
-        mode,
-        grace,
-        abandoned_grace,
-        term_timeout,
-        other_uids,
-        rules: rules.source(),
-        alerts: alerts.clone(),
-    }
+    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, .. } = *settings;
+    let (rules, alerts) = (settings.rules.source(), settings.alerts.clone());
+    Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts }
 }
