@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Engine, cases::Inspected, spawners::Look};
+use super::{Engine, cases::Inspected};
 use crate::{
     case::{self, Event, INSPECT_AGAIN},
     lineage::ServerKey,
     model::{BootTime, Doubt, Mode, ServerFacts, Stdio},
     verdict::{Finding, Inspection, Members, examine},
-    world::Server,
+    world::{Look, Server},
 };
 
 /// After this number of inspections in a row that could not see everything, the next ones are further apart.

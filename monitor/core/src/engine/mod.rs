@@ -42,7 +42,7 @@ use crate::{
         About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Memory, Notice, ProcessEvent, ProcessId,
         SnapshotProcess, Tracking,
     },
-    world::World,
+    world::{Look, World},
 };
 
 /// The engine: all state of the daemon, and the queue of effects that the shell has not fetched yet.
@@ -98,7 +98,7 @@ enum Purpose {
     /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// Asks what the processes of a server have done so far, because the thread that started it has ended.
-    Work { server: ServerKey, look: spawners::Look },
+    Work { server: ServerKey, look: Look },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.

@@ -4,8 +4,8 @@
 //! The kernel side reports the end of a thread only if it was told to follow the thread, which is when a server was
 //! recognised. The thread may have ended by then: the shell looks, and reports that in the same way.
 //!
-//! The owner lives and may use the server by another thread. So what the server does is looked at a moment after the
-//! thread has ended, once more within the grace, and at each inspection. See [`crate::world::Spawner`].
+//! The owner lives and may use the server by another thread. So what the server does is looked at when the thread has
+//! ended, a moment later, once more within the grace, and at each inspection. See [`crate::world::Spawner`].
 
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
@@ -15,26 +15,19 @@ use crate::{
     lineage::{AgentKey, ServerKey},
     model::{About, BootTime, Effect, Notice, ProcessId, Work},
     verdict::is_thread_scoped,
-    world::{Agent, Server, Spawner, agent_view},
+    world::{Agent, Look, Server, Spawner, agent_view},
 };
 
 /// What this many processes do is looked at. A server with more is not proven to be unused.
 const PROCESSES: usize = 64;
 
-/// From the end of a thread to the first look, at most. What a server does in this time belongs to the last request of
-/// the thread: it may write a log line after its answer.
+/// The moment from the end of a thread to the second look, at most: a server may be busy with the end of the thread's
+/// last request.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Servers that are to be looked at.
 #[derive(Debug, Default)]
 pub(super) struct Looks(BTreeSet<(BootTime, ServerKey, Look)>);
-
-/// Which look at a server it is since its thread ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Look {
-    First,
-    Later,
-}
 
 impl Looks {
     /// When the next one is due.
@@ -90,7 +83,8 @@ impl Engine {
             let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
             if spawner.is_some_and(|spawner| spawner.end(process, thread, at)) {
                 let settled = now + SETTLE.min(self.settings.abandoned_grace / 10);
-                self.looks.0.insert((settled, key, Look::First));
+                self.look(key, Look::AtEnd);
+                self.looks.0.insert((settled, key, Look::Settled));
                 self.suspect_for_its_thread(now, key);
             }
         }
@@ -161,13 +155,11 @@ impl Engine {
         }
     }
 
-    /// What the processes of a server have done until now. Later looks mean nothing without the first one.
+    /// What the processes of a server have done until now.
     pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, look: Look, work: &[Work]) {
         let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
-        match (spawner, look) {
-            (Some(spawner), Look::First) => spawner.look(now, work),
-            (Some(spawner), Look::Later) => spawner.look_again(now, work),
-            (None, _) => {}
+        if let Some(spawner) = spawner {
+            spawner.look(now, look, work);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     lineage::{Graph, Node},
     model::{ProcessId, Stdio},
     recognise::Rules,
-    world::Agent,
+    world::{Agent, Counted},
 };
 
 /// Whether a rule says of this agent that its servers end with the threads that started them.
@@ -47,7 +47,8 @@ fn is_being_ended(inspection: &Inspection<'_>) -> bool {
 
 fn is_unused(inspection: &Inspection<'_>, members: &Members) -> bool {
     let Some(spawner) = &inspection.server.spawner else { return false };
-    let countable = matches!(inspection.server.stdout, Stdio::Pipe(_));
-    !members.core.is_empty()
-        && members.all().all(|process| spawner.rests(process, inspection.rest, countable))
+    let is_pipe = |wire: Stdio| matches!(wire, Stdio::Pipe(_));
+    let counted =
+        Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
+    !members.core.is_empty() && members.all().all(|process| spawner.rests(process, inspection.rest, counted))
 }

@@ -19,7 +19,7 @@ pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
 pub use server_index::Servers;
 pub use servers::{Asked, NewServer, Server};
-pub use spawner::Spawner;
+pub use spawner::{Counted, Look, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{

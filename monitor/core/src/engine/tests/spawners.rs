@@ -145,6 +145,7 @@ fn the_leading_thread_is_not_followed() {
 fn another_thread_uses_it() {
     // A request and an answer, long ago or just now, a request alone, CPU time at the end of the grace.
     for (after, done) in [
+        (0, work(9, [148, 172], 2)),
         (2, work(9, [148, 172], 2)),
         (29, work(9, [148, 172], 2)),
         (2, work(9, [148, 100], 1)),
@@ -183,6 +184,11 @@ fn the_end_of_the_threads_last_request_is_no_use() {
     story.work.insert(30, work(9, [100, 250], 3));
     story.pass_secs(30);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
+    // A further request is one even then.
+    let mut story = left(SCOPED);
+    story.pass(std::time::Duration::from_millis(500));
+    story.work.insert(30, work(9, [148, 250], 3));
+    stays(story, "orphan_unproven wire_held stdout_read");
 }
 
 #[test]
