@@ -150,6 +150,7 @@ impl Outside {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Process(_) => Answer::Process { process: None },
+            About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {

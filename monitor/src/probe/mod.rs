@@ -10,6 +10,7 @@ mod copies;
 mod direction;
 mod fifos;
 mod holders;
+mod hung_up;
 mod manager;
 mod memory;
 mod pass;
@@ -85,6 +86,7 @@ impl Probe {
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
             About::Work(processes) => Answer::Work { processes: self.work(processes) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
 

@@ -80,6 +80,8 @@ pub enum Reason {
     NoOwner,
     /// The unit that it runs in was stopped, or restarted without it.
     UnitRestarted,
+    /// Its owner is alive and abandoned it.
+    Abandoned,
     /// Its owner is alive, and the thread of the owner that started it exited.
     SpawnerThreadExited,
     /// A person asked to end it.
@@ -89,7 +91,7 @@ pub enum Reason {
 impl Reason {
     /// Whether it may be left behind although its owner is alive.
     pub const fn under_living_owner(self) -> bool {
-        matches!(self, Self::SpawnerThreadExited)
+        matches!(self, Self::Abandoned | Self::SpawnerThreadExited)
     }
 }
 

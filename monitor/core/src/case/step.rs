@@ -12,6 +12,12 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
     match event {
         // A person asked to end it while its owner was alive. That continues.
         Event::Suspected { .. } if phase.is_terminating() => (phase, Vec::new()),
+        // It was judged while its owner was alive: it is inspected again, and not judged again.
+        Event::Suspected { .. }
+            if phase.orphan().is_some_and(|verdict| verdict.cause.reason.under_living_owner()) =>
+        {
+            (phase, vec![Action::SetDeadline(Some(facts.now))])
+        }
         Event::Suspected { reason, since, deadline } => {
             let cause = Cause { reason, since, asked: phase.asked() };
             (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline))])

@@ -187,6 +187,9 @@ pub enum About {
         /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
+    /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
+    /// later.
+    HungUp(Vec<OwnEnd>),
     /// What these processes have done so far: [`Answer::Work`].
     Work(Vec<ProcessId>),
 }
@@ -212,6 +215,15 @@ pub struct Subject {
     pub work: bool,
 }
 
+/// A process and the pipe or socket that is its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnEnd {
+    /// The process.
+    pub process: ProcessId,
+    /// The end that it reads.
+    pub stdin: Stdio,
+}
+
 /// An answer of the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
@@ -235,6 +247,11 @@ pub enum Answer {
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
+    },
+    /// The processes that still have their end of a wire whose other end is closed for good.
+    HungUp {
+        /// Those that were asked about and have it.
+        processes: Vec<ProcessId>,
     },
     /// What processes have done; only those that still exist and can be read.
     Work {

@@ -38,7 +38,9 @@ pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
 pub use event_subject::EventSubject;
-pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
+pub use exchange::{
+    About, Answer, Effect, Input, Losses, Memory, OwnEnd, Signal, SignalError, Subject, Tracking,
+};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    case::Reason,
     lineage::{Graph, Node},
     model::{CopyFacts, Holder, ProcessFacts, ProcessId, ServerFacts, WireState},
     recognise::Rules,
@@ -46,6 +47,11 @@ impl<'a> Inspection<'a> {
     /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
         self.server.owner().and_then(|key| self.agents.get(key))
+    }
+
+    /// Whether the case was opened because the owner, which is alive, abandoned the server.
+    pub fn is_abandoned(&self) -> bool {
+        self.server.phase.cause().is_some_and(|cause| cause.reason == Reason::Abandoned)
     }
 
     /// What the host reports about the processes that belong to the server.

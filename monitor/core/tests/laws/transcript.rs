@@ -85,6 +85,9 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Copies { copies, .. }, .. } => {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
+        Effect::Ask { about: About::HungUp(servers), .. } => {
+            format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
+        }
         Effect::Ask { about: About::Work(processes), .. } => {
             format!("<- ask what {:?} did", pids(processes.iter().copied()))
         }
