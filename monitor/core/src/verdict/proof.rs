@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     case::Cause,
-    model::{Doubt, Evidence, Guard, Holder, UnitFacts},
+    model::{Doubt, Evidence, Guard, Holder, UnitFacts, WireState},
     world::Agent,
 };
 
@@ -112,8 +112,11 @@ fn owner_may_come_back(inspection: &Inspection<'_>, members: &Members) -> Option
     }
     // While it is being ended, its main process may have exited.
     let begun = inspection.server.phase.strongest_signal().is_some();
-    let has_wires = inspection.is_abandoned() || thread_has_ended(inspection);
-    if has_wires && !begun && inspection.facts.own_ends != [true, true] {
+    let own_ends = inspection.facts.own_ends;
+    let abandoned = inspection.is_abandoned() && own_ends != [true, true];
+    let wires = [&inspection.facts.stdin, &inspection.facts.stdout];
+    let closed = || wires.into_iter().zip(own_ends).any(|(wire, own)| *wire == WireState::HungUp && !own);
+    if !begun && (abandoned || (thread_has_ended(inspection) && closed())) {
         return Some(Doubt::WireUnknown);
     }
     listens(inspection, members).then_some(Doubt::Clients)

@@ -42,7 +42,6 @@ fn gateway(rules: &str) -> Story {
     story.fork_by(22, 20, 40);
     story.exec(40, 20, SERVER, OTHER);
     (story.facts.stdin, story.facts.stdout) = (held(&[20]), held(&[20]));
-    story.facts.own_ends = [true, true];
     story.work.extend([(30, work(5, [100, 100], 1)), (40, work(5, [100, 100], 1))]);
     assert_eq!(story.told(), ["agent_started", "server_started", "server_started"]);
     assert_eq!(story.followed, [(20, 21), (20, 22)]);
@@ -252,6 +251,7 @@ fn it_closed_its_wires_itself() {
     // The twin: the owner closed them.
     let mut story = left(SCOPED);
     (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.facts.own_ends = [true, true];
     story.pass_secs(30);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
