@@ -8,7 +8,7 @@ pub enum Counter {
     ForkProduced,
     /// Exec records made, lost ones included.
     ExecProduced,
-    /// Exit records made, lost ones included.
+    /// Exit records made, of thread groups and of threads, lost ones included.
     ExitProduced,
     /// Setsid records made, lost ones included.
     SetsidProduced,

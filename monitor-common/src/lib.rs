@@ -21,7 +21,7 @@ pub use name::contains_mcp;
 pub use offsets::{Offsets, Tuning};
 pub use record::{
     ARGV_MAX, EXE_MAX, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord,
-    TAIL_MAX, flags,
+    TAIL_MAX, ThreadExitRecord, flags,
 };
 
 #[cfg(feature = "user")]

@@ -20,6 +20,8 @@ pub enum Kind {
     Exit = 3,
     /// [`SetsidRecord`].
     Setsid = 4,
+    /// [`ThreadExitRecord`].
+    ThreadExit = 5,
 }
 
 /// The beginning of every record.
@@ -50,8 +52,8 @@ pub struct ForkRecord {
     pub uid: u32,
     /// The child's session id.
     pub sid: u32,
-    /// Zero.
-    pub pad: u32,
+    /// The thread of the creator that called clone(2): its number, which is that of the thread group for the leader.
+    pub thread: u32,
 }
 
 /// A standard stream: fields of the inode that it is open on.
@@ -121,6 +123,18 @@ pub struct SetsidRecord {
     pub pad: u32,
 }
 
+/// A thread exited that user space had entered into the map THREADS. Its thread group lives on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ThreadExitRecord {
+    /// About the thread group.
+    pub header: Header,
+    /// The thread's number.
+    pub thread: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
 // No implicit padding: the sizes are the sums of the fields'.
 const _: () = {
     assert!(size_of::<Header>() == 4 + 4 + 8 + 8);
@@ -130,5 +144,6 @@ const _: () = {
     assert!(size_of::<ExecRecord>() == 24 + 8 + 4 * 6 + 3 * 16);
     assert!(size_of::<ExitRecord>() == 24 + 4 + 4);
     assert!(size_of::<SetsidRecord>() == 24 + 4 + 4);
+    assert!(size_of::<ThreadExitRecord>() == 24 + 4 + 4);
     assert!(align_of::<ForkRecord>() == 8 && align_of::<ExecRecord>() == 8 && align_of::<ExitRecord>() == 8);
 };

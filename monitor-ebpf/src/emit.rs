@@ -65,7 +65,7 @@ const fn counters(kind: Kind) -> (Counter, Counter) {
     match kind {
         Kind::Fork => (Counter::ForkProduced, Counter::ForkDropped),
         Kind::Exec => (Counter::ExecProduced, Counter::ExecDropped),
-        Kind::Exit => (Counter::ExitProduced, Counter::ExitDropped),
+        Kind::Exit | Kind::ThreadExit => (Counter::ExitProduced, Counter::ExitDropped),
         Kind::Setsid => (Counter::SetsidProduced, Counter::SetsidDropped),
     }
 }

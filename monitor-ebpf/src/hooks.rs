@@ -7,7 +7,7 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use monitor_common::{
     COMM_LEN, Candidate, Counter, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, State,
-    StreamRecord, TAIL_MAX, contains_mcp, flags,
+    StreamRecord, TAIL_MAX, ThreadExitRecord, contains_mcp, flags,
 };
 
 use crate::{
@@ -15,7 +15,8 @@ use crate::{
     filter,
     maps::{self, CANDIDATES, SCRATCH, offset},
     members,
-    task::{Task, current_tgid, executed_file},
+    task::{Task, current_tgid, current_thread, executed_file},
+    threads,
 };
 
 #[inline(always)]
@@ -51,7 +52,7 @@ pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
         creator,
         uid,
         sid: child.sid()?,
-        pad: 0,
+        thread: current_thread(),
     };
     emit(Kind::Fork, &record, Urgency::Ordinary);
     Ok(())
@@ -157,8 +158,13 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let Some(member) = members::look_up(tgid) else { return Ok(()) };
     let task = Task::new(ctx.arg(0));
     let dead = if offset!(exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
+    // Only agents own servers, so no thread of another process is looked up.
+    let made_a_server = member.is(State::Agent) && threads::remove(tgid);
+    if !dead {
+        return if made_a_server { thread_exit(task, tgid) } else { Ok(()) };
+    }
     // The last two threads may both see the group dead: the one that removes it reports it.
-    if !dead || !members::remove(tgid, member) {
+    if !members::remove(tgid, member) {
         return Ok(());
     }
     let record = ExitRecord {
@@ -169,6 +175,21 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     debug!(ctx, "exit of {}, state {}", tgid, member.state_and_slot);
     let urgent = member.is(State::Agent) || member.reports_only_exit();
     emit(Kind::Exit, &record, if urgent { Urgency::AtOnce } else { Urgency::Ordinary });
+    Ok(())
+}
+
+/// A thread that made a server exits before its group does. Where the whole group is ending, its last exit says so.
+#[inline(always)]
+fn thread_exit(task: Task, tgid: u32) -> Result<(), Counter> {
+    if task.group_exiting()? {
+        return Ok(());
+    }
+    let record = ThreadExitRecord {
+        header: header(Kind::ThreadExit, tgid, task.group_birth()?),
+        thread: current_thread(),
+        pad: 0,
+    };
+    emit(Kind::ThreadExit, &record, Urgency::Ordinary);
     Ok(())
 }
 

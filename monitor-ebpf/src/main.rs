@@ -7,6 +7,7 @@
 //! | `ends` | the pass over all descriptors: filter, fill, write |
 //! | `filter` | the quick answer for processes that are not followed |
 //! | `members` | the processes that are followed |
+//! | `threads` | the threads that made a server |
 //! | `shares` | how many of them each user has |
 //! | `task` | the reader of `task_struct` and of what it points to |
 //! | `file` | the reader of `struct file` and of what it points to |
@@ -34,6 +35,7 @@ mod maps;
 mod members;
 mod shares;
 mod task;
+mod threads;
 
 use core::ffi::c_void;
 

@@ -39,6 +39,11 @@ pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12,
 #[map]
 pub static CANDIDATES: HashMap<[u8; COMM_LEN], u32> = HashMap::with_max_entries(1 << 10, 0);
 
+/// Number of a thread -> its tgid: threads that made a server, entered by user space, which sets
+/// the size. The hook removes those that end.
+#[map]
+pub static THREADS: HashMap<u32, u32> = HashMap::with_max_entries(1 << 12, 0);
+
 /// Inode number -> nothing: the pipes and sockets whose descriptors a pass reports. Empty between passes.
 #[map]
 pub static WANTED: HashMap<u64, u8> = HashMap::with_max_entries(1 << 13, BPF_F_NO_PREALLOC);

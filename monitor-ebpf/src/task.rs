@@ -23,6 +23,12 @@ pub fn current_tgid() -> u32 {
     (bpf_get_current_pid_tgid() >> 32) as u32
 }
 
+/// The thread that runs this program.
+#[inline(always)]
+pub fn current_thread() -> u32 {
+    bpf_get_current_pid_tgid() as u32
+}
+
 /// A `struct task_struct`.
 #[derive(Clone, Copy)]
 pub struct Task(*const u8);
@@ -103,6 +109,13 @@ impl Task {
     pub fn group_dead(self) -> Result<bool, Counter> {
         let live: i32 = read(self.signal()?, offset!(signal_live))?;
         Ok(live == 0)
+    }
+
+    /// Whether the group is ending by `exit_group(2)` or a fatal signal.
+    #[inline(always)]
+    pub fn group_exiting(self) -> Result<bool, Counter> {
+        let flags: u32 = read(self.signal()?, offset!(signal_flags))?;
+        Ok(flags & SIGNAL_GROUP_EXIT != 0)
     }
 
     /// The status that the parent will receive: `wait_task_zombie()`, kernel/exit.c.

@@ -153,6 +153,7 @@ impl Outside {
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
+            About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {
                 let alive =
@@ -185,7 +186,14 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
         ProcessEvent::Exec { at, process, parent, uid: 0, sid: 0, image, stdio }
     };
     world.happens(exec(AGENT, 10, &["claude"], [Stdio::Terminal; 3]));
-    world.happens(ProcessEvent::Fork { at, creator: id(AGENT), child: id(SERVER), uid: 0, sid: 0 });
+    world.happens(ProcessEvent::Fork {
+        at,
+        creator: id(AGENT),
+        thread: None,
+        child: id(SERVER),
+        uid: 0,
+        sid: 0,
+    });
     world.happens(exec(
         SERVER,
         AGENT,

@@ -43,6 +43,8 @@ class Actor:
     def __init__(self, alias):
         self.alias = alias
         self.kept = []  # our ends of the wires of what we started
+        self.wires = {}  # alias of a job's server -> our ends of its wire: to write, to read
+        self.jobs = {}  # alias of a job's server -> the thread, and what it waits for
         self.eof_delay = None  # seconds from end of stdin to our exit; None: we do not even read stdin
         self.ears = {}  # further descriptors to watch -> what to do
         self.sock = socket.socket(socket.AF_UNIX)
@@ -95,7 +97,8 @@ class Actor:
         return 0, 1
 
     def do_start(self, c):
-        """Start a program. `how`: fork, vfork, posix_spawn, clone_parent, double_fork, thread (exec by a non-leader)."""
+        """Start a program. `how`: fork, vfork, posix_spawn, clone_parent, double_fork, thread (exec by a non-leader), job (by a
+        thread that stays until `end_job`)."""
         argv, path = c["argv"], c.get("path") or c["argv"][0]
         env = {**os.environ, **c.get("env", {})}
         far = self.wire(c.get("wire", "inherit"))
@@ -117,10 +120,11 @@ class Actor:
                 os._exit(127)
 
         how = c.get("how", "fork")
-        if how == "vfork":
+        if how in ("vfork", "job"):
             import subprocess  # uses vfork(2) as long as no preexec_fn is asked for
 
-            pid = subprocess.Popen(argv, executable=path, env=env, stdin=far[0], stdout=far[1], start_new_session=sid).pid
+            popen = lambda: subprocess.Popen(argv, executable=path, env=env, stdin=far[0], stdout=far[1], start_new_session=sid).pid
+            pid = popen() if how == "vfork" else self.job(argv[-1], popen)
         elif how == "posix_spawn":
             actions = [(os.POSIX_SPAWN_DUP2, far[0], 0), (os.POSIX_SPAWN_DUP2, far[1], 1)]
             pid = os.posix_spawn(path, argv, env, file_actions=actions, **({"setsid": True} if sid else {}))
@@ -142,6 +146,34 @@ class Actor:
         for fd in set(far) - {0, 1}:
             os.close(fd)
         return {"pid": pid}
+
+    def job(self, alias, work):
+        """Has a new thread do this and stay; what it gave."""
+        began, over, result = threading.Event(), threading.Event(), []
+
+        def run():
+            result.append(work())
+            began.set()
+            over.wait()
+
+        thread = threading.Thread(target=run)
+        self.jobs[alias] = (thread, over)
+        self.wires[alias] = self.kept[-2:]
+        thread.start()
+        began.wait()
+        return result[0]
+
+    def do_end_job(self, c):
+        """The thread that started this server ends; the wire stays open."""
+        thread, over = self.jobs.pop(c["of"])
+        over.set()
+        thread.join()
+
+    def do_ask(self, c):
+        """Send a line to the server of a job, and wait for the answer."""
+        write, read = self.wires[c["of"]]
+        os.write(write, b"a request\n")
+        return {"answer": os.read(read, 65536).decode()}
 
     @staticmethod
     def clone_parent():
@@ -219,6 +251,18 @@ class Actor:
 
         self.ears[0] = stdin
 
+    def do_answer(self, _):
+        """From now on answer whatever comes in on stdin."""
+
+        def stdin():
+            asked = os.read(0, 65536)
+            if asked:
+                os.write(1, b"an answer to " + asked)
+            else:
+                del self.ears[0]
+
+        self.ears[0] = stdin
+
     def do_listen(self, _):
         """Listen on the loopback interface and accept whoever comes."""
         listener = socket.create_server(("127.0.0.1", 0))
@@ -228,6 +272,11 @@ class Actor:
 
     def do_connect(self, c):
         self.kept.append(socket.create_connection(("127.0.0.1", c["port"])))
+
+    def do_keep_wires(self, _):
+        """Our ends of the wires stay open across an exec."""
+        for fd in self.kept:
+            os.set_inheritable(fd, True)
 
     def do_close_wires(self, _):
         for fd in self.kept:

@@ -33,8 +33,8 @@ impl Part {
         self.set("wire", json!(kind))
     }
 
-    /// How it is created: `fork`, `vfork`, `posix_spawn`, `clone_parent`, `double_fork`, or `thread` (exec by
-    /// a thread that is not the leader).
+    /// How it is created: `fork`, `vfork`, `posix_spawn`, `clone_parent`, `double_fork`, `thread` (exec by
+    /// a thread that is not the leader), or `job` (by a thread that stays until it is told `end_job`).
     pub fn how(self, how: &str) -> Self {
         self.set("how", json!(how))
     }

@@ -12,7 +12,7 @@ use tests::{Identity, Part, scene};
 fn every_way_to_start_a_server() -> Result<()> {
     scene(|s| {
         let agent = s.start(&Part::agent("agent"))?;
-        for how in ["fork", "vfork", "posix_spawn", "thread"] {
+        for how in ["fork", "vfork", "posix_spawn", "thread", "job"] {
             let server = agent.start(&Part::server(how).how(how))?;
             ensure!(server.id.parent() == Some(agent.id.pid), "{how}: {:?}", server.id.parent());
             server.kill()?;

@@ -146,7 +146,14 @@ impl History {
 
     fn fork(&mut self, creator: ProcessId) -> ProcessId {
         let child = self.process();
-        self.made.push(ProcessEvent::Fork { at: BootTime(self.now), creator, child, uid: 1000, sid: 1 });
+        self.made.push(ProcessEvent::Fork {
+            at: BootTime(self.now),
+            creator,
+            thread: None,
+            child,
+            uid: 1000,
+            sid: 1,
+        });
         child
     }
 

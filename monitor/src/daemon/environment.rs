@@ -11,14 +11,16 @@ use super::{
 };
 use crate::{
     actuator::{hook::Hook, reaper::Reaper},
-    driver::{Driver, EffectHandler, SignalRequest},
+    driver::{Driver, EffectHandler, SignalRequest, SpawnerThread},
     host::Procfs,
     probe::{Probe, registry::Registry},
     sink::{event_writers::EventWriters, metrics::Metrics},
-    source::kernel::KernelSource,
+    source::{kernel::KernelSource, threads::Followed},
 };
 use orphand_core::{
-    model::{About, Answer, BootTime, Fact, Input, Notice, ProcessId, SignalError, Status, Tracking},
+    model::{
+        About, Answer, BootTime, Fact, Input, Notice, ProcessEvent, ProcessId, SignalError, Status, Tracking,
+    },
     recognise::Rules,
 };
 
@@ -98,10 +100,10 @@ impl EffectHandler for Environment {
         let about = match user {
             None => about,
             Some(user) => {
-                let request = Request { token, about };
+                let request = Request { token, about: Box::new(about) };
                 match self.inspections.ask(&self.probe, user, request, wires()) {
                     Ok(()) => return Ok(()),
-                    Err(request) => request.about,
+                    Err(request) => *request.about,
                 }
             }
         };
@@ -141,6 +143,14 @@ impl EffectHandler for Environment {
     fn untrack(&mut self, process: ProcessId) -> anyhow::Result<()> {
         self.shares.forget(process);
         Ok(self.kernel.untrack(process.pid)?)
+    }
+
+    fn follow_thread(&mut self, driver: &mut Driver, wanted: SpawnerThread) -> anyhow::Result<()> {
+        let SpawnerThread { process, thread, until } = wanted;
+        if let Followed::Ended { at } = self.kernel.threads().follow(process, thread, until)? {
+            driver.feed(Input::Process { event: ProcessEvent::ThreadExit { at, process, thread } });
+        }
+        Ok(())
     }
 
     fn resync(&mut self, driver: &mut Driver) -> anyhow::Result<()> {

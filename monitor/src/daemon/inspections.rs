@@ -25,7 +25,7 @@ pub struct Request {
     /// Its number, which the answer repeats.
     pub token: u64,
     /// What is asked.
-    pub about: About,
+    pub about: Box<About>,
 }
 
 /// The questions that wait, the threads that answer them, and the answers.
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn request(token: u64) -> Request {
-        Request { token, about: About::Memory(Vec::new()) }
+        Request { token, about: Box::new(About::Memory(Vec::new())) }
     }
 
     fn queue(requests: &[(u32, u64)]) -> Queue {

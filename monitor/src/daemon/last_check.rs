@@ -42,7 +42,7 @@ impl PendingRecords {
         self.0.iter().any(|event| match event {
             ProcessEvent::Exec { process, .. } => *process == of && signal == Signal::Term,
             ProcessEvent::Setsid { process, .. } => *process == of,
-            ProcessEvent::Fork { .. } | ProcessEvent::Exit { .. } => false,
+            ProcessEvent::Fork { .. } | ProcessEvent::Exit { .. } | ProcessEvent::ThreadExit { .. } => false,
         })
     }
 

@@ -82,7 +82,7 @@ fn count(records: &mut Losses, event: &ProcessEvent) {
     match event {
         ProcessEvent::Fork { .. } => records.fork += 1,
         ProcessEvent::Exec { .. } => records.exec += 1,
-        ProcessEvent::Exit { .. } => records.exit += 1,
+        ProcessEvent::Exit { .. } | ProcessEvent::ThreadExit { .. } => records.exit += 1,
         ProcessEvent::Setsid { .. } => records.setsid += 1,
     }
 }

@@ -12,6 +12,8 @@ mod tests;
 
 pub use self::proc_read::read_proc;
 
+use std::num::NonZeroU32;
+
 use crate::{os::clock, source::trace::TraceWriter};
 use orphand_core::{
     engine::Engine,
@@ -61,6 +63,11 @@ pub trait EffectHandler {
         Ok(())
     }
 
+    /// Has the kernel side report the end of a thread, and feeds it if the thread has ended already.
+    fn follow_thread(&mut self, _driver: &mut Driver, _thread: SpawnerThread) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Reads /proc, and feeds it as [`Input::Snapshot`].
     fn resync(&mut self, _driver: &mut Driver) -> Result<(), Self::Error> {
         Ok(())
@@ -79,6 +86,17 @@ pub struct SignalRequest {
     pub uid: Option<u32>,
     /// The signal.
     pub signal: Signal,
+}
+
+/// The thread that had this number when it started a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpawnerThread {
+    /// The process that it belongs to.
+    pub process: ProcessId,
+    /// Its number.
+    pub thread: NonZeroU32,
+    /// When the started process began, in clock ticks since boot: the thread began no later.
+    pub until: u64,
 }
 
 /// An engine, its clock and its recording.
@@ -156,6 +174,9 @@ impl Driver {
                 }
                 Effect::Track { process, tracking } => handler.track(self, process, tracking)?,
                 Effect::Untrack { process } => handler.untrack(process)?,
+                Effect::FollowThread { process, thread, until } => {
+                    handler.follow_thread(self, SpawnerThread { process, thread, until })?;
+                }
                 Effect::Resync => handler.resync(self)?,
             }
         }

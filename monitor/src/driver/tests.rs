@@ -65,6 +65,7 @@ impl EffectHandler for Host {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
+            About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
@@ -118,7 +119,14 @@ fn orphaned(driver: &mut Driver, host: &mut Host) {
     let process = |event| Input::Process { event };
     let inputs = [
         exec(AGENT, ProcessId::new(10, 10), &["claude"], Stdio::Terminal),
-        process(ProcessEvent::Fork { at: at(1), creator: AGENT, child: SERVER, uid: 0, sid: 0 }),
+        process(ProcessEvent::Fork {
+            at: at(1),
+            creator: AGENT,
+            thread: None,
+            child: SERVER,
+            uid: 0,
+            sid: 0,
+        }),
         exec(SERVER, AGENT, &["node", "/srv/node_modules/.bin/mcp-server-filesystem"], Stdio::Pipe(1)),
         process(ProcessEvent::Exit { at: at(1), process: AGENT, status: ExitStatus::Signal(9) }),
     ];

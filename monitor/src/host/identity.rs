@@ -31,6 +31,19 @@ pub fn stays(process: ProcessId) -> bool {
     presence_if(process, |stat| !stat.has_begun_to_exit()) != Presence::Gone
 }
 
+/// When the thread that has this number in process `pid` began, in clock ticks since boot. `None`: there is no such
+/// thread, or it has begun to exit.
+pub fn thread_began(pid: u32, thread: u32) -> Result<Option<u64>, Errno> {
+    match read(CWD, &format!("/proc/{pid}/task/{thread}/stat"), 4096) {
+        Ok((line, _)) => {
+            let stat = Stat::parse(&line).ok_or(Errno::INVAL)?;
+            Ok(Some(stat.start).filter(|_| !stat.thread_exits()))
+        }
+        Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// The real user id of exactly this process; `None` if it has ended. The result is 0 (root) for a process
 /// that cannot be read.
 pub fn user(process: ProcessId) -> Option<u32> {

@@ -223,10 +223,16 @@ impl ProcessDir {
     /// Bytes that the process has read and written, including its ended threads: `rchar` plus `wchar` of
     /// `io`.
     pub fn bytes_moved(&self) -> Result<u64, Errno> {
+        let [read, written, _] = self.transfers()?;
+        Ok(read.wrapping_add(written))
+    }
+
+    /// The same apart: bytes read, bytes written, and how often it wrote (`syscw`).
+    pub fn transfers(&self) -> Result<[u64; 3], Errno> {
         let _at = self.at()?;
         let (io, _) = read(&self.dir, "io", 4096)?;
         let field = |name| fields::number::<u64>(&io, name).ok_or(Errno::INVAL);
-        Ok(field("rchar")?.wrapping_add(field("wchar")?))
+        Ok([field("rchar")?, field("wchar")?, field("syscw")?])
     }
 
     /// Whether its environment at its exec contains the entry `NAME=VALUE`, at any position. The answer is

@@ -50,6 +50,11 @@ impl Stat {
         !self.is_alive() || (self.flags & PF_EXITING != 0 && self.threads <= 1)
     }
 
+    /// For the `stat` of a thread: whether the thread has begun to exit. Its exit may already have been reported.
+    pub const fn thread_exits(&self) -> bool {
+        self.leader_exited() || self.flags & PF_EXITING != 0
+    }
+
     /// Whether its leading thread has exited. The process may live on in its other threads.
     pub const fn leader_exited(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')

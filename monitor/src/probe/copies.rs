@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use rustix::io::Errno;
 
-use super::{Probe, wire::Age};
+use super::{Probe, wire::Age, work::running_time};
 use crate::host::{FdTable, ProcessDir, Target, UnixSocket, UnixSockets};
 use orphand_core::model::{Activity, CopyFacts, ProcessId, Stdio};
 
@@ -125,15 +125,7 @@ impl Probe {
 
 /// The activity of a process since its start.
 pub(super) fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
-    let mut cpu_ns = 0_u64;
-    for tid in dir.threads()? {
-        cpu_ns = cpu_ns.wrapping_add(dir.running_time(tid)?.unwrap_or_default());
-    }
-    // Every process has run for some time. Zero means that this kernel does not keep the account.
-    if cpu_ns == 0 {
-        return Err(Errno::NOSYS);
-    }
-    Ok(Activity { cpu_ns, io_bytes: dir.bytes_moved()? })
+    Ok(Activity { cpu_ns: running_time(dir)?, io_bytes: dir.bytes_moved()? })
 }
 
 #[cfg(test)]

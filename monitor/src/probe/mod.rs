@@ -24,6 +24,7 @@ mod tracers;
 mod unit;
 mod whereabouts;
 mod wire;
+mod work;
 
 use std::{
     hash::RandomState,
@@ -94,6 +95,7 @@ impl Probe {
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
+            About::Work(processes) => Answer::Work { processes: self.work(processes) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }

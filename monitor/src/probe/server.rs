@@ -78,6 +78,9 @@ impl Probe {
             self.look_around(subject, &looked, others, &mut facts);
             self.judge_tracers(&tracing, &mut facts);
         }
+        if subject.work {
+            facts.work = self.work(&subject.processes);
+        }
         facts.copies = self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat());
         facts
     }

@@ -1,9 +1,11 @@
 //! A record of the ring becomes a [`ProcessEvent`]. Pure and total: bytes that are no record are an error,
 //! never a panic.
 
-use std::mem::offset_of;
+use std::{mem::offset_of, num::NonZeroU32};
 
-use monitor_common::{ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord, flags};
+use monitor_common::{
+    ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord, ThreadExitRecord, flags,
+};
 use thiserror::Error;
 
 use orphand_core::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Stdio, redact};
@@ -43,6 +45,9 @@ pub fn decode(bytes: &[u8]) -> Result<ProcessEvent, DecodeError> {
     } else if kind == Kind::Setsid as u32 {
         exactly(size_of::<SetsidRecord>())?;
         setsid(bytes)
+    } else if kind == Kind::ThreadExit as u32 {
+        exactly(size_of::<ThreadExitRecord>())?;
+        thread_exit(bytes)
     } else {
         return Err(DecodeError::Kind(kind));
     };
@@ -50,12 +55,12 @@ pub fn decode(bytes: &[u8]) -> Result<ProcessEvent, DecodeError> {
 }
 
 fn fork(b: &[u8]) -> Option<ProcessEvent> {
+    let creator = u32_at(b, offset_of!(ForkRecord, creator))?;
+    let thread = u32_at(b, offset_of!(ForkRecord, thread))?;
     Some(ProcessEvent::Fork {
         at: at(b)?,
-        creator: process(
-            u32_at(b, offset_of!(ForkRecord, creator))?,
-            u64_at(b, offset_of!(ForkRecord, creator_start))?,
-        ),
+        creator: process(creator, u64_at(b, offset_of!(ForkRecord, creator_start))?),
+        thread: NonZeroU32::new(thread).filter(|thread| thread.get() != creator),
         child: subject(b)?,
         uid: u32_at(b, offset_of!(ForkRecord, uid))?,
         sid: u32_at(b, offset_of!(ForkRecord, sid))?,
@@ -101,6 +106,14 @@ fn setsid(b: &[u8]) -> Option<ProcessEvent> {
         at: at(b)?,
         process: subject(b)?,
         sid: u32_at(b, offset_of!(SetsidRecord, sid))?,
+    })
+}
+
+fn thread_exit(b: &[u8]) -> Option<ProcessEvent> {
+    Some(ProcessEvent::ThreadExit {
+        at: at(b)?,
+        process: subject(b)?,
+        thread: NonZeroU32::new(u32_at(b, offset_of!(ThreadExitRecord, thread))?)?,
     })
 }
 

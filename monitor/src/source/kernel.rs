@@ -17,6 +17,7 @@ use aya::{
 };
 use monitor_common::{COMM_LEN, Counter, Counters, EndOffsets, Tuning};
 
+pub use super::produced::Produced;
 use super::{
     attach,
     candidates::{self, take},
@@ -26,6 +27,7 @@ use super::{
     layout::{self, LayoutError},
     log,
     members::{Members, Room, RoomInUse, Tracked},
+    threads::Threads,
 };
 use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
 
@@ -56,6 +58,8 @@ pub struct KernelOptions {
     pub members: u32,
     /// How many forks below a candidate are reported until it is judged.
     pub pending_budget: u32,
+    /// How many threads can be followed at once.
+    pub threads: u32,
     /// How many pipes and sockets one pass over all descriptors can be about; for more it takes several.
     pub wanted: u32,
     /// Whether the programs log (aya-log); free if not.
@@ -71,29 +75,10 @@ impl Default for KernelOptions {
             ring_bytes: RingSize::DEFAULT.bytes(),
             members: 1 << 15,
             pending_budget: 256,
+            threads: 1 << 12,
             wanted: 1 << 13,
             log: false,
         }
-    }
-}
-
-/// Records made by kind, lost ones included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Produced {
-    /// Forks.
-    pub fork: u64,
-    /// Execs.
-    pub exec: u64,
-    /// Exits.
-    pub exit: u64,
-    /// Setsids.
-    pub setsid: u64,
-}
-
-impl Produced {
-    /// All kinds together.
-    pub const fn total(&self) -> u64 {
-        self.fork + self.exec + self.exit + self.setsid
     }
 }
 
@@ -102,6 +87,7 @@ pub struct KernelSource {
     ring: RingBuf<MapData>,
     candidates: HashMap<MapData, [u8; COMM_LEN], u32>,
     members: Members,
+    threads: Threads,
     idle: Array<MapData, u32>,
     counters: PerCpuArray<MapData, Counters>,
     counted: Counters,
@@ -146,6 +132,7 @@ impl KernelSource {
             .override_global("TUNING", &tuning, true)
             .map_max_entries("RECORDS", ring_bytes)
             .map_max_entries("MEMBERS", options.members)
+            .map_max_entries("THREADS", options.threads)
             .map_max_entries("WANTED", options.wanted)
             .load(OBJECT)
             .map_err(KernelError::load)?;
@@ -159,6 +146,7 @@ impl KernelSource {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
             members: Members::new(&mut programs, room)?,
+            threads: Threads::new(&mut programs)?,
             idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
             counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
             counted: Counters::default(),
@@ -305,6 +293,11 @@ impl KernelSource {
         self.members.untrack(pid)
     }
 
+    /// The threads whose end is reported.
+    pub const fn threads(&mut self) -> &mut Threads {
+        &mut self.threads
+    }
+
     /// Whose processes the kernel side could not follow since the last call: [`Losses::member`] says how many.
     pub fn refused(&mut self) -> Result<Vec<u32>, KernelError> {
         self.members.refused()
@@ -370,6 +363,7 @@ impl KernelSource {
         let mut errors: BTreeMap<String, u64> =
             kinds.into_iter().map(|(kind, counter)| (kind.to_owned(), now.get(counter))).collect();
         errors.insert("undecodable".to_owned(), self.undecodable);
+        errors.insert("threads_full".to_owned(), self.threads.full());
         Ok(errors)
     }
 

@@ -270,6 +270,6 @@ pub fn as_many_as_can_live() -> MemberCount {
 }
 
 /// E2BIG: what a hash map answers that has no room.
-fn is_full(error: &MapError) -> bool {
+pub(super) fn is_full(error: &MapError) -> bool {
     matches!(error, MapError::SyscallError(e) if e.io_error.kind() == io::ErrorKind::ArgumentListTooLong)
 }

@@ -12,5 +12,7 @@ pub mod kernel_error;
 pub mod layout;
 mod log;
 pub mod members;
+mod produced;
 pub mod selftest;
+pub mod threads;
 pub mod trace;

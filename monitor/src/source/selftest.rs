@@ -139,6 +139,7 @@ const fn kind(event: &ProcessEvent) -> &'static str {
         ProcessEvent::Exec { .. } => "exec",
         ProcessEvent::Exit { .. } => "exit",
         ProcessEvent::Setsid { .. } => "setsid",
+        ProcessEvent::ThreadExit { .. } => "thread exit",
     }
 }
 
@@ -148,6 +149,7 @@ const fn subject(event: &ProcessEvent) -> u32 {
         ProcessEvent::Fork { child: process, .. }
         | ProcessEvent::Exec { process, .. }
         | ProcessEvent::Exit { process, .. }
-        | ProcessEvent::Setsid { process, .. } => process.pid,
+        | ProcessEvent::Setsid { process, .. }
+        | ProcessEvent::ThreadExit { process, .. } => process.pid,
     }
 }

@@ -154,5 +154,6 @@ fn kind(event: &ProcessEvent) -> &'static str {
         ProcessEvent::Exec { .. } => "exec",
         ProcessEvent::Exit { .. } => "exit",
         ProcessEvent::Setsid { .. } => "setsid",
+        ProcessEvent::ThreadExit { .. } => "thread exit",
     }
 }

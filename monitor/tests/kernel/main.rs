@@ -16,4 +16,5 @@ mod sessions;
 mod setup;
 mod stage;
 mod stand;
+mod threads;
 mod wakeups;

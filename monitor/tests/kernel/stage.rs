@@ -202,6 +202,7 @@ pub fn subject(event: &ProcessEvent) -> ProcessId {
         ProcessEvent::Fork { child: process, .. }
         | ProcessEvent::Exec { process, .. }
         | ProcessEvent::Exit { process, .. }
-        | ProcessEvent::Setsid { process, .. } => *process,
+        | ProcessEvent::Setsid { process, .. }
+        | ProcessEvent::ThreadExit { process, .. } => *process,
     }
 }

@@ -82,6 +82,8 @@ pub enum Reason {
     UnitRestarted,
     /// Its owner is alive and abandoned it.
     Abandoned,
+    /// Its owner is alive, and the thread of the owner that started it exited.
+    SpawnerThreadExited,
     /// A person asked to end it.
     Asked,
     /// The session that it was started for has expired.
@@ -91,7 +93,7 @@ pub enum Reason {
 impl Reason {
     /// Whether it may be left behind although its owner is alive.
     pub const fn under_living_owner(self) -> bool {
-        matches!(self, Self::Abandoned | Self::SessionExpired)
+        matches!(self, Self::Abandoned | Self::SpawnerThreadExited | Self::SessionExpired)
     }
 }
 

@@ -122,6 +122,7 @@ impl Engine {
             agent.origin = origin;
         }
         agent.daemon = daemon;
+        self.forget_spawners(at, Some(key));
     }
 
     /// Whether an agent that runs as this process is a daemon by design.
@@ -227,6 +228,7 @@ impl Engine {
                 self.compare(at, server);
                 self.remember_server(at, server);
                 self.server_event(at, server, Event::OwnerFound);
+                self.follow_spawner(server);
             }
         }
     }
@@ -296,6 +298,7 @@ impl Engine {
             }
         }
         self.world.transfer(key, successor);
+        self.forget_spawners(at, Some(key));
         if self.world.agent(key).is_some_and(|a| a.withheld.is_some()) {
             return;
         }

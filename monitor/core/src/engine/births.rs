@@ -1,5 +1,7 @@
 //! Fork, exec and setsid: how processes enter the graph and how the engine finds out what they are.
 
+use std::num::NonZeroU32;
+
 use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{Node, Provenance, ServerKey},
@@ -8,7 +10,16 @@ use crate::{
 };
 
 impl Engine {
-    pub(super) fn fork(&mut self, at: BootTime, creator: ProcessId, child: ProcessId, uid: u32, sid: u32) {
+    /// A process was created. `thread`: the thread of the creator that did so, unless it was the leading one.
+    pub(super) fn fork(
+        &mut self,
+        at: BootTime,
+        creator: (ProcessId, Option<NonZeroU32>),
+        child: ProcessId,
+        uid: u32,
+        sid: u32,
+    ) {
+        let (creator, thread) = creator;
         if self.world.node(child).is_some() {
             return;
         }
@@ -18,7 +29,8 @@ impl Engine {
             self.untrack(creator);
             return;
         };
-        let node = parent.fork(child, uid, sid);
+        let mut node = parent.fork(child, uid, sid);
+        node.thread = thread;
         self.make_room(at, child);
         self.world.enter(node, Some(creator));
         self.kill_new_child(at, child);

@@ -8,7 +8,7 @@ use crate::{
     lineage::ServerKey,
     model::{BootTime, Doubt, Mode, ServerFacts, Stdio},
     verdict::{Finding, Inspection, Members, examine},
-    world::Server,
+    world::{Look, Server},
 };
 
 /// After this number of inspections in a row that could not see everything, the next ones are further apart.
@@ -36,6 +36,7 @@ impl Engine {
             return;
         }
         let asked = server.phase.asked();
+        self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
@@ -85,6 +86,7 @@ impl Engine {
             facts,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
+            rest: self.rest(),
         }))
     }
 

@@ -115,6 +115,7 @@ impl Engine {
                 .collect(),
             turn: None,
             activity: sessions::is_about_session(server),
+            work: self.needs_work(server),
         }
     }
 

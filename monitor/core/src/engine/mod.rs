@@ -26,6 +26,7 @@ mod servers;
 mod sessions;
 mod settings;
 mod signals;
+mod spawners;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -44,7 +45,7 @@ use crate::{
         About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Memory, Notice, ProcessEvent, ProcessId,
         SnapshotProcess, Tracking,
     },
-    world::World,
+    world::{Look, World},
 };
 
 /// The engine: all state of the daemon, and the queue of effects that the shell has not fetched yet.
@@ -62,6 +63,8 @@ pub struct Engine {
     wire_watch: abandoned::WireWatch,
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
+    /// Servers to look at whose thread has ended.
+    looks: spawners::Looks,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -107,6 +110,8 @@ enum Purpose {
     Session { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
     Wires { servers: Vec<(ServerKey, ProcessId)> },
+    /// Asks what the processes of a server have done so far, because the thread that started it has ended.
+    Work { server: ServerKey, look: Look },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -181,6 +186,7 @@ impl Engine {
             self.other_ended(now);
         }
         self.watch_wires(now);
+        self.look_at_servers(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -202,13 +208,8 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let others = [
-            self.repair_at,
-            self.alarms.next(),
-            self.bursts.next(),
-            self.wire_watch.due(),
-            self.next_place(),
-        ];
+        let watches = [self.wire_watch.due(), self.looks.due(), self.next_place()];
+        let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
         cases.into_iter().chain(others).flatten().min()
     }
 
@@ -231,7 +232,9 @@ impl Engine {
 
     fn process(&mut self, now: BootTime, event: ProcessEvent) {
         match event {
-            ProcessEvent::Fork { at, creator, child, uid, sid } => self.fork(at, creator, child, uid, sid),
+            ProcessEvent::Fork { at, creator, thread, child, uid, sid } => {
+                self.fork(at, (creator, thread), child, uid, sid);
+            }
             ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
                 let (id, parent) = (process, Some(parent));
                 let seen =
@@ -240,6 +243,7 @@ impl Engine {
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
             ProcessEvent::Setsid { at, process, sid } => self.setsid(at, process, sid),
+            ProcessEvent::ThreadExit { at, process, thread } => self.thread_ended(now, at, process, thread),
         }
     }
 
@@ -254,6 +258,9 @@ impl Engine {
             }
             (Purpose::Copies { agent, at, status }, Answer::Copies { copies }) => {
                 self.copies_answered(now, at, agent, status, copies);
+            }
+            (Purpose::Work { server, look }, Answer::Work { processes }) => {
+                self.work_answered(now, server, look, &processes);
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);

@@ -33,6 +33,7 @@ impl Engine {
         if sessions != self.settings.sessions {
             self.reconfigure_sessions(now);
         }
+        self.judge_threads_anew(now);
         self.inspect_all_again(now);
         self.compare_all(now);
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode });

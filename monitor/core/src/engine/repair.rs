@@ -35,6 +35,9 @@ impl Engine {
         }
         self.doubtful = true;
         self.execs_lost |= losses.exec > 0;
+        if losses.exec > 0 {
+            self.forget_spawners(now, None);
+        }
         match self.last_repair.map(|at| at + BETWEEN_REPAIRS) {
             Some(earliest) if earliest > now => self.repair_at = Some(earliest),
             _ => self.ask_for_repair(now),
@@ -80,6 +83,7 @@ impl Engine {
             self.found(now, process, &by_id, mains.contains(&process.id));
             self.report_unanswered_exits(now);
         }
+        self.follow_spawners();
         if repair || !self.crowded.is_empty() {
             let added = self.world.graph().len().saturating_sub(after_removal) as u64;
             self.emit(now, Notice::Resynced { added, removed });
@@ -334,6 +338,7 @@ impl Engine {
             server.seeks_owner = false;
         }
         self.compare(now, key);
+        self.follow_spawner(key);
         self.remember_server(now, key);
         self.ask_session(key);
         self.world.forget_dead_agents();

@@ -121,6 +121,7 @@ impl Engine {
         self.confirm_server(key);
         self.report_server_started(at, key);
         self.after_birth(now, key);
+        self.follow_spawner(key);
     }
 
     /// Makes a process an agent because it made the wire of a server.

@@ -134,6 +134,8 @@ pub struct Node {
     pub creator: Option<ProcessId>,
     /// Whether a fork record reported the creator. Otherwise the creator is inferred from the parent in /proc.
     pub witnessed: bool,
+    /// The thread of the creator that created it, unless that was the leading thread. Absent if unknown.
+    pub thread: Option<NonZeroU32>,
     /// How it is known what the process runs.
     pub provenance: Provenance,
     /// The order in which processes entered the graph: a creator has a lower number than what it created.
@@ -172,6 +174,7 @@ impl Node {
             id,
             creator: None,
             witnessed: false,
+            thread: None,
             provenance: Provenance::Witnessed,
             order: 0,
             uid: 0,
@@ -202,6 +205,7 @@ impl Node {
             id: child,
             creator: Some(self.id),
             witnessed: true,
+            thread: None,
             provenance: Provenance::Witnessed,
             order: 0,
             uid,

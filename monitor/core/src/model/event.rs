@@ -1,5 +1,7 @@
 //! Kernel events about processes.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use super::{BootTime, Image, ProcessId, Stdio};
@@ -15,6 +17,9 @@ pub enum ProcessEvent {
         at: BootTime,
         /// The process that called clone(2). It never changes, whoever the parent is later.
         creator: ProcessId,
+        /// The thread of the creator that did so, unless that was its leading thread.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        thread: Option<NonZeroU32>,
         /// The new process.
         child: ProcessId,
         /// Its real user id.
@@ -57,6 +62,17 @@ pub enum ProcessEvent {
         /// The new session id (its own pid).
         sid: u32,
     },
+    /// A thread that started a server exited, and its process lives on; tracepoint
+    /// `sched:sched_process_exit`. Or it was found in /proc to have ended: then `at` is when it was looked for, or
+    /// the last moment before the thread began that has its number now.
+    ThreadExit {
+        /// The kernel's time stamp.
+        at: BootTime,
+        /// The process.
+        process: ProcessId,
+        /// The thread's number.
+        thread: NonZeroU32,
+    },
 }
 
 impl ProcessEvent {
@@ -66,7 +82,8 @@ impl ProcessEvent {
             Self::Fork { at, .. }
             | Self::Exec { at, .. }
             | Self::Exit { at, .. }
-            | Self::Setsid { at, .. } => *at,
+            | Self::Setsid { at, .. }
+            | Self::ThreadExit { at, .. } => *at,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Inputs of the engine, and the effects it asks the daemon to carry out.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts,
+    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -149,6 +151,16 @@ pub enum Effect {
         /// The process.
         process: ProcessId,
     },
+    /// Report the end of this thread as [`ProcessEvent::ThreadExit`]; at once, if it has ended already. It is the
+    /// thread that had this number when it started a process.
+    FollowThread {
+        /// The process that the thread belongs to.
+        process: ProcessId,
+        /// The thread's number.
+        thread: NonZeroU32,
+        /// When the started process began, in clock ticks since boot: the thread began no later.
+        until: u64,
+    },
     /// Drain the ring, read /proc, and hand in an [`Input::Snapshot`].
     Resync,
 }
@@ -187,6 +199,8 @@ pub enum About {
     HungUp(Vec<OwnEnd>),
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
+    /// What these processes have done so far: [`Answer::Work`].
+    Work(Vec<ProcessId>),
 }
 
 /// The server that an inspection is about.
@@ -208,6 +222,8 @@ pub struct Subject {
     pub turn: Option<u32>,
     /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
     pub activity: bool,
+    /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
+    pub work: bool,
 }
 
 /// A process and the pipe or socket that is its standard input.
@@ -257,6 +273,11 @@ pub enum Answer {
     Whereabouts {
         /// What was found.
         place: Option<Whereabouts>,
+    },
+    /// What processes have done; only those that still exist and can be read.
+    Work {
+        /// What was found.
+        processes: Vec<Work>,
     },
 }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Image, ProcessId, Stdio, UnitFacts};
+use super::{Image, ProcessId, Stdio, UnitFacts, Work};
 
 /// The result of inspecting a server before a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct ServerFacts {
     /// Those of the requested copies that are alive.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub copies: Vec<CopyFacts>,
+    /// What its processes have done so far, if that was asked for: those that could be read.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub work: Vec<Work>,
     /// Whether the environment of a process opts out (`ORPHAND_OPT_OUT=1`), or could not be read to its end.
     pub opted_out: bool,
     /// The unit of its main process, or of another of its processes if that has exited; absent outside of

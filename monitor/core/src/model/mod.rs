@@ -32,6 +32,7 @@ mod time;
 mod trace;
 mod unit;
 mod whereabouts;
+mod work;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
@@ -65,3 +66,4 @@ pub use time::BootTime;
 pub use trace::{TRACE_FORMAT, TraceEntry, TraceHeader};
 pub use unit::{Unit, UnitFacts, UnitState};
 pub use whereabouts::Whereabouts;
+pub use work::Work;

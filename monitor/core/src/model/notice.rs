@@ -96,7 +96,7 @@ pub enum Notice {
         /// How many servers of this identity the owner has now, this one included.
         count: u64,
     },
-    /// The owner exited; the grace period begins.
+    /// The owner exited, or left the server behind although it lives; the grace period begins.
     OrphanSuspected {
         /// Whether the owner exited while no daemon was running.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]

@@ -17,7 +17,8 @@ pub enum Evidence {
     UnitStopped,
     /// The session that it was started for has expired: its key has been missing in the registry for the configured time.
     SessionExpired,
-    /// The thread that started it has ended. This version never reports it.
+    /// The thread of its living owner that started it has ended. It proves something only where a rule for the owner says
+    /// `thread_scoped`.
     SpawnerThreadExited,
     /// It was found without an owner. Alone this proves nothing.
     NoOwner,

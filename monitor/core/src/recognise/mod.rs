@@ -174,6 +174,26 @@ impl Rules {
         [Some(first), second].iter().flatten().any(|program| by_rule(program) || built_in(program))
     }
 
+    /// Whether a rule says of this agent, known by this name, that each of its servers ends with the thread that
+    /// started it. The rule is the one that recognises it: by its unit, or else by what it runs.
+    pub fn is_thread_scoped(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> bool {
+        let named = || self.book.agent.iter().filter(|rule| rule.is_thread_scoped() && rule.name() == name);
+        if named().next().is_none() {
+            return false;
+        }
+        let first = |rules: &mut dyn Iterator<Item = &Rule>| {
+            rules.next().is_some_and(|rule| rule.is_thread_scoped() && rule.name() == name)
+        };
+        let of_unit =
+            unit.is_some_and(|unit| first(&mut self.book.agent.iter().filter(|r| r.names_unit(unit))));
+        let Some(image) = image.filter(|_| !of_unit) else { return of_unit };
+        let words = program::words(image);
+        let programs =
+            [Some(Program::parse(&words, 0)), program::behind(&words, text::without_deleted(&image.exe))];
+        let by_image = |rule: &&Rule| programs.iter().flatten().any(|program| rule.matches(program, image));
+        first(&mut self.book.agent.iter().filter(by_image))
+    }
+
     /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
     /// reported.
     pub fn candidates(&self) -> Vec<Candidate> {

@@ -51,6 +51,7 @@ impl Pattern {
 /// they are only reported.
 ///
 /// A rule for agents may have `daemon`: its agents are meant to outlive whoever started them.
+/// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
 ///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
@@ -68,6 +69,7 @@ pub struct Rule {
     unit: Option<Pattern>,
     reap: bool,
     daemon: bool,
+    thread_scoped: bool,
 }
 
 /// A rule as it is written in TOML.
@@ -93,6 +95,8 @@ struct Written {
     reap: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     daemon: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    thread_scoped: bool,
 }
 
 /// Why a rule is refused.
@@ -143,7 +147,7 @@ pub enum RuleError {
     #[error("rule \"{0}\": a rule with unit takes no daemon: the unit's manager starts its main process")]
     UnitAndDaemon(String),
     /// Only agents have units and can be ended with them.
-    #[error("rule \"{0}\": unit, reap and daemon are for [[agent]] only")]
+    #[error("rule \"{0}\": unit, reap, daemon and thread_scoped are for [[agent]] only")]
     AgentsOnly(String),
     /// `program` is compared with names, not paths.
     #[error(
@@ -209,6 +213,7 @@ impl TryFrom<Written> for Rule {
             unit: pattern(w.unit),
             reap: w.reap,
             daemon: w.daemon,
+            thread_scoped: w.thread_scoped,
         })
     }
 }
@@ -227,6 +232,7 @@ impl From<Rule> for Written {
             unit: text(rule.unit),
             reap: rule.reap,
             daemon: rule.daemon,
+            thread_scoped: rule.thread_scoped,
         }
     }
 }
@@ -255,6 +261,11 @@ impl Rule {
     /// Whether its agents are meant to outlive whoever started them.
     pub(super) const fn is_daemon(&self) -> bool {
         self.daemon
+    }
+
+    /// Whether each server of its agents ends with the thread that started it.
+    pub(super) const fn is_thread_scoped(&self) -> bool {
+        self.thread_scoped
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
@@ -301,7 +312,7 @@ fn last_component(pattern: &str) -> &str {
 /// Deserializes rules that are not about agents.
 pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Rule>::deserialize(from)?;
-    match rules.iter().find(|r| r.is_for_units() || r.reap || r.daemon) {
+    match rules.iter().find(|r| r.is_for_units() || r.reap || r.daemon || r.thread_scoped) {
         Some(rule) => Err(D::Error::custom(RuleError::AgentsOnly(rule.name.clone()))),
         None => Ok(rules),
     }

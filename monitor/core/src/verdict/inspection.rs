@@ -1,5 +1,7 @@
 //! The input of a verdict: what was witnessed, and what the host reports now.
 
+use std::time::Duration;
+
 use crate::{
     case::Reason,
     lineage::{Graph, Node},
@@ -29,6 +31,8 @@ pub struct Inspection<'a> {
     pub other_uids: bool,
     /// Whether orphand only observes and ends nothing.
     pub observe: bool,
+    /// For how long a server must have done nothing that its living owner left behind with a thread.
+    pub rest: Duration,
 }
 
 /// Which processes started a server, and which are part of one.

@@ -6,8 +6,10 @@ mod guards;
 mod inspection;
 mod membership;
 mod proof;
+mod spawner;
 mod wires;
 
 pub use inspection::{Inspection, Makers};
 pub use membership::{Members, members};
 pub use proof::{Finding, examine};
+pub use spawner::is_thread_scoped;

@@ -8,11 +8,12 @@ use super::{
     guards::guards,
     inspection::Inspection,
     membership::{Members, members},
+    spawner::thread_has_ended,
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
 use crate::{
     case::Cause,
-    model::{Doubt, Evidence, Guard, Holder, UnitFacts},
+    model::{Doubt, Evidence, Guard, Holder, UnitFacts, WireState},
     world::Agent,
 };
 
@@ -100,8 +101,8 @@ fn somebody_traces(inspection: &Inspection<'_>, members: &Members) -> Option<Dou
 }
 
 /// The owner is alive, so it may come back in another way: it knows the sockets on which the server listens. And an
-/// owner that abandoned the server let go of the wires, so the server must still have its own ends. One that closed
-/// them itself may be a service now.
+/// owner that abandoned the server let go of the wires, or a thread of it forgot them, so the server must still have
+/// its own ends. One that closed them itself may be a service now.
 fn owner_may_come_back(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let under_living_owner = |cause: &Cause| cause.reason.under_living_owner();
     if !inspection.owner().is_some_and(Agent::is_alive)
@@ -111,7 +112,11 @@ fn owner_may_come_back(inspection: &Inspection<'_>, members: &Members) -> Option
     }
     // While it is being ended, its main process may have exited.
     let begun = inspection.server.phase.strongest_signal().is_some();
-    if inspection.is_abandoned() && !begun && inspection.facts.own_ends != [true, true] {
+    let own_ends = inspection.facts.own_ends;
+    let abandoned = inspection.is_abandoned() && own_ends != [true, true];
+    let wires = [&inspection.facts.stdin, &inspection.facts.stdout];
+    let closed = || wires.into_iter().zip(own_ends).any(|(wire, own)| *wire == WireState::HungUp && !own);
+    if !begun && (abandoned || (thread_has_ended(inspection) && closed())) {
         return Some(Doubt::WireUnknown);
     }
     listens(inspection, members).then_some(Doubt::Clients)
@@ -135,6 +140,9 @@ fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
     }
     if inspection.is_about_session() {
         evidence.push(Evidence::SessionExpired);
+    }
+    if thread_has_ended(inspection) {
+        evidence.push(Evidence::SpawnerThreadExited);
     }
     if is_hung_up(&inspection.facts.stdin, members) {
         evidence.push(Evidence::StdinHangup);

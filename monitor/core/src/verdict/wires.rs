@@ -1,12 +1,13 @@
 //! Who holds the other ends of a server's wires: whether any process can talk to the server, and whether any listens
 //! to it.
 //!
-//! Every holder outside of the server may be a user of the server, whatever its age. Only two kinds of holder have
+//! Every holder outside of the server may be a user of the server, whatever its age. Only three kinds of holder have
 //! the wire by accident, and each must be proven: another server of the same dead owner, which inherited a
-//! descriptor, and an idle forked copy of the killed owner. If the session of a server has expired, there is one other:
-//! the process that started the server for that session, and nothing but that.
+//! descriptor, an idle forked copy of the killed owner, and the living owner whose thread started the server and
+//! ended ([`super::spawner`]). If the session of a server has expired, only the process that started the server for
+//! that session counts as an accident.
 
-use super::{inspection::Inspection, membership::Members};
+use super::{inspection::Inspection, membership::Members, spawner::holds_for_an_ended_thread};
 use crate::{
     lineage::Node,
     model::{Doubt, Holder, Stdio, UnitFacts, WireState},
@@ -102,6 +103,14 @@ pub fn host<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a Ho
 
 fn is_host(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     let node = inspection.node(holder.process);
+    // The case was opened although this owner lives. Neither it nor a copy of it is somebody else.
+    let cause = inspection.server.phase.cause();
+    if cause.is_some_and(|cause| cause.reason.under_living_owner())
+        && let Some(owner) = inspection.owner().filter(|owner| owner.is_alive())
+        && (owner.main() == holder.process || node.is_some_and(|node| node.origin() == owner.origin))
+    {
+        return false;
+    }
     if node.is_some_and(|n| n.server.or(n.wraps).is_some() || n.protected) {
         return false;
     }
@@ -133,7 +142,10 @@ fn is_harmless(inspection: &Inspection<'_>, members: &Members, holder: &Holder) 
     if inspection.is_about_session() {
         return members.contains(holder.process) || is_manager(inspection, holder);
     }
-    members.contains(holder.process) || is_sibling(inspection, holder) || is_idle_copy(inspection, holder)
+    members.contains(holder.process)
+        || is_sibling(inspection, holder)
+        || is_idle_copy(inspection, holder)
+        || holds_for_an_ended_thread(inspection, members, holder.process)
 }
 
 /// Whether the holder is the process that started the server for a session, which has expired. It lives, and holds the

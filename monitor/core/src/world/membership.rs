@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Agent, NewAgent, NewServer, Server, World, process_view};
+use super::{Agent, NewAgent, NewServer, Server, Spawner, World, process_view};
 use crate::{
     lineage::{AgentKey, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -124,7 +124,8 @@ impl World {
             return None;
         }
         let (main, owner) = (new.main, new.owner);
-        let server = Server::new(new, node);
+        let mut server = Server::new(new, node);
+        server.spawner = self.graph.get(server.id).and_then(Spawner::of);
         let wrappers = server.wrappers.clone();
         let key = self.servers.start(server);
         for wrapper in wrappers {

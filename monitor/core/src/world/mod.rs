@@ -10,6 +10,7 @@ mod processes;
 mod runs;
 mod server_index;
 mod servers;
+mod spawner;
 mod view;
 
 pub use agents::{Agent, Agents, NewAgent};
@@ -18,6 +19,7 @@ pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
 pub use server_index::Servers;
 pub use servers::{Asked, NewServer, Quiet, Server};
+pub use spawner::{Counted, Look, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 
 use crate::{

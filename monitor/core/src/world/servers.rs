@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Account;
+use super::{Account, Spawner};
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Provenance},
@@ -75,6 +75,8 @@ pub struct Server {
     pub session_id: Option<String>,
     /// How long its processes have done nothing, while its session is expired.
     pub quiet: Option<Quiet>,
+    /// The thread that started it, unless that was the leading thread of a process.
+    pub spawner: Option<Spawner>,
     /// The state of its case.
     pub phase: Phase,
     /// When the engine inspects it again.
@@ -157,6 +159,7 @@ impl Server {
             stale_inspections: 0,
             session_id: None,
             quiet: None,
+            spawner: None,
             phase: Phase::default(),
             timer: None,
         }

@@ -33,6 +33,8 @@ impl Host {
                     |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
                 Answer::Whereabouts { place: self.kernel.get(process).map(place) }
             }
+            // No process of this world starts a server by another thread than its leading one.
+            About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }
@@ -59,6 +61,7 @@ impl Host {
             stdin,
             stdout,
             copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
+            work: Vec::new(),
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,

@@ -1,7 +1,7 @@
 //! Totality: whatever is handed in, in whatever order, the engine neither panics nor spins nor signals a
 //! process that nobody told it of.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use orphand_core::{
     engine::{Engine, Settings},
@@ -83,11 +83,18 @@ fn status() -> impl Strategy<Value = ExitStatus> {
     prop_oneof![any::<u8>().prop_map(ExitStatus::Code), any::<u8>().prop_map(ExitStatus::Signal)]
 }
 
+fn thread() -> impl Strategy<Value = Option<NonZeroU32>> {
+    (0u32..3).prop_map(NonZeroU32::new)
+}
+
 fn event() -> impl Strategy<Value = ProcessEvent> {
     let at = any::<u32>().prop_map(|t| BootTime(u64::from(t)));
     prop_oneof![
-        4 => (at.clone(), id(), id(), 0u32..2, 0u32..8)
-            .prop_map(|(at, creator, child, uid, sid)| ProcessEvent::Fork { at, creator, child, uid, sid }),
+        4 => (at.clone(), id(), thread(), id(), 0u32..2, 0u32..8)
+            .prop_map(|(at, creator, thread, child, uid, sid)| ProcessEvent::Fork { at, creator, thread, child, uid, sid }),
+        2 => (at.clone(), id(), thread()).prop_filter_map("a thread", |(at, process, thread)| {
+            Some(ProcessEvent::ThreadExit { at, process, thread: thread? })
+        }),
         4 => (at.clone(), seen()).prop_map(|(at, s)| ProcessEvent::Exec {
             at,
             process: s.id,
@@ -172,7 +179,9 @@ fn named(input: &Input, known: &mut BTreeSet<ProcessId>) {
         Input::Process { event } => match event {
             ProcessEvent::Fork { creator, child, .. } => known.extend([*creator, *child]),
             ProcessEvent::Exec { process, parent, .. } => known.extend([*process, *parent]),
-            ProcessEvent::Exit { process, .. } | ProcessEvent::Setsid { process, .. } => {
+            ProcessEvent::Exit { process, .. }
+            | ProcessEvent::Setsid { process, .. }
+            | ProcessEvent::ThreadExit { process, .. } => {
                 known.insert(*process);
             }
         },

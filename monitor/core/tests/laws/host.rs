@@ -356,7 +356,7 @@ impl Host {
                         self.pidfds.insert(process);
                     }
                 }
-                Effect::Persist { .. } => {}
+                Effect::Persist { .. } | Effect::FollowThread { .. } => {}
                 Effect::Untrack { process } => self.kernel.records.untrack(process.pid),
                 Effect::Resync => self.resync = true,
             }

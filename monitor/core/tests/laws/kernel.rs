@@ -245,7 +245,11 @@ impl Kernel {
         self.works(creator);
         self.history.insert(id, child);
         self.live.insert(id.pid, id);
-        self.records.fork(ProcessEvent::Fork { at, creator, child: id, uid, sid }, creator.pid, id.pid);
+        self.records.fork(
+            ProcessEvent::Fork { at, creator, thread: None, child: id, uid, sid },
+            creator.pid,
+            id.pid,
+        );
         Some(id)
     }
 

@@ -75,7 +75,7 @@ impl Records {
         match event {
             ProcessEvent::Fork { .. } => self.lost.fork += 1,
             ProcessEvent::Exec { .. } => self.lost.exec += 1,
-            ProcessEvent::Exit { .. } => self.lost.exit += 1,
+            ProcessEvent::Exit { .. } | ProcessEvent::ThreadExit { .. } => self.lost.exit += 1,
             ProcessEvent::Setsid { .. } => self.lost.setsid += 1,
         }
     }

@@ -34,6 +34,9 @@ fn input(input: &Input) -> String {
             }
             ProcessEvent::Exit { process, status, .. } => format!("-> exit {process} {status:?}"),
             ProcessEvent::Setsid { process, .. } => format!("-> setsid {process}"),
+            ProcessEvent::ThreadExit { process, thread, .. } => {
+                format!("-> exit of {process}'s thread {thread}")
+            }
         },
         Input::Snapshot { snapshot } => {
             let ids: Vec<String> = snapshot.processes.iter().map(|p| p.id.to_string()).collect();
@@ -87,10 +90,14 @@ fn effect(effect: &Effect) -> String {
             format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
         }
         Effect::Ask { about: About::Whereabouts(process), .. } => format!("<- ask where {process} works"),
+        Effect::Ask { about: About::Work(processes), .. } => {
+            format!("<- ask what {:?} did", pids(processes.iter().copied()))
+        }
         Effect::Ask { about: About::Process(process), .. } => format!("<- ask what {process} is"),
         Effect::Signal { process, signal, .. } => format!("<- signal {signal:?} to {process}"),
         Effect::Track { process, tracking } => format!("<- track {process} {tracking:?}"),
         Effect::Untrack { process } => format!("<- untrack {process}"),
+        Effect::FollowThread { process, thread, .. } => format!("<- follow thread {thread} of {process}"),
         Effect::Resync => "<- resync".to_owned(),
     }
 }

@@ -285,6 +285,15 @@ const RULE: &[Key] = &[
                 its servers are counted for a run of its own.",
         example: "true",
     },
+    Key {
+        name: "thread_scoped",
+        form: "true or false",
+        default: Some("false"),
+        limits: "[[agent]] only",
+        about: "Whether such an agent runs each job in a thread of its own, and a server that a thread started is of no use to \
+                other threads: it is left behind when that thread ends without closing it.",
+        example: "true",
+    },
 ];
 
 const ALERT: &[Key] = &[

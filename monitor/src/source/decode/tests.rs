@@ -43,17 +43,35 @@ fn a_fork() {
         .u32(7)
         .u32(1000)
         .u32(3)
-        .u32(0);
+        .u32(7);
     assert_eq!(
         decode(&bytes.0),
         Ok(ProcessEvent::Fork {
             at: BootTime(5_000_000_001),
             creator: ProcessId::new(7, 1),
+            thread: None,
             child: ProcessId::new(11, 2),
             uid: 1000,
             sid: 3,
         })
     );
+}
+
+#[test]
+fn a_fork_by_another_thread() {
+    let mut bytes = Bytes::header(Kind::Fork, 11, 5, 0).u64(0).u32(7).u32(0).u32(0);
+    bytes = bytes.u32(9);
+    let Ok(ProcessEvent::Fork { thread, .. }) = decode(&bytes.0) else { panic!() };
+    assert_eq!(thread, NonZeroU32::new(9));
+}
+
+#[test]
+fn the_end_of_a_thread() {
+    let bytes = Bytes::header(Kind::ThreadExit, 11, 5, 20_000_000).u32(12).u32(0);
+    let (process, thread) = (ProcessId::new(11, 2), NonZeroU32::new(12).unwrap());
+    assert_eq!(decode(&bytes.0), Ok(ProcessEvent::ThreadExit { at: BootTime(5), process, thread }));
+    let nobody = Bytes::header(Kind::ThreadExit, 11, 5, 20_000_000).u32(0).u32(0);
+    assert!(decode(&nobody.0).is_err(), "no thread has the number 0");
 }
 
 #[test]
@@ -147,7 +165,7 @@ fn wrong_lengths_and_kinds() {
 
 proptest! {
     #[test]
-    fn any_bytes_give_an_answer(kind in 0u32..6, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_give_an_answer(kind in 0u32..7, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = decode(&bytes);
         let _ = decode(&[&kind.to_ne_bytes(), &*bytes].concat());
     }

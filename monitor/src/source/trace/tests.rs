@@ -1,6 +1,6 @@
 //! Traces: whole, cut, broken, foreign, newer, empty; and disks that are full.
 
-use std::{fs, io::Cursor, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+use std::{fs, io::Cursor, num::NonZeroU32, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 use orphand_core::model::{
     AlertRule, Answer, BootTime, ExitStatus, Holder, Image, Input, Losses, Mode, Policy, ProcessEvent,
     ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader,
-    Watched, WireState,
+    Watched, WireState, Work,
 };
 
 fn header() -> TraceHeader {
@@ -65,7 +65,7 @@ fn inputs() -> Vec<Input> {
     };
     let hung_up = ServerFacts { stdin: WireState::HungUp, ..ServerFacts::default() };
     vec![
-        event(ProcessEvent::Fork { at, creator: id, child: id, uid: 0, sid: 1 }),
+        event(ProcessEvent::Fork { at, creator: id, thread: NonZeroU32::new(7), child: id, uid: 0, sid: 1 }),
         event(ProcessEvent::Exec {
             at,
             process: id,
@@ -102,6 +102,11 @@ fn inputs() -> Vec<Input> {
         Input::Ready { kernel: "6.18.5".to_owned(), hooks: vec!["fork".to_owned()] },
         Input::Configured { policy: policy() },
         Input::Stop,
+        event(ProcessEvent::ThreadExit { at, process: id, thread: NonZeroU32::MIN }),
+        Input::Answered {
+            token: 6,
+            answer: Answer::Work { processes: vec![Work { process: id, ..Work::default() }] },
+        },
     ]
 }
 

@@ -15,6 +15,7 @@ mod proof_of_use;
 mod reaping;
 mod requests;
 mod sessions;
+mod spawners;
 mod story;
 mod units;
 mod verdicts;

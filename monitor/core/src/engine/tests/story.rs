@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
     time::Duration,
 };
 
@@ -10,7 +11,7 @@ use crate::{
     model::{
         About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, OwnEnd,
         ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
-        SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState,
+        SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState, Work,
     },
 };
 
@@ -79,6 +80,10 @@ pub struct Story {
     pub users: Vec<Option<u32>>,
     /// Processes that exit after SIGTERM. SIGKILL ends nothing here; a test must report the exit.
     pub polite: BTreeSet<u32>,
+    /// What the server's processes have done, by pid; those without an entry cannot be read.
+    pub work: BTreeMap<u32, Work>,
+    /// Threads whose end is reported, by process and number.
+    pub followed: Vec<(u32, u32)>,
     /// Answers to inspections that were computed and not passed in yet, if answers are late.
     pub late: Option<Vec<(u64, Answer)>>,
     /// Servers whose standard input is hung up, by the pid of the main process.
@@ -122,6 +127,8 @@ impl Story {
             unsure: BTreeSet::new(),
             users: Vec::new(),
             polite: BTreeSet::new(),
+            work: BTreeMap::new(),
+            followed: Vec::new(),
             late: None,
             hung_up: BTreeSet::new(),
             wire_looks: Vec::new(),
@@ -180,6 +187,9 @@ impl Story {
                         self.end(process.pid);
                     }
                 }
+                Effect::FollowThread { process, thread, .. } => {
+                    self.followed.push((process.pid, thread.get()));
+                }
                 Effect::Resync => self.resyncs += 1,
                 Effect::Track { .. } | Effect::Untrack { .. } => {}
             }
@@ -215,7 +225,8 @@ impl Story {
                 self.places_asked.push(process.pid);
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
-            About::Server(Subject { processes, copies, .. }) => {
+            About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
+            About::Server(Subject { processes, copies, work, .. }) => {
                 self.looks.push(self.now);
                 let (uid, rss_bytes) = (self.uid, self.rss_bytes);
                 let sockets = self.sockets.clone();
@@ -229,13 +240,19 @@ impl Story {
                 let apart = |id: ProcessId| {
                     self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() })
                 };
+                let work = if work { self.work_of(&processes) } else { Vec::new() };
                 let processes =
                     processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
                 let copies = self.copies.iter().filter(asked).copied().collect();
-                Answer::Server { facts: ServerFacts { processes, copies, ..self.facts.clone() } }
+                Answer::Server { facts: ServerFacts { processes, copies, work, ..self.facts.clone() } }
             }
         }
+    }
+
+    fn work_of(&self, processes: &[ProcessId]) -> Vec<Work> {
+        let of = |process: &ProcessId| self.work.get(&process.pid).map(|w| Work { process: *process, ..*w });
+        processes.iter().filter_map(of).collect()
     }
 
     /// Passes in the late answers.
@@ -248,8 +265,23 @@ impl Story {
     pub fn fork(&mut self, creator: u32, child: u32) {
         let (creator, child) = (id(creator), id(child));
         self.hand_in(Input::Process {
-            event: ProcessEvent::Fork { at: self.now, creator, child, uid: 0, sid: 0 },
+            event: ProcessEvent::Fork { at: self.now, creator, thread: None, child, uid: 0, sid: 0 },
         });
+    }
+
+    /// A fork by a thread that is not the leading one.
+    pub fn fork_by(&mut self, thread: u32, creator: u32, child: u32) {
+        let (creator, child, thread) = (id(creator), id(child), NonZeroU32::new(thread));
+        self.hand_in(Input::Process {
+            event: ProcessEvent::Fork { at: self.now, creator, thread, child, uid: 0, sid: 0 },
+        });
+    }
+
+    /// A thread that started a server exits.
+    pub fn end_thread(&mut self, process: u32, thread: u32) {
+        let thread = NonZeroU32::new(thread).unwrap();
+        let event = ProcessEvent::ThreadExit { at: self.now, process: id(process), thread };
+        self.hand_in(Input::Process { event });
     }
 
     pub fn exec(&mut self, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {

@@ -1,7 +1,10 @@
 //! Rules of the configuration.
 
 use super::{check_with, image};
-use crate::recognise::{Role, RuleBook, Rules};
+use crate::{
+    model::Unit,
+    recognise::{Role, RuleBook, Rules},
+};
 
 fn rules(text: &str) -> Rules {
     Rules::from_source(text).unwrap_or_else(|e| panic!("{e}"))
@@ -132,6 +135,41 @@ fn rules_survive_their_own_text() {
         [daemon.replace("agent", "server"), daemon.replace("program = \"botd\"", "unit = \"b.service\"")]
     {
         assert!(Rules::from_source(&wrong).unwrap_err().to_string().contains("daemon"), "{wrong}");
+    }
+}
+
+#[test]
+fn threads_are_scopes_by_the_rule_that_recognises() {
+    let mine = rules(
+        r#"
+        [[agent]]
+        name = "gateway"
+        script = "/srv/gw.py"
+        args = ["run"]
+        thread_scoped = true
+        [[agent]]
+        name = "gateway"
+        script = "/srv/*.py"
+        [[agent]]
+        name = "unit"
+        unit = "gw.service"
+        thread_scoped = true
+        "#,
+    );
+    assert_eq!(Rules::from_source(&mine.source()).unwrap().source(), mine.source());
+    let unit = |name: &str| Unit { manager: "system".into(), name: name.into() };
+    let is = |name, line, unit: Option<&Unit>| mine.is_thread_scoped(name, Some(&image(line)), unit);
+    assert!(is("gateway", "python3 /srv/gw.py run", None));
+    assert!(!is("gateway", "python3 /srv/gw.py stop", None), "another rule recognises this one");
+    assert!(!is("gateway", "python3 /srv/other.py run", None));
+    assert!(!is("else", "python3 /srv/gw.py run", None));
+    assert!(is("unit", "python3 /srv/x", Some(&unit("gw.service"))));
+    assert!(!is("unit", "python3 /srv/x", Some(&unit("other.service"))));
+    assert!(!is("unit", "python3 /srv/x", None));
+    assert!(!Rules::builtin().is_thread_scoped("claude", Some(&image("claude")), None));
+    for table in ["server", "exempt", "steward"] {
+        let other = format!("[[{table}]]\nname = \"x\"\nprogram = \"x\"\nthread_scoped = true\n");
+        assert!(Rules::from_source(&other).is_err(), "{table}");
     }
 }
 

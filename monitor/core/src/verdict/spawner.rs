@@ -1,0 +1,54 @@
+//! A living owner that runs each job in a thread, and the server of a job whose thread has ended.
+//!
+//! The user says of such an owner, by `thread_scoped = true` in its rule, that a server ends with the thread that
+//! started it. The owner itself still holds the wires of a server that a thread left behind. That alone is no use of
+//! the server, unless the server was used since.
+
+use super::{inspection::Inspection, membership::Members};
+use crate::{
+    lineage::{Graph, Node},
+    model::{ProcessId, Stdio},
+    recognise::Rules,
+    world::{Agent, Counted},
+};
+
+/// Whether a rule says of this agent that its servers end with the threads that started them.
+pub fn is_thread_scoped(rules: &Rules, graph: &Graph, agent: &Agent) -> bool {
+    let unit = agent.unit.as_ref().map(|facts| &facts.unit);
+    let image = graph.get(agent.main()).and_then(Node::image);
+    !agent.implied && rules.is_thread_scoped(&agent.name, image, unit)
+}
+
+/// Whether the thread that started the server has ended, and its owner, to which the thread belonged, lives.
+pub fn thread_has_ended(inspection: &Inspection<'_>) -> bool {
+    let spawner = inspection.server.spawner.as_ref();
+    spawner.is_some_and(|spawner| {
+        spawner.ended().is_some()
+            && inspection.owner().is_some_and(|owner| owner.is_alive() && owner.main() == spawner.process)
+    })
+}
+
+/// Whether this holder of a wire is the owner whose thread has ended, and holds the wire by accident: a rule says that
+/// the server ends with the thread, and nobody used the server since. Exactly the owner's main process is meant, not a
+/// copy of it.
+pub fn holds_for_an_ended_thread(inspection: &Inspection<'_>, members: &Members, holder: ProcessId) -> bool {
+    let Some(owner) = inspection.owner() else { return false };
+    thread_has_ended(inspection)
+        && owner.main() == holder
+        && is_thread_scoped(inspection.rules, inspection.graph, owner)
+        && (is_being_ended(inspection) || is_unused(inspection, members))
+}
+
+/// Whether it was proven before: a server that is being ended works on its end.
+fn is_being_ended(inspection: &Inspection<'_>) -> bool {
+    let phase = &inspection.server.phase;
+    phase.is_terminating() && phase.strongest_signal().is_some()
+}
+
+fn is_unused(inspection: &Inspection<'_>, members: &Members) -> bool {
+    let Some(spawner) = &inspection.server.spawner else { return false };
+    let is_pipe = |wire: Stdio| matches!(wire, Stdio::Pipe(_));
+    let counted =
+        Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
+    !members.core.is_empty() && members.all().all(|process| spawner.rests(process, inspection.rest, counted))
+}

@@ -1,0 +1,80 @@
+//! What processes have done since they started, from the accounts that the kernel keeps of them.
+
+use rustix::io::Errno;
+
+use super::Probe;
+use crate::host::ProcessDir;
+use orphand_core::model::{ProcessId, Work};
+
+impl Probe {
+    /// What those of these processes have done that are alive and can be read.
+    pub(super) fn work(&self, processes: &[ProcessId]) -> Vec<Work> {
+        let of = |process: &ProcessId| {
+            let dir = self.proc.identified(*process).ok().flatten()?;
+            work(&dir).ok().filter(|_| dir.still_alive())
+        };
+        processes.iter().filter_map(of).collect()
+    }
+}
+
+fn work(dir: &ProcessDir) -> Result<Work, Errno> {
+    let [read_bytes, written_bytes, writes] = dir.transfers()?;
+    Ok(Work { process: dir.id(), cpu_ns: running_time(dir)?, read_bytes, written_bytes, writes })
+}
+
+/// The time that all threads of a process have run, in nanoseconds.
+pub(super) fn running_time(dir: &ProcessDir) -> Result<u64, Errno> {
+    let mut cpu_ns = 0_u64;
+    for tid in dir.threads()? {
+        cpu_ns = cpu_ns.wrapping_add(dir.running_time(tid)?.unwrap_or_default());
+    }
+    // Every process has run for some time. Zero means that this kernel does not keep the account.
+    if cpu_ns == 0 {
+        return Err(Errno::NOSYS);
+    }
+    Ok(cpu_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::host::identity;
+
+    #[test]
+    fn a_request_shows_and_rest_does_not() {
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut answers = BufReader::new(cat.stdout.take().unwrap());
+        let mut requests = cat.stdin.take().unwrap();
+        let id = identity::identity(cat.id()).unwrap();
+        let probe = Probe::new().unwrap();
+        let mut ask = || {
+            requests.write_all(b"0123456\n").unwrap();
+            answers.read_line(&mut String::new()).unwrap();
+        };
+        // It waits again when it has stopped running.
+        let rests = || loop {
+            let before = probe.work(&[id]);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            if !before.is_empty() && before == probe.work(&[id]) {
+                return before[0];
+            }
+        };
+        ask();
+        let before = rests();
+        ask();
+        let after = rests();
+        assert_eq!(after.process, id);
+        assert!(after.cpu_ns > before.cpu_ns);
+        assert_eq!(
+            (after.read_bytes, after.written_bytes),
+            (before.read_bytes + 8, before.written_bytes + 8)
+        );
+        assert_eq!(after.writes, before.writes + 1);
+        drop(requests);
+        cat.wait().unwrap();
+        assert_eq!(probe.work(&[id]), []);
+    }
+}
