@@ -151,6 +151,7 @@ impl Outside {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Process(_) => Answer::Process { process: None },
+            About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {
                 let alive =

@@ -10,6 +10,7 @@ mod copies;
 mod direction;
 mod fifos;
 mod holders;
+mod hung_up;
 mod manager;
 mod memory;
 mod pass;
@@ -91,6 +92,7 @@ impl Probe {
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
 

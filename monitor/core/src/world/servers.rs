@@ -63,6 +63,8 @@ pub struct Server {
     /// Whether the server's main process and its launch chain have exited by themselves. What remains was only
     /// started by the server.
     pub main_ended: bool,
+    /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
+    pub head_killed: bool,
     /// How many inspections in a row could not see everything.
     pub blind_inspections: u32,
     /// The inspection that is under way.
@@ -136,6 +138,7 @@ impl Server {
             seeks_owner,
             disowned: false,
             main_ended: false,
+            head_killed: false,
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,
