@@ -147,7 +147,8 @@ pub(super) fn refused(phase: Phase, process: ProcessId, error: String, errno: i3
 /// No guard holds, but no process that is left may be signalled.
 fn untouchable(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
     let process = facts.known_by;
-    let error = "not signalled: orphand itself was started below it".to_owned();
+    let error =
+        "not signalled: orphand itself was started below it, or it is the client of a container".to_owned();
     verdict.attempt.refused.insert(process);
     verdict.attempt.failure.get_or_insert(Failure { process, error, errno: None });
     give_up(verdict)

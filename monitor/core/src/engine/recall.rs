@@ -182,5 +182,6 @@ fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
         rss_bytes: None,
         session_leader: false,
         run: account.map(Account::view),
+        container: None,
     }
 }

@@ -4,6 +4,7 @@
 
 mod alert;
 mod checkup;
+mod container;
 mod control;
 pub mod duration;
 mod event;
@@ -33,6 +34,7 @@ mod unit;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
+pub use container::Container;
 pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;

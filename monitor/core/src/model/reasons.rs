@@ -64,4 +64,7 @@ pub enum Guard {
     OwnUnit,
     /// orphand was told to observe only.
     Observe,
+    /// It is the client of a container (`docker run`, `podman exec`). A signal would end the client alone, and the container would live
+    /// on. `container` has the command that a person can run.
+    Container,
 }

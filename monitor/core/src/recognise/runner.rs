@@ -217,7 +217,7 @@ fn container<'w>(words: &'w [&'w str], depth: u8) -> Program<'w> {
 }
 
 /// Splits the leading options from the rest.
-fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) {
+pub(super) fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) {
     let mut rest = args;
     while let [word, behind @ ..] = rest {
         let Some(letters) = word.strip_prefix('-').filter(|l| !l.is_empty()) else { break };

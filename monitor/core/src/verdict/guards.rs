@@ -6,7 +6,7 @@ use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Guard, UnitFacts},
-    recognise::Role,
+    recognise::{Role, container_client},
 };
 
 /// The guards that forbid ending the server now.
@@ -33,6 +33,10 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let mut uids = inspection.processes(members).map(|facts| facts.uid);
     if !inspection.other_uids && uids.any(foreign) {
         guards.insert(Guard::OtherUid);
+    }
+    let is_client = |id| inspection.node(id).and_then(Node::image).and_then(container_client).is_some();
+    if members.all().any(is_client) {
+        guards.insert(Guard::Container);
     }
     for node in at_and_below(inspection) {
         if inspection.agents.of(node.id).is_some() {

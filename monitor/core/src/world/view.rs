@@ -4,6 +4,7 @@ use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
     model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView},
+    recognise::container_client,
 };
 
 /// A process in the form that events show.
@@ -37,6 +38,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
     nodes.sort_by_key(|n| n.order);
     nodes.dedup_by_key(|n| n.id);
+    let container = nodes.iter().find_map(|node| container_client(node.image()?));
     ServerView {
         id: server.id.to_string(),
         name: server.name.clone(),
@@ -46,6 +48,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         rss_bytes: server.rss_bytes,
         run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.main_process, graph),
+        container,
     }
 }
 
@@ -60,6 +63,7 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         rss_bytes: agent.phase.verdict().map(|verdict| verdict.rss_bytes).filter(|bytes| *bytes > 0),
         run: Some(agent.account.view()),
         session_leader: leads_session(agent.main(), graph),
+        container: None,
     }
 }
 

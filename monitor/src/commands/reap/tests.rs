@@ -13,6 +13,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
         rss_bytes: None,
         session_leader: false,
         run: None,
+        container: None,
     };
     ServerReport {
         members: Vec::new(),

@@ -21,6 +21,7 @@ pub(in crate::sink) fn filesystem() -> ServerView {
     ServerView {
         processes_total: 0,
         run: None,
+        container: None,
         id: "1234@229468".to_owned(),
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),

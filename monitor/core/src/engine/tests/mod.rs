@@ -3,6 +3,7 @@
 mod alerts;
 mod bursts;
 mod configuration;
+mod containers;
 mod late;
 mod memory;
 mod owners;
