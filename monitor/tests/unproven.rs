@@ -149,6 +149,7 @@ impl Outside {
     fn answer(&self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()) },
             About::Process(_) => Answer::Process { process: None },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {

@@ -146,7 +146,8 @@ impl Engine {
         Identity::of(u32::try_from(pid)?).context("the client has ended")
     }
 
-    /// The arguments of `run` with these options for a container that is called `name` and runs `program`.
+    /// The arguments of `run` with these options for a container that is called `name`, if that is not empty, and
+    /// runs `program`.
     pub fn run(&self, options: &[&'static str], name: &str, program: &[&str]) -> Vec<String> {
         let mut words = vec!["run".to_owned(), "--network".to_owned(), "none".to_owned()];
         words.extend(options.iter().map(ToString::to_string));
@@ -154,7 +155,10 @@ impl Engine {
             words.extend(LIMITS.map(str::to_owned));
             words.extend(["--cgroup-parent".to_owned(), self.group.clone()]);
         }
-        words.extend(["--name".to_owned(), name.to_owned(), IMAGE.to_owned()]);
+        if !name.is_empty() {
+            words.extend(["--name".to_owned(), name.to_owned()]);
+        }
+        words.push(IMAGE.to_owned());
         words.extend(program.iter().map(ToString::to_string));
         words
     }

@@ -27,6 +27,7 @@
 //! ```
 
 mod check;
+mod containers;
 mod error;
 mod files;
 mod hook;
@@ -47,6 +48,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     check::ENOUGH,
+    containers::Containers,
     error::{ConfigError, ConfigErrors, Content, Location, shown},
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
@@ -102,6 +104,9 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// The alert hook.
     pub hook: Hook,
+    /// The container engines that are asked.
+    #[serde(skip_serializing_if = "Containers::is_empty")]
+    pub containers: Containers,
     /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
@@ -174,6 +179,7 @@ impl Default for Config {
             socket_group: None,
             state_dir: STATE_DIR.into(),
             hook: Hook::default(),
+            containers: Containers::default(),
             exempt: Vec::new(),
             multiplexer: Vec::new(),
             server: Vec::new(),

@@ -87,6 +87,7 @@ impl EffectHandler for Environment {
         let wires = || driver.engine().judged_wires();
         let user = match &about {
             About::Server(subject) => subject.turn,
+            About::Stop { turn, .. } => Some(*turn),
             _ => None,
         };
         let about = match user {

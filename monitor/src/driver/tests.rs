@@ -65,6 +65,7 @@ impl EffectHandler for Host {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
+            About::Stop { .. } => Answer::Stopped { error: None },
             About::Process(_) | About::Server(_) => Answer::Process { process: None },
         };
         driver.feed(Input::Answered { token, answer });

@@ -6,6 +6,7 @@
 //! for the commands that work without a daemon.
 
 mod clients;
+mod containers;
 mod copies;
 mod direction;
 mod fifos;
@@ -23,6 +24,7 @@ mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use self::containers::{ENGINE_ARGUMENT, Engines, engine_child};
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
@@ -42,6 +44,8 @@ pub struct Probe {
     /// The maker of passes over all open files, if the kernel side offers them, and the last passes.
     passes: Arc<Mutex<pass::Source>>,
     memory: Arc<Mutex<Sampler>>,
+    /// The sockets of container engines.
+    engines: Arc<Engines>,
 }
 
 impl Probe {
@@ -52,6 +56,7 @@ impl Probe {
             holders: Arc::default(),
             passes: Arc::default(),
             memory: Arc::default(),
+            engines: Arc::default(),
         })
     }
 
@@ -67,6 +72,10 @@ impl Probe {
     /// without it. `others` returns the wires that will be asked about next, so that one pass over all files
     /// answers for all of them.
     pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
+        // This has an effect, and so it runs once.
+        if let About::Stop { container, seconds, .. } = about {
+            return Answer::Stopped { error: self.stop(container, *seconds) };
+        }
         let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
         let (this, about) = (self.clone(), about.clone());
         with_deadline(move || this.answer_now(&about, &|| others.clone()))
@@ -82,6 +91,9 @@ impl Probe {
             }
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
+            About::Stop { container, seconds, .. } => {
+                Answer::Stopped { error: self.stop(container, *seconds) }
+            }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
         }
     }

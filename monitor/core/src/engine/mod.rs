@@ -10,6 +10,7 @@ mod alerts;
 mod births;
 mod bursts;
 mod cases;
+mod containers;
 mod ends;
 mod findings;
 mod inspections;
@@ -94,6 +95,8 @@ enum Purpose {
     AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
     /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
+    /// Has the container of a server stopped.
+    Stop { server: ServerKey },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -251,6 +254,7 @@ impl Engine {
             (Purpose::Inspect { server, observed }, Answer::Server { facts }) => {
                 self.inspection_answered(now, server, observed.as_deref(), &facts);
             }
+            (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
             // An answer that does not fit the question is ignored.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    Snapshot, SnapshotProcess, Stdio,
+    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent,
+    ProcessId, ReapRequest, ServerFacts, Snapshot, SnapshotProcess, Stdio,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -175,6 +175,15 @@ pub enum About {
         /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
         among: Vec<ProcessId>,
     },
+    /// Has a container stopped by its engine: [`Answer::Stopped`].
+    Stop {
+        /// The container.
+        container: ContainerId,
+        /// The time from SIGTERM to SIGKILL, in seconds.
+        seconds: u64,
+        /// The user whose turn it is.
+        turn: u32,
+    },
 }
 
 /// The server that an inspection is about.
@@ -191,6 +200,8 @@ pub struct Subject {
     /// The processes of the owner's other servers, launch chains included. Without a known owner: those of
     /// other servers that have no owner either.
     pub siblings: Vec<ProcessId>,
+    /// The container whose client is part of it.
+    pub container: Option<Box<ContainerQuery>>,
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
@@ -219,6 +230,11 @@ pub enum Answer {
     Copies {
         /// What was found.
         copies: Vec<CopyFacts>,
+    },
+    /// A container was to be stopped.
+    Stopped {
+        /// Why it may still run; absent if it has ended.
+        error: Option<String>,
     },
 }
 

@@ -34,7 +34,7 @@ mod unit;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
-pub use container::Container;
+pub use container::{Container, ContainerFacts, ContainerId, ContainerQuery, OtherClient};
 pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;

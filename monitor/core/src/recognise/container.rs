@@ -6,7 +6,7 @@
 
 use super::{
     program::{command_name, option_value, skip_options, words},
-    runner::container_options,
+    runner::{container_options, is_interactive},
     text::{base, without_deleted},
 };
 use crate::model::{Container, Image};
@@ -58,6 +58,16 @@ pub fn container_client(image: &Image) -> Option<Container> {
         // `docker compose -f FILE run SERVICE`, and options that are not known.
         _ => args.iter().any(|word| ATTACHED.contains(word)).then(unknown),
     }
+}
+
+/// What is known of the container that a process started and feeds: `run` with a standard input. `None` for any other
+/// process.
+pub fn started_container(image: &Image) -> Option<Container> {
+    let words = words(image);
+    let (_, rest) = container_options(words.get(1..)?);
+    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
+    let ["run", run @ ..] = rest else { return None };
+    is_interactive(container_options(run).0).then(|| container_client(image)).flatten()
 }
 
 /// The container, with the command that a person can run. `own`: the container was started by the client.

@@ -21,7 +21,7 @@ mod servers;
 mod tests;
 mod text;
 
-pub use self::container::container_client;
+pub use self::container::{container_client, started_container};
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{
     agents::Work,

@@ -238,7 +238,7 @@ pub(super) fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w 
     (args.get(..args.len() - rest.len()).unwrap_or_default(), rest)
 }
 
-fn is_interactive(options: &[&str]) -> bool {
+pub(super) fn is_interactive(options: &[&str]) -> bool {
     options.iter().any(|o| match o.strip_prefix("--") {
         Some(long) => matches!(long, "interactive" | "interactive=true"),
         None => o.strip_prefix('-').is_some_and(|letters| {

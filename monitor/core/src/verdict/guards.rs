@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{inspection::Inspection, membership::Members};
+use super::{container, inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Guard, UnitFacts},
-    recognise::{Role, container_client},
+    recognise::Role,
 };
 
 /// The guards that forbid ending the server now.
@@ -34,9 +34,14 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     if !inspection.other_uids && uids.any(foreign) {
         guards.insert(Guard::OtherUid);
     }
-    let is_client = |id| inspection.node(id).and_then(Node::image).and_then(container_client).is_some();
-    if members.all().any(is_client) {
-        guards.insert(Guard::Container);
+    match container::to_stop(inspection, members) {
+        Some(found) if found.inside.opted_out => {
+            guards.insert(Guard::OptedOut);
+        }
+        None if container::has_client(inspection, members) => {
+            guards.insert(Guard::Container);
+        }
+        _ => {}
     }
     for node in at_and_below(inspection) {
         if inspection.agents.of(node.id).is_some() {

@@ -5,13 +5,14 @@
 //! stay because of a guard.
 
 use super::{
+    container,
     guards::guards,
     inspection::Inspection,
     membership::{Members, members},
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
 use crate::{
-    model::{Doubt, Evidence, Guard, Holder, UnitFacts},
+    model::{ContainerId, Doubt, Evidence, Guard, Holder, UnitFacts},
     world::Agent,
 };
 
@@ -30,6 +31,8 @@ pub struct Finding {
     pub doubts: Vec<Doubt>,
     /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
+    /// The container that has to be stopped instead of the client that works for it.
+    pub container: Option<ContainerId>,
 }
 
 /// Examines a server whose owner has exited or is unknown.
@@ -45,6 +48,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
     ]
     .into_iter()
     .flatten()
+    .chain(container::doubts(inspection, &members))
     .collect();
     doubts.sort_unstable();
     doubts.dedup();
@@ -54,6 +58,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         evidence: evidence(inspection, &members),
         doubts,
         guards: guards(inspection, &members),
+        container: container::to_stop(inspection, &members).map(|found| found.container.clone()),
         members,
     }
 }

@@ -6,7 +6,7 @@ use super::Account;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Provenance},
-    model::{BootTime, ProcessId, ProcessView, ServerView, Stdio},
+    model::{BootTime, Container, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -63,6 +63,10 @@ pub struct Server {
     /// Whether the server's main process and its launch chain have exited by themselves. What remains was only
     /// started by the server.
     pub main_ended: bool,
+    /// The container that its client works for, as its engine told it.
+    pub container: Option<Container>,
+    /// Whether its container is being stopped. It is not over before its engine has answered.
+    pub stopping: bool,
     /// How many inspections in a row could not see everything.
     pub blind_inspections: u32,
     /// The inspection that is under way.
@@ -136,6 +140,8 @@ impl Server {
             seeks_owner,
             disowned: false,
             main_ended: false,
+            container: None,
+            stopping: false,
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,

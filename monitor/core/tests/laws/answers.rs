@@ -26,6 +26,7 @@ impl Host {
             },
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
+            About::Stop { .. } => Answer::Stopped { error: Some("there is no engine".to_owned()) },
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }
@@ -49,6 +50,7 @@ impl Host {
             stdin,
             stdout,
             copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
+            container: None,
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,
