@@ -151,6 +151,7 @@ impl Outside {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()) },
             About::Process(_) => Answer::Process { process: None },
+            About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {
                 let alive =

@@ -44,6 +44,7 @@ impl Offline {
         let settings = Settings {
             mode: Mode::Observe,
             grace: std::time::Duration::ZERO,
+            abandoned_grace: std::time::Duration::ZERO,
             term_timeout: config.term_timeout,
             other_uids: config.other_uids,
             rules: rules.clone(),
@@ -54,9 +55,14 @@ impl Offline {
         let host = Host { rules, procfs, probe, reaper: None, blind: Vec::new() };
         let mut offline = Self { driver, host };
         offline.handle(Input::Snapshot { snapshot })?;
-        // The owners are known; now the engine judges the servers without one, some at a time.
-        let now = clock::now();
-        while offline.pass_time(now)? {}
+        // The owners are known; now the engine judges the servers without one, some at a time, and those that a
+        // living owner abandoned.
+        offline.driver.watch_wires_at_once();
+        // The second time is for the cases that the first one opened.
+        for _ in 0..2 {
+            let now = clock::now();
+            while offline.pass_time(now)? {}
+        }
         offline.driver.measure(&mut offline.host)?;
         Ok(offline)
     }

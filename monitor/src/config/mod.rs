@@ -56,7 +56,7 @@ pub use self::{
     text::Origins,
 };
 use orphand_core::{
-    model::{AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, duration},
+    model::{AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration},
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
 
@@ -78,6 +78,9 @@ pub struct Config {
     /// The grace period from the owner's exit to the verdict, at most a day.
     #[serde(with = "duration")]
     pub grace: Duration,
+    /// The grace period of a server that its living owner abandoned, at most a day.
+    #[serde(with = "duration")]
+    pub abandoned_grace: Duration,
     /// The time from SIGTERM to SIGKILL, at most a day.
     #[serde(with = "duration")]
     pub term_timeout: Duration,
@@ -168,6 +171,7 @@ impl Default for Config {
         Self {
             observe: false,
             grace: Duration::from_secs(10),
+            abandoned_grace: abandoned_grace(),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             setsid: SetsidHook::default(),
@@ -225,6 +229,7 @@ impl Config {
         Policy {
             mode: self.mode(),
             grace: self.grace,
+            abandoned_grace: self.abandoned_grace,
             term_timeout: self.term_timeout,
             other_uids: self.other_uids,
             rules: self.rules().source(),

@@ -22,6 +22,9 @@ use orphand_core::{
     recognise::Rules,
 };
 
+/// The turn in which the wires of all users' servers are looked at: -1, which is no user.
+const NO_USER: u32 = u32::MAX;
+
 /// All that the daemon acts on.
 pub struct Environment {
     /// The rules in effect: whose standard streams and units a reading of /proc must include.
@@ -88,6 +91,7 @@ impl EffectHandler for Environment {
         let user = match &about {
             About::Server(subject) => subject.turn,
             About::Stop { turn, .. } => Some(*turn),
+            About::HungUp(_) => Some(NO_USER),
             _ => None,
         };
         let about = match user {

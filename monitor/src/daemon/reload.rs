@@ -201,6 +201,7 @@ mod tests {
     #[test]
     fn every_key_is_applied_or_waits() {
         let applied = [
+            "abandoned_grace",
             "agent",
             "alert",
             "exempt",

@@ -139,6 +139,11 @@ impl Driver {
         self.perform(handler)
     }
 
+    /// Makes the question which servers a living owner abandoned due at once.
+    pub fn watch_wires_at_once(&mut self) {
+        self.engine.watch_wires_at_once();
+    }
+
     /// Carries out effects until none is left.
     pub fn perform<H: EffectHandler>(&mut self, handler: &mut H) -> Result<(), H::Error> {
         while let Some(effect) = self.engine.poll_effect() {

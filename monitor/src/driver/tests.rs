@@ -64,6 +64,7 @@ impl EffectHandler for Host {
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> Result<(), String> {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Stop { .. } => Answer::Stopped { error: None },
             About::Process(_) | About::Server(_) => Answer::Process { process: None },

@@ -11,6 +11,7 @@ mod copies;
 mod direction;
 mod fifos;
 mod holders;
+mod hung_up;
 mod manager;
 mod memory;
 mod pass;
@@ -95,6 +96,7 @@ impl Probe {
                 Answer::Stopped { error: self.stop(container, *seconds) }
             }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
 

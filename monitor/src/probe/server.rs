@@ -105,6 +105,7 @@ impl Probe {
         let stdin = self.wire(&server, Side::Reads);
         let is_same = subject.stdin == subject.stdout && matches!(subject.stdin, Stdio::Socket(_));
         let stdout = if is_same { stdin.clone() } else { self.wire(&server, Side::Writes) };
+        facts.own_ends = self.own_ends(&server, &stdin.state);
         for blind in [uses.blind, stdin.blind.clone(), stdout.blind.clone()].into_iter().flatten() {
             facts.blind.get_or_insert(blind);
         }

@@ -147,7 +147,7 @@ impl Probe {
     }
 
     /// Looks the socket up in our network namespace, and in those of the server.
-    fn diag(&self, inode: u64, server: &[Looked]) -> std::io::Result<Option<UnixSocket>> {
+    pub(super) fn diag(&self, inode: u64, server: &[Looked]) -> std::io::Result<Option<UnixSocket>> {
         if let Some(found) = UnixSockets::here()?.find(inode)? {
             return Ok(Some(found));
         }

@@ -7,9 +7,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
 
-TRUTH = "in use"
+TRUTH = "mixed"
 NEEDS = ["npm"]
-TWIN = "published/npx_chain"
+TWIN = "published/everything_node"
 
 
 def build(stage):
@@ -18,7 +18,7 @@ def build(stage):
     *wrapper, server = host.server
     stage.go("close")
     software.within("the wrapper is gone", lambda: not any(p.alive() for p in wrapper))
-    return stage.truth(in_use=[host.process], may_end=[server], note="abandoned: its stdin is hung up, its stdout is still read")
+    return stage.truth(in_use=[host.process], orphans=[server], note="abandoned: its stdin is hung up, the host could still read its stdout")
 
 
 if __name__ == "__main__":

@@ -36,9 +36,9 @@ const AGAIN: u32 = 2;
 /// The grace period of the daemon.
 const GRACE: &str = "6s";
 
-/// How long processes in use must be left running after they were built: the grace period, the term timeout,
-/// and a reserve.
-const STANDS: Duration = Duration::from_secs(14);
+/// How long processes in use must be left running after they were built: the time between two questions about
+/// wires under living owners, the grace period, the term timeout, and a reserve.
+const STANDS: Duration = Duration::from_secs(29);
 
 /// How long the end of a true orphan may take.
 const ENDS: Duration = Duration::from_secs(40);
@@ -88,7 +88,8 @@ fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     // Checked first, so that a missing daemon is noticed before everything is built.
     orphand()?;
     let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
-    let daemon = s.daemon_with(&Launch { grace: GRACE, ..Launch::default() })?;
+    let config = format!("abandoned_grace = \"{GRACE}\"\n");
+    let daemon = s.daemon_with(&Launch { grace: GRACE, config, ..Launch::default() })?;
     let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;
     let mut plays: Vec<Situation> = before.into_iter().chain(watched).collect();
     play::wait_for_ends(&plays, STANDS, ENDS);

@@ -80,8 +80,17 @@ pub enum Reason {
     NoOwner,
     /// The unit that it runs in was stopped, or restarted without it.
     UnitRestarted,
+    /// Its owner is alive and abandoned it.
+    Abandoned,
     /// A person asked to end it.
     Asked,
+}
+
+impl Reason {
+    /// Whether it may be left behind although its owner is alive.
+    pub const fn under_living_owner(self) -> bool {
+        matches!(self, Self::Abandoned)
+    }
 }
 
 /// The findings of a case, and what was done to end it.

@@ -12,6 +12,12 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
     match event {
         // A person asked to end it while its owner was alive. That continues.
         Event::Suspected { .. } if phase.is_terminating() => (phase, Vec::new()),
+        // It was judged while its owner was alive: it is inspected again, and not judged again.
+        Event::Suspected { .. }
+            if phase.orphan().is_some_and(|verdict| verdict.cause.reason.under_living_owner()) =>
+        {
+            (phase, vec![Action::SetDeadline(Some(facts.now))])
+        }
         Event::Suspected { reason, since, deadline } => {
             let cause = Cause { reason, since, asked: phase.asked() };
             (Phase::Grace { cause, deadline }, vec![Action::SetDeadline(Some(deadline))])
@@ -143,6 +149,11 @@ fn stop_asked(phase: Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> (Phase, Ve
             let deadline = facts.owner_wanted.then_some(facts.now + facts.pace.grace);
             (Phase::Clear, vec![Action::SetDeadline(deadline), spared])
         }
+        // A case under a living owner goes on. Its next inspection is due when its grace is over.
+        Phase::Grace { cause, deadline } if cause.reason.under_living_owner() => {
+            let phase = Phase::Grace { cause: Cause { asked: false, ..cause }, deadline };
+            (phase, vec![Action::SetDeadline(Some(deadline)), spared])
+        }
         Phase::Clear | Phase::Grace { .. } => {
             let deadline = facts.now + facts.pace.grace;
             let (phase, deadline) = match facts.owner {
@@ -204,7 +215,8 @@ fn mark_orphan(
     (verdict.rss_bytes, verdict.pss_bytes) = (finding.rss_bytes, finding.pss_bytes);
     let mut actions = vec![Action::KeepView, Action::Persist(Record::Subject)];
     // If there is a doubt or a living owner, it is ended because a person wants it, not because it is an orphan.
-    let is_orphan = finding.doubts.is_empty() && matches!(facts.owner, Owner::Exited(_));
+    let left_behind = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.under_living_owner();
+    let is_orphan = finding.doubts.is_empty() && left_behind;
     if is_orphan || !verdict.cause.asked {
         actions.push(Action::Announce(Announcement::Orphan { due }));
     }

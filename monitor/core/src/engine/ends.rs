@@ -24,6 +24,7 @@ impl Engine {
         if let Some(agent) = self.world.agent_of(id) {
             self.agent_ended(now, at, agent, status);
         }
+        let closed = self.head_is_exiting(id, status);
         let Some(exited) = self.world.exit(id) else { return };
         if let Some((key, remains)) = exited.server {
             if remains == Remains::Descendants {
@@ -34,6 +35,9 @@ impl Engine {
         }
         if let Some(key) = exited.wrapped {
             self.end_if_done(at, key);
+        }
+        if let Some(key) = closed {
+            self.head_has_exited(key);
         }
         if let Some(up) = exited.up {
             self.dismiss_if_idle(up);

@@ -5,6 +5,7 @@
 //! come. The shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the
 //! same effects, byte for byte, so a recorded trace is a complete bug report.
 
+mod abandoned;
 mod agents;
 mod alerts;
 mod births;
@@ -54,6 +55,8 @@ pub struct Engine {
     recall: recall::Recall,
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
+    /// When the wires of servers under living owners are asked about.
+    wire_watch: abandoned::WireWatch,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -97,6 +100,8 @@ enum Purpose {
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// Has the container of a server stopped.
     Stop { server: ServerKey },
+    /// Asks which of these servers, each with its main process, have a hung-up standard input.
+    Wires { servers: Vec<(ServerKey, ProcessId)> },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -124,6 +129,7 @@ impl Engine {
     /// Handles one event. `now` is the time at which the shell passes it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
+        self.begin_wire_watch(now);
         self.evaluate_alerts(now);
     }
 
@@ -131,7 +137,7 @@ impl Engine {
         match input {
             Input::Answered { token, answer } => {
                 if let Some(purpose) = self.questions.remove(&token) {
-                    self.answered(now, purpose, answer);
+                    self.answered(now, token, purpose, answer);
                 }
                 return;
             }
@@ -166,6 +172,7 @@ impl Engine {
         if self.reinspect_at.is_some_and(|at| at <= now) {
             self.other_ended(now);
         }
+        self.watch_wires(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -186,7 +193,8 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        cases.into_iter().chain([self.repair_at, self.alarms.next(), self.bursts.next()]).flatten().min()
+        let others = [self.repair_at, self.alarms.next(), self.bursts.next(), self.wire_watch.due()];
+        cases.into_iter().chain(others).flatten().min()
     }
 
     /// The number of processes in the lineage graph.
@@ -217,8 +225,11 @@ impl Engine {
         }
     }
 
-    fn answered(&mut self, now: BootTime, purpose: Purpose, answer: Answer) {
+    fn answered(&mut self, now: BootTime, token: u64, purpose: Purpose, answer: Answer) {
         match (purpose, answer) {
+            (Purpose::Wires { servers }, Answer::HungUp { processes }) => {
+                self.wires_answered(now, token, &servers, &processes);
+            }
             (Purpose::AgentExit { agent, at, status, servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
                 self.report_agent_exit(agent, at, status, &servers);

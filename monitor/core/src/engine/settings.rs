@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    model::{AlertRule, Mode, Policy, ProcessId},
+    model::{AlertRule, Mode, Policy, ProcessId, abandoned_grace},
     recognise::Rules,
 };
 
@@ -14,6 +14,8 @@ pub struct Settings {
     pub mode: Mode,
     /// The time from the exit of the owner to the first inspection.
     pub grace: Duration,
+    /// The time from the sign that a living owner abandoned a server to the first inspection.
+    pub abandoned_grace: Duration,
     /// The time from the first SIGTERM to SIGKILL.
     pub term_timeout: Duration,
     /// Whether servers of another user than their owner's may be ended.
@@ -29,9 +31,9 @@ pub struct Settings {
 impl Settings {
     /// The settings of a policy; an error if its rules are not TOML.
     pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
-        let Policy { mode, grace, term_timeout, other_uids, rules, alerts } = policy;
+        let Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts } = policy;
         let rules = Rules::from_source(&rules)?;
-        Ok(Self { mode, grace, term_timeout, other_uids, rules, alerts, ourselves })
+        Ok(Self { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts, ourselves })
     }
 }
 
@@ -40,6 +42,7 @@ impl Default for Settings {
         Self {
             mode: Mode::Reap,
             grace: Duration::from_secs(10),
+            abandoned_grace: abandoned_grace(),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             rules: Rules::builtin(),

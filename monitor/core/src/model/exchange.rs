@@ -184,6 +184,9 @@ pub enum About {
         /// The user whose turn it is.
         turn: u32,
     },
+    /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
+    /// later.
+    HungUp(Vec<OwnEnd>),
 }
 
 /// The server that an inspection is about.
@@ -205,6 +208,15 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
+}
+
+/// A process and the pipe or socket that is its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnEnd {
+    /// The process.
+    pub process: ProcessId,
+    /// The end that it reads.
+    pub stdin: Stdio,
 }
 
 /// An answer of the host.
@@ -235,6 +247,11 @@ pub enum Answer {
     Stopped {
         /// Why it may still run; absent if it has ended.
         error: Option<String>,
+    },
+    /// The processes that still have their end of a wire whose other end is closed for good.
+    HungUp {
+        /// Those that were asked about and have it.
+        processes: Vec<ProcessId>,
     },
 }
 

@@ -15,6 +15,9 @@ pub struct ServerFacts {
     pub stdin: WireState,
     /// Who holds the other end of its standard output, and so may read answers.
     pub stdout: WireState,
+    /// Whether a process of the server still has its own end of its standard input and output open.
+    #[serde(default)]
+    pub own_ends: [bool; 2],
     /// Those of the requested copies that are alive.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub copies: Vec<CopyFacts>,

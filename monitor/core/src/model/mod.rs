@@ -39,7 +39,9 @@ pub use control::{Planned, ReapRequest, Reloaded, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
 pub use event_subject::EventSubject;
-pub use exchange::{About, Answer, Effect, Input, Losses, Memory, Signal, SignalError, Subject, Tracking};
+pub use exchange::{
+    About, Answer, Effect, Input, Losses, Memory, OwnEnd, Signal, SignalError, Subject, Tracking,
+};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };
@@ -49,7 +51,7 @@ pub use image::{Image, Stdio};
 pub use inspection::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
-pub use policy::Policy;
+pub use policy::{Policy, abandoned_grace};
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport};
 pub use run::{Run, RunKey, RunReport, RunView};

@@ -14,6 +14,9 @@ pub struct Policy {
     /// The grace period: the time from the owner's exit to the verdict.
     #[serde(rename = "grace_ns", with = "nanoseconds")]
     pub grace: Duration,
+    /// The time from the sign that a living owner abandoned a server to the verdict.
+    #[serde(rename = "abandoned_grace_ns", with = "nanoseconds", default = "abandoned_grace")]
+    pub abandoned_grace: Duration,
     /// The time from SIGTERM to SIGKILL.
     #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
     pub term_timeout: Duration,
@@ -24,6 +27,11 @@ pub struct Policy {
     /// The alert rules.
     #[serde(default)]
     pub alerts: Vec<AlertRule>,
+}
+
+/// The default of [`Policy::abandoned_grace`].
+pub const fn abandoned_grace() -> Duration {
+    Duration::from_secs(30)
 }
 
 /// Durations as whole nanoseconds.

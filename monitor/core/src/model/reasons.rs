@@ -21,6 +21,9 @@ pub enum Evidence {
     SpawnerThreadExited,
     /// It was found without an owner. Alone this proves nothing.
     NoOwner,
+    /// Its owner is alive and has abandoned it: the owner let go of both of its wires, or closed its standard input after the head of
+    /// its launch chain was ended.
+    Abandoned,
 }
 
 /// What keeps a server from being an orphan: somebody may still use it.

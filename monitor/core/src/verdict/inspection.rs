@@ -1,6 +1,7 @@
 //! The input of a verdict: what was witnessed, and what the host reports now.
 
 use crate::{
+    case::Reason,
     lineage::{Graph, Node},
     model::{CopyFacts, Holder, ProcessFacts, ProcessId, ServerFacts, WireState},
     recognise::Rules,
@@ -42,6 +43,11 @@ impl<'a> Inspection<'a> {
     /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
         self.server.owner().and_then(|key| self.agents.get(key))
+    }
+
+    /// Whether the case was opened because the owner, which is alive, abandoned the server.
+    pub fn is_abandoned(&self) -> bool {
+        self.server.phase.cause().is_some_and(|cause| cause.reason == Reason::Abandoned)
     }
 
     /// What the host reports about the processes that belong to the server.

@@ -12,6 +12,7 @@ use super::{
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
 use crate::{
+    case::Cause,
     model::{ContainerId, Doubt, Evidence, Guard, Holder, UnitFacts},
     world::Agent,
 };
@@ -45,6 +46,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         somebody_listens(inspection, &members),
         somebody_is_connected(inspection, &members),
         somebody_traces(inspection, &members),
+        owner_may_come_back(inspection, &members),
     ]
     .into_iter()
     .flatten()
@@ -102,6 +104,24 @@ fn somebody_traces(inspection: &Inspection<'_>, members: &Members) -> Option<Dou
     traced.then_some(Doubt::Traced)
 }
 
+/// The owner is alive, so it may come back in another way: it knows the sockets on which the server listens. And an
+/// owner that abandoned the server let go of the wires, so the server must still have its own ends. One that closed
+/// them itself may be a service now.
+fn owner_may_come_back(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
+    let under_living_owner = |cause: &Cause| cause.reason.under_living_owner();
+    if !inspection.owner().is_some_and(Agent::is_alive)
+        || !inspection.server.phase.cause().is_some_and(under_living_owner)
+    {
+        return None;
+    }
+    // While it is being ended, its main process may have exited.
+    let begun = inspection.server.phase.strongest_signal().is_some();
+    if inspection.is_abandoned() && !begun && inspection.facts.own_ends != [true, true] {
+        return Some(Doubt::WireUnknown);
+    }
+    listens(inspection, members).then_some(Doubt::Clients)
+}
+
 fn listens(inspection: &Inspection<'_>, members: &Members) -> bool {
     inspection.processes(members).any(|facts| facts.sockets.listens)
 }
@@ -109,8 +129,12 @@ fn listens(inspection: &Inspection<'_>, members: &Members) -> bool {
 fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     match inspection.server.owner().map(|_| inspection.owner()) {
-        // If a person asks to end the server, its owner may be alive.
-        Some(owner) if owner.is_some_and(Agent::is_alive) => {}
+        Some(owner) if owner.is_some_and(Agent::is_alive) => {
+            // If a person asks to end the server, nothing speaks for an orphan.
+            if inspection.is_abandoned() {
+                evidence.push(Evidence::Abandoned);
+            }
+        }
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
     }

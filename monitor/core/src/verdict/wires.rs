@@ -23,7 +23,22 @@ pub fn somebody_listens(inspection: &Inspection<'_>, members: &Members) -> Optio
     if answers_nobody_knows_where(inspection) {
         return Some(Doubt::WireUnknown);
     }
+    if only_its_closer_listens(inspection, members) {
+        return None;
+    }
     doubt(inspection, members, &inspection.facts.stdout, Doubt::StdoutRead)
+}
+
+/// Whether the only outside process that could read the answers is the living owner, which has closed the server: it
+/// hung up the standard input, and the head of the launch chain was ended by a signal. A client that closes a
+/// server does so and keeps the standard output open until the last process of the server has exited.
+fn only_its_closer_listens(inspection: &Inspection<'_>, members: &Members) -> bool {
+    let Some(owner) = inspection.owner().filter(|owner| owner.is_alive()) else { return false };
+    let WireState::Held { holders, unseen: false } = &inspection.facts.stdout else { return false };
+    inspection.is_abandoned()
+        && inspection.server.head_killed
+        && is_hung_up(&inspection.facts.stdin, members)
+        && holders.iter().all(|holder| holder.process == owner.main() || members.contains(holder.process))
 }
 
 /// Whether the wire that carries the answers is unknown. A pipe has one direction. If a server was found with the
@@ -116,7 +131,8 @@ fn is_harmless(inspection: &Inspection<'_>, members: &Members, holder: &Holder) 
 /// Whether the holder is another server of the same dead owner, which inherited a descriptor. Nobody may use that
 /// server; otherwise it could use the wire for its users.
 fn is_sibling(inspection: &Inspection<'_>, holder: &Holder) -> bool {
-    if holder.clients {
+    // A living owner may use the one server through the other.
+    if holder.clients || inspection.owner().is_some_and(Agent::is_alive) {
         return false;
     }
     if inspection.makers.is_of_sibling(holder.process, inspection.server) {

@@ -1,7 +1,7 @@
 //! The invariants of the world.
 
 use super::World;
-use crate::{lineage::AgentKey, model::ProcessId};
+use crate::{case::Cause, lineage::AgentKey, model::ProcessId};
 
 impl World {
     /// The invariants that are broken, each as a sentence. `leaving`: agents whose main process has exited and for
@@ -44,7 +44,7 @@ impl World {
 
     /// The processes that a server names are alive and name the server. A server has processes, or wrappers while it
     /// is being ended. It is in the list of its owner's servers. With an owner, it has a case exactly if the owner
-    /// has exited or a person asked to end it.
+    /// has exited or abandoned it, or a person asked to end it.
     fn check_servers(&self, broken: &mut Vec<String>) {
         for key in self.servers.keys() {
             let Some(server) = self.servers.get(key) else { continue };
@@ -77,7 +77,8 @@ impl World {
             if !agent.is_alive() && !suspected {
                 broken.push(format!("server {id} is under no suspicion, though its owner has exited"));
             }
-            if agent.is_alive() && suspected && !server.phase.asked() {
+            let may_live = |cause: &Cause| cause.asked || cause.reason.under_living_owner();
+            if agent.is_alive() && suspected && !server.phase.cause().is_some_and(may_live) {
                 broken.push(format!("server {id} is under suspicion, though its owner lives"));
             }
         }

@@ -67,6 +67,8 @@ pub struct Server {
     pub container: Option<Container>,
     /// Whether its container is being stopped. It is not over before its engine has answered.
     pub stopping: bool,
+    /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
+    pub head_killed: bool,
     /// How many inspections in a row could not see everything.
     pub blind_inspections: u32,
     /// The inspection that is under way.
@@ -142,6 +144,7 @@ impl Server {
             main_ended: false,
             container: None,
             stopping: false,
+            head_killed: false,
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use orphand_core::model::{
-    About, Answer, CopyFacts, Holder, Memory, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
+    About, Answer, CopyFacts, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
     SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, WireState,
 };
 
@@ -27,6 +27,7 @@ impl Host {
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
             About::Stop { .. } => Answer::Stopped { error: Some("there is no engine".to_owned()) },
+            About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
     }
@@ -45,7 +46,10 @@ impl Host {
                 None => WireState::Unknown,
             }
         });
+        let has_own =
+            |wire, reads| own_end(wire, reads).is_some_and(|end| living.iter().any(|p| p.files.has(end)));
         ServerFacts {
+            own_ends: [has_own(subject.stdin, true), has_own(subject.stdout, false)],
             processes: living.iter().map(|p| facts(kernel, p, &subject.processes)).collect(),
             stdin,
             stdout,
@@ -55,6 +59,17 @@ impl Host {
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,
         }
+    }
+
+    /// Those whose standard input has no other end any more.
+    fn hung_up(&self, servers: &[OwnEnd]) -> Vec<ProcessId> {
+        let is_hung_up = |server: &&OwnEnd| {
+            let Some(end) = own_end(server.stdin, true) else { return false };
+            let has_it = self.kernel.get(server.process).is_some_and(|p| p.files.has(end));
+            let other = self.kernel.opposite(end);
+            has_it && !self.manners.blind && other.is_none_or(|other| !self.kernel.is_open(other))
+        };
+        servers.iter().filter(is_hung_up).map(|server| server.process).collect()
     }
 
     /// Who holds the other end of the wire whose own end this is. A server that has let go of its own end has no wire.

@@ -58,6 +58,8 @@ pub enum Act {
     WrapperDies(u8, u8),
     ServerEnds(u8),
     HangUp(u8),
+    /// A living owner lets go of both wires.
+    Abandon(u8),
     HandOver(u8, u8),
     /// Forked pool workers.
     Workers(u8, u8),
@@ -193,6 +195,11 @@ impl Act {
             Self::HangUp(place) => {
                 let place = world.place(place)?;
                 world.hang_up(place);
+                Some(())
+            }
+            Self::Abandon(place) => {
+                let place = world.place(place)?;
+                world.let_go(place);
                 Some(())
             }
             Self::HandOver(place, to) => {

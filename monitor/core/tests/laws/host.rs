@@ -14,6 +14,7 @@ use crate::{
     answers::describe,
     kernel::{Kernel, Process},
     log::{Log, Shot},
+    trace::policy,
     truth::Truth,
 };
 
@@ -241,7 +242,11 @@ impl Host {
 
     /// Until when this question waits, if it may: any time that differs between questions.
     fn delay(&self, token: u64, about: &About) -> Option<Duration> {
-        let may_wait = matches!(about, About::Server(subject) if subject.turn.is_some());
+        let may_wait = match about {
+            About::Server(subject) => subject.turn.is_some(),
+            About::HungUp(_) => true,
+            _ => false,
+        };
         let most = u64::from(self.manners.late);
         (may_wait && most > 0).then(|| Duration::from_millis(token.wrapping_mul(2_654_435_761) % most))
     }
@@ -390,10 +395,4 @@ impl Host {
         self.log.shots.push(shot);
         error
     }
-}
-
-/// What settings say, as an engine is told.
-fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, term_timeout, other_uids, ref rules, ref alerts, .. } = *settings;
-    Policy { mode, grace, term_timeout, other_uids, rules: rules.source(), alerts: alerts.clone() }
 }

@@ -86,6 +86,8 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
         _ if unheard(host, service) => Expect::Open,
         // The same where only a part of its history was seen.
         Standing::Owned if host.truth.partial && host.truth.is_silent(kernel, service) => Expect::Open,
+        // What was judged then was compared with the truth of that moment.
+        Standing::Owned if host.truth.was_abandoned(kernel, service) => Expect::Open,
         Standing::Owned => Expect::None,
         Standing::Unclear => Expect::Open,
         Standing::Ownerless(_) if host.truth.is_entangled(kernel, service) => Expect::Open,

@@ -14,6 +14,7 @@ pub fn order(host: &Host) -> Vec<String> {
     let mut found = Vec::new();
     let mut suspected: BTreeMap<&str, BootTime> = BTreeMap::new();
     let mut judged: BTreeSet<&str> = BTreeSet::new();
+    let mut abandoned: BTreeSet<&str> = BTreeSet::new();
     let mut begun: BTreeSet<&str> = BTreeSet::new();
     for (_, told, notice) in host.log.notices() {
         let Some(view) = server_of(notice) else { continue };
@@ -31,10 +32,16 @@ pub fn order(host: &Host) -> Vec<String> {
             }
             _ if !begun.contains(id) => wrong("spoken of before it started"),
             // A host that the repair knows again takes its suspects back without a word.
-            Notice::OrphanSuspected { deadline, .. }
-                if suspected.insert(id, *deadline).is_some() && !host.truth.lossy =>
-            {
-                wrong("suspected twice");
+            // The exit of an owner that had abandoned it is another reason.
+            Notice::OrphanSuspected { deadline, owner, .. } => {
+                let before = suspected.insert(id, *deadline).is_some();
+                let again = before && !abandoned.contains(id) && !host.truth.lossy;
+                if owner.as_ref().is_some_and(|owner| owner.alive) {
+                    abandoned.insert(id);
+                }
+                if again {
+                    wrong("suspected twice");
+                }
             }
             // One without a known owner is looked at without a word.
             Notice::OrphanUnproven { .. } => drop(suspected.entry(id).or_insert(told)),

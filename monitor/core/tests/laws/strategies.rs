@@ -109,6 +109,7 @@ pub fn act() -> impl Strategy<Value = Act> {
         2 => (n(), n()).prop_map(|(p, l)| Act::WrapperDies(p, l)),
         2 => n().prop_map(Act::ServerEnds),
         2 => n().prop_map(Act::HangUp),
+        2 => n().prop_map(Act::Abandon),
         1 => (n(), n()).prop_map(|(p, t)| Act::HandOver(p, t)),
         2 => (n(), n()).prop_map(|(h, c)| Act::Workers(h, c)),
         2 => (n(), any::<bool>()).prop_map(|(h, t)| Act::Background(h, t)),

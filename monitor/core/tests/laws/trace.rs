@@ -2,7 +2,10 @@
 
 use std::{error::Error, fs, io::Write as _, path::PathBuf};
 
-use orphand_core::model::{TRACE_FORMAT, TraceEntry, TraceHeader};
+use orphand_core::{
+    engine::Settings,
+    model::{Policy, TRACE_FORMAT, TraceEntry, TraceHeader},
+};
 
 use crate::host::Host;
 
@@ -25,4 +28,12 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
         writeln!(file, "{}", serde_json::to_string(&TraceEntry { at: *at, input: given.clone() })?)?;
     }
     Ok(path)
+}
+
+/// What settings say, as an engine is told.
+pub fn policy(settings: &Settings) -> Policy {
+    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, ref rules, ref alerts, .. } =
+        *settings;
+    let (rules, alerts) = (rules.source(), alerts.clone());
+    Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts }
 }

@@ -83,6 +83,9 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Copies { copies, .. }, .. } => {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
+        Effect::Ask { about: About::HungUp(servers), .. } => {
+            format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
+        }
         Effect::Ask { about: About::Process(process), .. } => format!("<- ask what {process} is"),
         Effect::Signal { process, signal, .. } => format!("<- signal {signal:?} to {process}"),
         Effect::Track { process, tracking } => format!("<- track {process} {tracking:?}"),

@@ -1,6 +1,8 @@
 //! The tests of the tests: each law is broken on purpose, by an engine or a shell that is wrong in one way, and
 //! the checker must say so; unbroken, the same story must pass.
 
+use std::time::Duration;
+
 use std::collections::VecDeque;
 
 use orphand_core::{
@@ -29,7 +31,7 @@ struct Broken {
 
 impl Broken {
     fn new(hears: fn(Input) -> Option<Input>, says: fn(Effect) -> Vec<Effect>) -> Box<Self> {
-        let engine = Engine::new(Settings::default());
+        let engine = Engine::new(settings());
         Box::new(Self { engine, hears, says, out: VecDeque::new() })
     }
 }
@@ -67,8 +69,13 @@ fn as_is(effect: Effect) -> Vec<Effect> {
 }
 
 /// An agent with a server of this conduct and one whose wire a broker took over; the agent is killed.
+/// Nothing but the owner's exit is a reason here.
+fn settings() -> Settings {
+    Settings { abandoned_grace: Duration::from_secs(86_400), ..Settings::default() }
+}
+
 fn story(core: Option<Box<dyn Core>>, conduct: Conduct) -> World {
-    let mut world = World::new(Settings::default(), crate::host::Manners::default(), 400);
+    let mut world = World::new(settings(), crate::host::Manners::default(), 400);
     if let Some(core) = core {
         world.host.core = core;
     }

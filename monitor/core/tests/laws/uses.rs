@@ -198,7 +198,8 @@ impl Truth {
     pub fn not_an_orphan(&self, kernel: &Kernel, service: &Service) -> Option<String> {
         // A chain with a lost link may have fallen into pieces: what one of them is connected with says nothing about another.
         let whole = !self.lossy || service.chain.len() == 1;
-        if let Some(user) = self.user_of(kernel, service, whole, false) {
+        let abandoned = self.is_abandoned(kernel, service);
+        if let Some(user) = self.user_of(kernel, service, whole, false).filter(|_| !abandoned) {
             return Some(user);
         }
         let parts = self.parts(kernel, service);
@@ -221,13 +222,44 @@ impl Truth {
             return None;
         }
         let Some(owner) = service.owner else { return Some("it is nobody's server".to_owned()) };
-        if kernel.alive(owner) {
+        if kernel.alive(owner) && !abandoned {
             return Some(format!("its owner {owner} lives"));
         }
-        if self.has_heir(kernel, service) {
+        if self.has_heir(kernel, service) && !abandoned {
             return Some("an heir of its owner lives".to_owned());
         }
         None
+    }
+
+    /// Whether its owner, which is alive, cannot use it any more: it has let go of both wires, or of the standard input when the
+    /// head of the launch chain had been killed. Nobody else has the wires, the server has its own ends still, and no socket.
+    pub fn is_abandoned(&self, kernel: &Kernel, service: &Service) -> bool {
+        let parts = self.parts(kernel, service);
+        let has = |end: &End| parts.iter().any(|p| p.files.has(*end));
+        let outside = |end: End| {
+            let others = kernel.holders(end).map(|p| p.id).filter(|id| !parts.iter().any(|p| p.id == *id));
+            others.collect::<Vec<_>>()
+        };
+        let [input, output] = service.wires.map(|own| kernel.opposite(own));
+        let head = kernel.history.get(&service.head()).and_then(|head| head.died);
+        let head_killed = matches!(head, Some((_, ExitStatus::Signal(_))));
+        let is_closer = |id: &ProcessId| head_killed && Some(*id) == service.owner;
+        let in_flight = |end: Option<End>| end.is_some_and(|end| kernel.in_flight.contains(&end));
+        let traced = |p: &Process| p.doings.tracer.is_some_and(|by| !parts.iter().any(|p| p.id == by));
+        let has_sockets = |p: &Process| p.has_sockets() || p.doings.listens || p.conduct.serves_clients;
+        let begun = self.ending.contains_key(&service.head());
+        !parts.iter().any(|p| traced(p) || has_sockets(p))
+            && (begun || service.wires.iter().all(has))
+            && !in_flight(input)
+            && !in_flight(output)
+            && input.is_none_or(|end| outside(end).is_empty())
+            && output.is_none_or(|end| outside(end).iter().all(is_closer))
+    }
+
+    /// Whether it may have been abandoned: nobody but its owner's side has been given a wire, and the owner has none any more.
+    pub fn was_abandoned(&self, kernel: &Kernel, service: &Service) -> bool {
+        let input = kernel.opposite(service.wires[0]);
+        !input.is_some_and(|end| kernel.is_open(end) && self.lives(kernel, service))
     }
 
     /// When the owner ended.

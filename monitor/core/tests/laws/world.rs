@@ -260,6 +260,16 @@ impl World {
         }
     }
 
+    /// The owner lets go of both wires of the server, as a client that closes it.
+    pub fn let_go(&mut self, place: usize) {
+        self.hang_up(place);
+        let Some(service) = self.host.truth.services.get(place) else { return };
+        let (owner, [_, stdout]) = (service.owner, service.wires);
+        if let (Some(owner), Some(end)) = (owner, self.host.kernel.opposite(stdout)) {
+            self.host.kernel.close(owner, end);
+        }
+    }
+
     /// The host's end is handed to an older process that goes on talking to the server.
     pub fn hand_over(&mut self, place: usize, to: ProcessId) -> bool {
         let Some(service) = self.host.truth.services.get(place) else { return false };

@@ -96,6 +96,16 @@ const TOP: &[Key] = &[
         example: "\"30s\"",
     },
     Key {
+        name: "abandoned_grace",
+        form: "a duration",
+        default: Some("\"30s\""),
+        limits: "0s to 24h",
+        about: "How long a server may go on after its owner, which is alive, abandoned it: let go of its standard input and \
+                output, or closed its standard input after the head of its launch chain was ended by a signal. Also the \
+                grace of other servers that are left behind under a living owner.",
+        example: "\"2m\"",
+    },
+    Key {
         name: "term_timeout",
         form: "a duration",
         default: Some("\"5s\""),

@@ -120,12 +120,12 @@ fn a_named_fifo_counts_as_a_pipe() {
     let path = dir.path().join("fifo");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let copy = Started::bare(
-        open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap(),
+        open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).unwrap(),
         Std::null(),
         Std::null(),
     );
     let probe = Probe::new().unwrap();
-    let writer = open(&path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    let writer = open(&path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).unwrap();
     assert!(probe.copies(&[copy.id()], &[])[0].connected);
     assert!(!probe.copies(&[copy.id()], &[ourselves()])[0].connected);
     drop(writer);

@@ -127,6 +127,7 @@ pub(in crate::sink) const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::SessionExpired => "its session has expired",
         Evidence::SpawnerThreadExited => "the thread that started it has exited",
         Evidence::NoOwner => "no owner found",
+        Evidence::Abandoned => "its owner lives and has abandoned it",
     }
 }
 

@@ -26,6 +26,7 @@ fn policy() -> Policy {
     Policy {
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
+        abandoned_grace: Duration::from_secs(30),
         term_timeout: Duration::from_millis(1_500),
         other_uids: true,
         rules: "[[exempt]]\nname = \"x\"\nprogram = \"x\"\n".to_owned(),

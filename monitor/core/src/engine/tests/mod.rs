@@ -1,5 +1,6 @@
 //! Tests that play histories through [`Engine::handle`](super::Engine::handle), each for a path that rarely happens.
 
+mod abandoned;
 mod alerts;
 mod bursts;
 mod configuration;

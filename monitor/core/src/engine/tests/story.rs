@@ -8,9 +8,9 @@ use std::{
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, ProcessEvent,
-        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse,
-        Stdio, Subject, UnitFacts, WireState,
+        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, OwnEnd,
+        ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
+        SocketUse, Stdio, Subject, UnitFacts, WireState,
     },
 };
 
@@ -75,6 +75,10 @@ pub struct Story {
     pub polite: BTreeSet<u32>,
     /// Answers to inspections that were computed and not passed in yet, if answers are late.
     pub late: Option<Vec<(u64, Answer)>>,
+    /// Servers whose standard input is hung up, by the pid of the main process.
+    pub hung_up: BTreeSet<u32>,
+    /// When hung-up wires were asked for, and about how many servers.
+    pub wire_looks: Vec<(BootTime, usize)>,
     /// When an inspection of a server was asked for.
     pub looks: Vec<BootTime>,
     pub signals: Vec<(u32, Signal, BootTime)>,
@@ -114,6 +118,8 @@ impl Story {
             users: Vec::new(),
             polite: BTreeSet::new(),
             late: None,
+            hung_up: BTreeSet::new(),
+            wire_looks: Vec::new(),
             looks: Vec::new(),
             signals: Vec::new(),
             stops: Vec::new(),
@@ -199,6 +205,12 @@ impl Story {
                 self.stops.push(container.id);
                 Answer::Stopped { error: self.stop_error.clone() }
             }
+            About::HungUp(servers) => {
+                self.wire_looks.push((self.now, servers.len()));
+                let hung_up = |end: &&OwnEnd| self.hung_up.contains(&end.process.pid);
+                let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
+                Answer::HungUp { processes }
+            }
             About::Copies { copies, .. } => {
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
                 Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
@@ -259,7 +271,10 @@ impl Story {
 
     /// A process exits.
     pub fn end(&mut self, pid: u32) {
-        let status = ExitStatus::Signal(9);
+        self.end_with(pid, ExitStatus::Signal(9));
+    }
+
+    pub fn end_with(&mut self, pid: u32, status: ExitStatus) {
         self.hand_in(Input::Process { event: ProcessEvent::Exit { at: self.now, process: id(pid), status } });
     }
 

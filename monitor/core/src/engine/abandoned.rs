@@ -1,0 +1,169 @@
+//! Servers that a living owner abandoned: it let go of their wires, or closed their standard input and ended the head
+//! of their launch chain.
+//!
+//! No record of the kernel reports that a wire was closed. So the engine asks the host from time to time which
+//! servers have a standard input that is hung up. It asks only while there are servers, at most four times a minute,
+//! and about a bounded number of servers at a time. It also asks about one server when the head of its launch chain
+//! was ended by a signal. A hung-up standard input proves nothing yet: it opens a case, and after the grace the
+//! inspection finds out whether anybody can still use the server.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{Engine, Purpose};
+use crate::{
+    case::{Event, Reason},
+    lineage::ServerKey,
+    model::{About, BootTime, ExitStatus, Notice, OwnEnd, ProcessId, Stdio},
+    world::{Agent, Server, agent_view},
+};
+
+/// The time between two questions about all servers.
+const EVERY: Duration = Duration::from_secs(15);
+/// A question that was not answered for this time is asked again.
+const LOST: Duration = Duration::from_secs(60);
+/// The most servers in one question. The next question continues with the others.
+const AT_ONCE: usize = 1024;
+/// The signals by which a process is closed on purpose: SIGHUP, SIGINT, SIGKILL, SIGTERM. A crash is none.
+const CLOSING_SIGNALS: [u8; 4] = [1, 2, 9, 15];
+/// A process that handles a signal and then exits by itself adds this to the number of the signal, bash(1).
+const SIGNAL_CODES: u8 = 128;
+
+/// When the wires of servers are asked about.
+#[derive(Debug, Default)]
+pub(super) struct WireWatch {
+    /// When the next question is due.
+    due: Option<BootTime>,
+    /// The question that is open, and since when.
+    open: Option<(u64, BootTime)>,
+    /// The last server that was asked about.
+    last: Option<ServerKey>,
+}
+
+impl WireWatch {
+    /// When the next question is due; `None` if there are no servers.
+    pub(super) const fn due(&self) -> Option<BootTime> {
+        self.due
+    }
+}
+
+impl Engine {
+    /// Makes the next question due at once. For commands that inspect the host once.
+    pub fn watch_wires_at_once(&mut self) {
+        self.wire_watch.due = self.wire_watch.due.map(|_| BootTime::default());
+    }
+
+    /// Watches while there are servers: an idle daemon without servers is not woken.
+    pub(super) fn begin_wire_watch(&mut self, now: BootTime) {
+        if self.world.servers().is_empty() {
+            self.wire_watch.due = None;
+        } else {
+            self.wire_watch.due.get_or_insert(now + EVERY);
+        }
+    }
+
+    /// Asks which servers have a hung-up standard input, if that is due.
+    pub(super) fn watch_wires(&mut self, now: BootTime) {
+        if self.wire_watch.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.wire_watch.due = None;
+        self.begin_wire_watch(now);
+        if let Some((token, since)) = self.wire_watch.open {
+            if now.since(since) < LOST {
+                return;
+            }
+            self.questions.remove(&token);
+        }
+        let keys = self.next_watched();
+        self.wire_watch.open = self.ask_about_wires(&keys).map(|token| (token, now));
+    }
+
+    /// The servers to ask about: those after the last one that was asked about come first.
+    fn next_watched(&mut self) -> Vec<ServerKey> {
+        let watched = |key: &ServerKey| self.world.server(*key).is_some_and(|server| self.is_watched(server));
+        let mut keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(watched).collect();
+        if keys.len() > AT_ONCE {
+            let after = keys.iter().position(|key| self.wire_watch.last.is_none_or(|last| *key > last));
+            keys.rotate_left(after.unwrap_or_default());
+            keys.truncate(AT_ONCE);
+        }
+        self.wire_watch.last = keys.last().copied();
+        keys
+    }
+
+    /// Whether a hung-up standard input would open a case for this server.
+    fn is_watched(&self, server: &Server) -> bool {
+        server.phase.is_clear()
+            && !server.main_ended
+            && server.stdin.is_wire()
+            && server.owner().and_then(|owner| self.world.agent(owner)).is_some_and(Agent::is_alive)
+    }
+
+    fn ask_about_wires(&mut self, keys: &[ServerKey]) -> Option<u64> {
+        let end = |key: &ServerKey| -> Option<(ProcessId, Stdio)> {
+            let server = self.world.server(*key)?;
+            Some((server.main_process(), server.stdin))
+        };
+        let servers: Vec<(ServerKey, ProcessId)> =
+            keys.iter().filter_map(|key| Some((*key, end(key)?.0))).collect();
+        let ends: Vec<OwnEnd> =
+            keys.iter().filter_map(end).map(|(process, stdin)| OwnEnd { process, stdin }).collect();
+        (!ends.is_empty()).then(|| self.ask(About::HungUp(ends), Purpose::Wires { servers }))
+    }
+
+    /// The answer to the question which servers have a hung-up standard input.
+    pub(super) fn wires_answered(
+        &mut self,
+        now: BootTime,
+        token: u64,
+        servers: &[(ServerKey, ProcessId)],
+        hung_up: &[ProcessId],
+    ) {
+        if self.wire_watch.open.is_some_and(|(open, _)| open == token) {
+            self.wire_watch.open = None;
+        }
+        let hung_up: BTreeSet<&ProcessId> = hung_up.iter().collect();
+        for (key, process) in servers {
+            let Some(server) = self.world.server(*key) else { continue };
+            if hung_up.contains(process) && server.main_process() == *process && self.is_watched(server) {
+                self.abandoned(now, *key);
+            }
+        }
+    }
+
+    /// The standard input of a server is hung up, and its owner is alive: opens a case.
+    fn abandoned(&mut self, now: BootTime, key: ServerKey) {
+        let deadline = now + self.settings.abandoned_grace;
+        let suspected = Event::Suspected { reason: Reason::Abandoned, since: now, deadline };
+        self.server_event(now, key, suspected);
+        let owner = self.world.owner(key).map(agent_view);
+        if let Some(server) = self.world.show(key) {
+            self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
+        }
+    }
+
+    /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the
+    /// server.
+    pub(super) fn head_is_exiting(
+        &mut self,
+        head: ProcessId,
+        status: Option<ExitStatus>,
+    ) -> Option<ServerKey> {
+        let signal = match status? {
+            ExitStatus::Signal(signal) => signal,
+            ExitStatus::Code(code) => code.checked_sub(SIGNAL_CODES)?,
+        };
+        let was_closed = CLOSING_SIGNALS.contains(&signal);
+        let key = self.world.node(head).and_then(|node| node.server.or(node.wraps)).filter(|_| was_closed)?;
+        let server = self.world.server_mut(key).filter(|server| server.id == head)?;
+        server.head_killed = true;
+        Some(key)
+    }
+
+    /// The head of the launch chain of this server has exited.
+    pub(super) fn head_has_exited(&mut self, key: ServerKey) {
+        if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
+            self.ask_about_wires(&[key]);
+        }
+    }
+}
