@@ -61,6 +61,7 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
             rss_bytes: Some(50_000_000),
             session_leader: false,
             run: Some(run(generation)),
+            container: None,
         },
         evidence: if orphan { vec![Evidence::OwnerExited] } else { Vec::new() },
         doubts: Vec::new(),

@@ -19,6 +19,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == probe::CHILD_ARGUMENT) {
         return if probe::child() { ExitCode::Done } else { ExitCode::Failed };
     }
+    if std::env::args_os().nth(1).is_some_and(|first| first == probe::ENGINE_ARGUMENT) {
+        return if probe::engine_child() { ExitCode::Done } else { ExitCode::Failed };
+    }
     if std::env::args_os().nth(1).is_some_and(|first| first == runner::ARGUMENT) {
         return if runner::main() { ExitCode::Done } else { ExitCode::Failed };
     }

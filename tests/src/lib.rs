@@ -19,6 +19,7 @@ mod cgroup;
 mod client;
 mod daemon;
 pub mod day;
+pub mod engine;
 mod event;
 pub mod fixtures;
 mod hook;

@@ -11,6 +11,7 @@ use super::{
     source::{self, Field, Item},
 };
 
+const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
 const REASONS: &str = include_str!("../../core/src/model/reasons.rs");
 const RUN: &str = include_str!("../../core/src/model/run.rs");
@@ -47,6 +48,7 @@ pub fn all() -> Result<String> {
         ("Server", NOTICE, "ServerView"),
         ("Process", NOTICE, "ProcessView"),
         ("Run", RUN, "RunView"),
+        ("Container", CONTAINER, "Container"),
     ];
     for (title, file, name) in objects {
         let _ = write!(text, "### {title}\n\n");
@@ -90,6 +92,7 @@ fn value(kind: &str) -> Result<String> {
         "ServerView" => "[server](#server)",
         "ProcessView" => "[process](#process)",
         "RunView" => "[run](#run)",
+        "Container" => "[container](#container)",
         "Mode" => "`reap` or `observe`",
         "Class" => "`server` or `agent`",
         "Signal" => "`TERM` or `KILL`",

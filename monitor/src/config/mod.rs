@@ -27,6 +27,7 @@
 //! ```
 
 mod check;
+mod containers;
 mod error;
 mod files;
 mod hook;
@@ -48,6 +49,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     check::ENOUGH,
+    containers::Containers,
     error::{ConfigError, ConfigErrors, Content, Location, shown},
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
@@ -110,6 +112,9 @@ pub struct Config {
     /// The registry of sessions; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
+    /// The container engines that are asked.
+    #[serde(skip_serializing_if = "Containers::is_empty")]
+    pub containers: Containers,
     /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub exempt: Vec<Rule>,
@@ -184,6 +189,7 @@ impl Default for Config {
             state_dir: STATE_DIR.into(),
             hook: Hook::default(),
             sessions: None,
+            containers: Containers::default(),
             exempt: Vec::new(),
             multiplexer: Vec::new(),
             server: Vec::new(),

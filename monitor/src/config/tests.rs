@@ -128,7 +128,8 @@ fn errors_say_where_and_what_to_do() {
         (
             "zzz = 1",
             "1:1: unknown key \"zzz\": known keys are observe, grace, abandoned_grace, term_timeout, other_uids, setsid, ring_size, members, log, \
-             listen, socket, socket_group, state_dir, hook, sessions, exempt, multiplexer, server, agent, steward, launcher, alert",
+             listen, socket, socket_group, state_dir, hook, sessions, containers, exempt, multiplexer, server, agent, steward, launcher, \
+             alert",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -151,7 +152,8 @@ fn errors_say_where_and_what_to_do() {
         (
             "a = 1\nlog = \"loud\"\n",
             "1:1: unknown key \"a\": known keys are observe, grace, abandoned_grace, term_timeout, other_uids, setsid, ring_size, members, log, \
-             listen, socket, socket_group, state_dir, hook, sessions, exempt, multiplexer, server, agent, steward, launcher, alert",
+             listen, socket, socket_group, state_dir, hook, sessions, containers, exempt, multiplexer, server, agent, steward, launcher, \
+             alert",
         ),
         (
             "ring_size = 5000",

@@ -269,6 +269,7 @@ fn memory_is_measured_of_the_process_meant() {
                 rss_bytes: None,
                 session_leader: false,
                 run: None,
+                container: None,
             },
             evidence: Vec::new(),
             doubts: Vec::new(),

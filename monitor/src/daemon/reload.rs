@@ -20,8 +20,8 @@ use crate::{
 use orphand_core::model::{Input, Reloaded, text::with_causes};
 
 /// Keys that are read at the start only: sockets, store and ring are open already.
-const AT_THE_START: [&str; 7] =
-    ["listen", "members", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
+const AT_THE_START: [&str; 8] =
+    ["containers", "listen", "members", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
 
 /// The configuration in effect, and the way to read it again.
 pub struct Configuration {

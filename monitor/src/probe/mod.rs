@@ -6,6 +6,7 @@
 //! for the commands that work without a daemon.
 
 mod clients;
+mod containers;
 mod copies;
 mod direction;
 mod fifos;
@@ -31,6 +32,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+pub use self::containers::{ENGINE_ARGUMENT, Engines, engine_child};
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
@@ -52,6 +54,8 @@ pub struct Probe {
     memory: Arc<Mutex<Sampler>>,
     /// The key of the hashes by which directories and command lines are compared.
     key: RandomState,
+    /// The sockets of container engines.
+    engines: Arc<Engines>,
 }
 
 impl Probe {
@@ -63,6 +67,7 @@ impl Probe {
             passes: Arc::default(),
             memory: Arc::default(),
             key: RandomState::new(),
+            engines: Arc::default(),
         })
     }
 
@@ -78,6 +83,10 @@ impl Probe {
     /// without it. `others` returns the wires that will be asked about next, so that one pass over all files
     /// answers for all of them.
     pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
+        // This has an effect, and so it runs once.
+        if let About::Stop { container, seconds, .. } = about {
+            return Answer::Stopped { error: self.stop(container, *seconds) };
+        }
         let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
         let (this, about) = (self.clone(), about.clone());
         with_deadline(move || this.answer_now(&about, &|| others.clone()))
@@ -96,6 +105,9 @@ impl Probe {
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Work(processes) => Answer::Work { processes: self.work(processes) },
+            About::Stop { container, seconds, .. } => {
+                Answer::Stopped { error: self.stop(container, *seconds) }
+            }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }

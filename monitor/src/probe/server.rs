@@ -81,6 +81,10 @@ impl Probe {
         if subject.work {
             facts.work = self.work(&subject.processes);
         }
+        // An engine may take its time, so it is asked only where the answer may come later.
+        if let Some(query) = subject.container.as_deref().filter(|_| subject.turn.is_some()) {
+            facts.container = self.container(query, others).map(Box::new);
+        }
         facts.copies = self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat());
         facts
     }

@@ -15,7 +15,7 @@ use std::{fmt::Write as _, time::Duration};
 use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(super) use phrases::{agent_name, evidence, list_doubts, list_guards, pid_of, sent};
+pub(super) use phrases::{agent_name, evidence, guards_of, list_doubts, list_guards, pid_of, sent};
 
 use super::{Format, paint, paint::Paint, text, wall_clock::WallClock};
 use orphand_core::model::{AgentView, BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
@@ -149,7 +149,8 @@ impl Text {
                 line.push_str(&since_owner_exit(found, *after_ms));
                 let found: Vec<&str> = found.iter().copied().map(evidence).collect();
                 let _ = write!(line, ": {}", found.join(", "));
-                Sentence { more: reasons_to_stay(guards), ..Sentence::new(paint::ALARM, "orphan", line) }
+                let more = reasons_to_stay(server, guards);
+                Sentence { more, ..Sentence::new(paint::ALARM, "orphan", line) }
             }
             Notice::OrphanUnproven { server, owner, evidence: found, doubts, rss_bytes, after_ms } => {
                 let line = format!(
@@ -163,7 +164,7 @@ impl Text {
                 Sentence::new(paint::WARNING, "unproven", line)
             }
             Notice::OrphanSpared { server, owner, guards, .. } => {
-                let why = list_guards(guards);
+                let why = guards_of(server, guards);
                 let line = format!("{}{} stays: {why}", named(server), of(owner.as_ref()));
                 Sentence::new(paint::WARNING, "spared", line)
             }
@@ -312,8 +313,8 @@ fn since_owner_exit(found: &[Evidence], after_ms: u64) -> String {
     format!(", gone for {}", text::duration(Duration::from_millis(after_ms)))
 }
 
-fn reasons_to_stay(guards: &[Guard]) -> Option<String> {
-    (!guards.is_empty()).then(|| format!("it stays: {}", list_guards(guards)))
+fn reasons_to_stay(server: &ServerView, guards: &[Guard]) -> Option<String> {
+    (!guards.is_empty()).then(|| format!("it stays: {}", guards_of(server, guards)))
 }
 
 /// Why a server may have been left behind.

@@ -130,7 +130,7 @@ fn duplicate(one: &PlanItem) -> Option<String> {
 
 /// The guards that forbid ending it, as text.
 fn guard_reasons(one: &PlanItem) -> Option<String> {
-    (!one.is_to_end()).then(|| human::list_guards(&one.planned.guards))
+    (!one.is_to_end()).then(|| human::guards_of(&one.planned.server, &one.planned.guards))
 }
 
 fn servers(number: usize) -> String {

@@ -99,7 +99,7 @@ pub(super) fn style(server: &ServerReport) -> Style {
 /// Why it is not ended: the doubts of an unproven server, the guards of an orphan.
 pub(super) fn reasons_to_stay(report: &ServerReport) -> Option<String> {
     let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts));
-    let guards = (!report.guards.is_empty()).then(|| human::list_guards(&report.guards));
+    let guards = (!report.guards.is_empty()).then(|| human::guards_of(&report.server, &report.guards));
     let why: Vec<String> = doubts.into_iter().chain(guards).collect();
     (!why.is_empty()).then(|| why.join(", "))
 }

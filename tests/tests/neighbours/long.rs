@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tests::{
     Identity,
     neighbours::{Honest, hostile},
@@ -56,8 +56,17 @@ fn a_long_command_line_hides_no_server() -> Result<()> {
             let server = Identity::of(server).context("the server is gone")?;
             daemon.wait_for("server_started", server)?;
             agent.signal(rustix::process::Signal::KILL)?;
-            daemon.wait_for("orphan_detected", server)?;
-            daemon.reaped(&[server])?;
+            let detected = daemon.wait_for("orphan_detected", server)?;
+            if program == "docker" {
+                // A client is told, and its container is not left alone.
+                let image = detected.pointer("/server/container/image");
+                ensure!(image.is_some_and(|image| image == "mcp/fetch"), "{}", detected.line);
+                daemon.wait_for("orphan_spared", server)?;
+                server.signal(rustix::process::Signal::KILL)?;
+                daemon.wait_for("orphan_exited", server)?;
+            } else {
+                daemon.reaped(&[server])?;
+            }
         }
         honest.judged_in_time(&daemon, GRACE).map(drop)
     })

@@ -29,7 +29,7 @@ impl Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 18] = [
+pub const TESTS: [Program; 21] = [
     Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
     Program {
         name: "Python with venv",
@@ -64,6 +64,25 @@ pub const TESTS: [Program; 18] = [
         first: &[],
     },
     Program { name: "make", proof: &["make", "--version"], packages: &["make"], first: &[] },
+    // Servers in containers: the image is made of a busybox that needs no library.
+    Program {
+        name: "Docker",
+        proof: &["test", "-x", "/usr/bin/docker", "-a", "-x", "/usr/sbin/dockerd"],
+        packages: &["docker.io"],
+        first: &[],
+    },
+    Program {
+        name: "podman",
+        proof: &["test", "-x", "/usr/bin/podman", "-a", "-x", "/usr/bin/conmon"],
+        packages: &["podman"],
+        first: &[],
+    },
+    Program {
+        name: "a static busybox",
+        proof: &["sh", "-c", "test -x /bin/busybox && ! ldd /bin/busybox"],
+        packages: &["busybox-static"],
+        first: &[],
+    },
     Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"], first: &[] },
     Program {
         name: "systemd",

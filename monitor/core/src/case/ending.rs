@@ -4,14 +4,20 @@
 //! A doubt or a guard that one of these inspections finds stops the procedure. A signal is sent only to processes
 //! that the facts list as targets.
 
+use std::time::Duration;
+
 use super::{Action, Announcement, Facts, Failure, INSPECT_AGAIN, Phase, Record, Step, Verdict};
-use crate::model::{ProcessId, Signal};
+use crate::model::{ContainerId, ProcessId, Signal};
 
 type Next = (Phase, Vec<Action>);
 
 /// Carries out what the last inspection allowed.
 pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
     match phase {
+        // Its engine was asked to stop it, and had the time.
+        Phase::Terminating { verdict, .. } if verdict.attempt.container.is_some() => {
+            still_runs(verdict, facts)
+        }
         Phase::Spared { verdict, .. } if verdict.guards.is_empty() => begin(verdict, facts),
         Phase::Terminating { verdict, step: Step::MainProcess } => match facts.pace.rest {
             Some(_) => terminate_rest(verdict, facts),
@@ -31,6 +37,9 @@ pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
 
 /// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file.
 fn begin(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
+    if let Some(container) = verdict.attempt.container.clone() {
+        return stop_container(verdict, container, facts);
+    }
     if facts.targets.is_empty() {
         return untouchable(verdict, facts);
     }
@@ -46,6 +55,33 @@ fn begin(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
         actions.extend(send(&mut verdict, main, Signal::Term, facts));
     }
     (Phase::Terminating { verdict, step: Step::MainProcess }, actions)
+}
+
+/// The time that a container has to end beyond the time that its engine gives it.
+const FOR_THE_ENGINE: Duration = Duration::from_secs(10);
+
+/// Has the container stopped by its engine. Its client ends with it and gets no signal.
+fn stop_container(mut verdict: Box<Verdict>, container: ContainerId, facts: &Facts<'_>) -> Next {
+    verdict.attempt.first_signal.get_or_insert(facts.now);
+    // The engine sends it.
+    verdict.attempt.signalled.insert(facts.known_by, Signal::Term);
+    let patience = facts.pace.main_process + facts.pace.rest.unwrap_or_default() + FOR_THE_ENGINE;
+    let actions = vec![
+        Action::Persist(Record::Terminating),
+        Action::SetDeadline(Some(facts.now + patience)),
+        Action::StopContainer(container),
+    ];
+    (Phase::Terminating { verdict, step: Step::MainProcess }, actions)
+}
+
+/// The container, or its client, is still there although its engine was asked to stop it.
+fn still_runs(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
+    let process = facts.known_by;
+    verdict.attempt.signalled.remove(&process);
+    verdict.attempt.refused.insert(process);
+    let error = "the container engine was asked to stop its container, and it is still there".to_owned();
+    verdict.attempt.failure.get_or_insert(Failure { process, error, errno: None });
+    give_up(verdict)
 }
 
 fn terminate_rest(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
@@ -147,7 +183,8 @@ pub(super) fn refused(phase: Phase, process: ProcessId, error: String, errno: i3
 /// No guard holds, but no process that is left may be signalled.
 fn untouchable(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
     let process = facts.known_by;
-    let error = "not signalled: orphand itself was started below it".to_owned();
+    let error =
+        "not signalled: orphand itself was started below it, or it is the client of a container".to_owned();
     verdict.attempt.refused.insert(process);
     verdict.attempt.failure.get_or_insert(Failure { process, error, errno: None });
     give_up(verdict)

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{Failure, Pace, Reason};
-use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
+use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
 /// What happens to a case. "It" is the server or the agent of the case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,8 @@ pub struct Finding {
     pub doubts: Vec<Doubt>,
     /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
+    /// The container that has to be stopped instead of a signal to its client.
+    pub container: Option<ContainerId>,
     /// Resident memory in bytes.
     pub rss_bytes: u64,
     /// Proportional memory in bytes, where it could be read.
@@ -172,6 +174,8 @@ pub enum Action {
         /// The signal to send.
         signal: Signal,
     },
+    /// Have a container stopped by its engine.
+    StopContainer(ContainerId),
     /// Store this. The actions that follow rely on it being stored.
     Persist(Record),
     /// Store this and report it.

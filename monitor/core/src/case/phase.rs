@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal};
+use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal};
 
 /// The phase of the case of a server or an agent. "It" is that server or agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +129,8 @@ pub struct Attempt {
     pub signalled: BTreeMap<ProcessId, Signal>,
     /// Processes that cannot be ended. They get no further signal unless a person asks.
     pub refused: BTreeSet<ProcessId>,
+    /// The container that is stopped in place of any signal.
+    pub container: Option<ContainerId>,
     /// The first failure, until it is announced.
     pub failure: Option<Failure>,
 }

@@ -286,6 +286,7 @@ fn advance(phase: Phase, finding: Finding, facts: &Facts<'_>) -> (Phase, Vec<Act
 fn ready(mut verdict: Box<Verdict>, finding: Finding) -> Box<Verdict> {
     verdict.guards.clear();
     (verdict.attempt.sessions, verdict.attempt.tied) = (finding.sessions, finding.tied);
+    verdict.attempt.container = finding.container;
     verdict
 }
 

@@ -52,7 +52,8 @@ impl Engine {
     /// exited, too.
     pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        if !server.processes().is_empty() {
+        // What has become of its container is known when the engine has answered.
+        if !server.processes().is_empty() || server.stopping {
             return;
         }
         if server.phase.is_terminating() && server.wrappers().iter().any(|w| self.is_target(key, *w)) {

@@ -38,6 +38,9 @@ impl Engine {
         let asked = server.phase.asked();
         self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
+        if let Some((server, found)) = self.world.server_mut(key).zip(facts.container.as_ref()) {
+            server.container = Some(found.view());
+        }
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
             finding.doubts.push(Doubt::WireUnknown);
@@ -121,6 +124,7 @@ fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
         evidence: finding.evidence.clone(),
         doubts: finding.doubts.clone(),
         guards: finding.guards.clone(),
+        container: finding.container.clone(),
         rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum(),
         pss_bytes: facts.processes.iter().filter_map(|p| p.pss_bytes).reduce(|a, b| a + b),
         sessions: finding.members.sessions.clone(),

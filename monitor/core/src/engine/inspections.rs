@@ -17,7 +17,10 @@ use super::{Engine, Purpose, sessions};
 use crate::{
     case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
-    model::{About, BootTime, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState},
+    model::{
+        About, BootTime, Container, ContainerQuery, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState,
+    },
+    recognise::{container_client, started_container},
     world::{Asked, Server},
 };
 
@@ -113,10 +116,22 @@ impl Engine {
                 .flat_map(|other| other.processes().iter().chain(other.wrappers()))
                 .copied()
                 .collect(),
+            container: self.container_query(server).map(Box::new),
             turn: None,
             activity: sessions::is_about_session(server),
             work: self.needs_work(server),
         }
+    }
+
+    /// The question about the container of a server: if exactly one of its processes is a client.
+    fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
+        let all = server.processes().iter().chain(server.wrappers());
+        let nodes = all.filter_map(|id| self.world.node(*id));
+        let mut clients = nodes.filter_map(|node| Some((node.id, node.image()?)));
+        let mut clients = clients.by_ref().filter(|(_, image)| container_client(image).is_some());
+        let (client, image) = clients.next()?;
+        let Container { engine, name, image, .. } = started_container(image)?;
+        clients.next().is_none().then_some(ContainerQuery { client, engine, name, image })
     }
 
     /// The inspection of a server was answered.

@@ -118,7 +118,8 @@ impl Engine {
             Action::Announce(announcement) => self.announce_agent(now, key, announcement),
             Action::Close(outcome) => self.close_agent(now, key, outcome),
             // An agent is one process, and no process adopts it.
-            Action::AdoptOwner
+            Action::StopContainer(_)
+            | Action::AdoptOwner
             | Action::UpdateMemory
             | Action::KeepView
             | Action::Release

@@ -11,6 +11,7 @@ mod alerts;
 mod births;
 mod bursts;
 mod cases;
+mod containers;
 mod duplicates;
 mod ends;
 mod findings;
@@ -108,6 +109,8 @@ enum Purpose {
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// Asks for the session that a server was started for.
     Session { server: ServerKey },
+    /// Has the container of a server stopped.
+    Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
     Wires { servers: Vec<(ServerKey, ProcessId)> },
     /// Asks what the processes of a server have done so far, because the thread that started it has ended.
@@ -294,6 +297,7 @@ impl Engine {
             (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
                 self.place_answered(now, server, process, place);
             }
+            (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
             // An answer that does not fit the question is ignored.
             (Purpose::AgentExit { agent, at, status, servers }, _) => {

@@ -183,5 +183,6 @@ fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
         session_leader: false,
         run: account.map(Account::view),
         session: None,
+        container: None,
     }
 }

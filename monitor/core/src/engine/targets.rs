@@ -6,7 +6,7 @@ use super::Engine;
 use crate::{
     lineage::{Node, ServerKey},
     model::ProcessId,
-    recognise::Role,
+    recognise::{Role, container_client},
 };
 
 impl Engine {
@@ -17,8 +17,8 @@ impl Engine {
     }
 
     /// Whether a process of a server may be signalled. The following never are, in any state of the case: a process
-    /// that is not part of the server, a protected process, an agent and its ancestors, orphand itself, pid 1, and a
-    /// wrapper that has other children.
+    /// that is not part of the server, a protected process, an agent and its ancestors, orphand itself, pid 1, a
+    /// wrapper that has other children, and the client of a container.
     pub(super) fn is_target(&self, key: ServerKey, process: ProcessId) -> bool {
         let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
         self.is_target_but_for_agents(key, process)
@@ -40,6 +40,7 @@ impl Engine {
             && !node.protected
             && !self.settings.ourselves.contains(&process)
             && (!is_wrapper || launches())
+            && node.image().and_then(container_client).is_none()
     }
 
     /// The main process: follows the launch chain down from the process that was recognised last.

@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts,
-    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work,
+    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent,
+    ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
+    Whereabouts, Work,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -194,6 +195,15 @@ pub enum About {
     },
     /// The session that a server was started for: [`Answer::Session`].
     Session(Box<SessionSubject>),
+    /// Has a container stopped by its engine: [`Answer::Stopped`].
+    Stop {
+        /// The container.
+        container: ContainerId,
+        /// The time from SIGTERM to SIGKILL, in seconds.
+        seconds: u64,
+        /// The user whose turn it is.
+        turn: u32,
+    },
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
     HungUp(Vec<OwnEnd>),
@@ -217,6 +227,8 @@ pub struct Subject {
     /// The processes of the owner's other servers, launch chains included. Without a known owner: those of
     /// other servers that have no owner either.
     pub siblings: Vec<ProcessId>,
+    /// The container whose client is part of it.
+    pub container: Option<Box<ContainerQuery>>,
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
@@ -263,6 +275,11 @@ pub enum Answer {
     Session {
         /// Its id; absent if the server has none, or it could not be read.
         id: Option<String>,
+    },
+    /// A container was to be stopped.
+    Stopped {
+        /// Why it may still run; absent if it has ended.
+        error: Option<String>,
     },
     /// The processes that still have their end of a wire whose other end is closed for good.
     HungUp {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Image, ProcessId, Stdio, UnitFacts, Work};
+use super::{ContainerFacts, Image, ProcessId, Stdio, UnitFacts, Work};
 
 /// The result of inspecting a server before a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,10 @@ pub struct ServerFacts {
     /// units.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
+    /// The container that its client works for; absent if there is none, or if its engine did not tell exactly
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub container: Option<Box<ContainerFacts>>,
     /// Why the inspection is incomplete; absent if it is complete.
     pub blind: Option<String>,
 }

@@ -4,6 +4,7 @@
 
 mod alert;
 mod checkup;
+mod container;
 mod control;
 pub mod duration;
 mod event;
@@ -36,6 +37,7 @@ mod work;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
+pub use container::{Container, ContainerFacts, ContainerId, ContainerQuery, OtherClient};
 pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Evidence, Guard, Losses, ProcessId, RunView, Signal, Watched};
+use super::{Container, Doubt, Evidence, Guard, Losses, ProcessId, RunView, Signal, Watched};
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -362,6 +362,9 @@ pub struct ServerView {
     /// The id of the session that it was started for; of a long one only the beginning.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
+    /// The container that it works in; absent for a server that is no client of a container engine.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub container: Option<Container>,
 }
 
 impl ServerView {

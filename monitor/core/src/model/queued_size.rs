@@ -1,6 +1,6 @@
 //! The memory that a queued notice takes, for queues that are bounded in bytes.
 
-use super::{Notice, ProcessView, ServerView};
+use super::{Container, Notice, ProcessView, ServerView};
 
 /// The fixed part in bytes, which covers short texts.
 const LEAST: usize = 256;
@@ -24,7 +24,8 @@ impl Notice {
             _ => (None, &[]),
         };
         let processes = server.into_iter().flat_map(|server| &server.processes).chain(let_go);
-        2 * LEAST + processes.map(queued_bytes).sum::<usize>()
+        let container = server.and_then(|server| server.container.as_ref());
+        2 * LEAST + container.map_or(0, Container::queued_bytes) + processes.map(queued_bytes).sum::<usize>()
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod agents;
 mod candidates;
+mod container;
 mod interpreter;
 mod known_programs;
 mod program;
@@ -20,6 +21,7 @@ mod servers;
 mod tests;
 mod text;
 
+pub use self::container::{container_client, started_container};
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{
     agents::Work,

@@ -217,7 +217,7 @@ fn container<'w>(words: &'w [&'w str], depth: u8) -> Program<'w> {
 }
 
 /// Splits the leading options from the rest.
-fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) {
+pub(super) fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) {
     let mut rest = args;
     while let [word, behind @ ..] = rest {
         let Some(letters) = word.strip_prefix('-').filter(|l| !l.is_empty()) else { break };
@@ -238,7 +238,7 @@ fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w [&'w str]) 
     (args.get(..args.len() - rest.len()).unwrap_or_default(), rest)
 }
 
-fn is_interactive(options: &[&str]) -> bool {
+pub(super) fn is_interactive(options: &[&str]) -> bool {
     options.iter().any(|o| match o.strip_prefix("--") {
         Some(long) => matches!(long, "interactive" | "interactive=true"),
         None => o.strip_prefix('-').is_some_and(|letters| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{inspection::Inspection, membership::Members};
+use super::{container, inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Guard, UnitFacts},
@@ -33,6 +33,15 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let mut uids = inspection.processes(members).map(|facts| facts.uid);
     if !inspection.other_uids && uids.any(foreign) {
         guards.insert(Guard::OtherUid);
+    }
+    match container::to_stop(inspection, members) {
+        Some(found) if found.inside.opted_out => {
+            guards.insert(Guard::OptedOut);
+        }
+        None if container::has_client(inspection, members) => {
+            guards.insert(Guard::Container);
+        }
+        _ => {}
     }
     for node in at_and_below(inspection) {
         if inspection.agents.of(node.id).is_some() {

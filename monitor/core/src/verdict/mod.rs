@@ -2,6 +2,7 @@
 //!
 //! Used by `engine` only.
 
+mod container;
 mod guards;
 mod inspection;
 mod membership;

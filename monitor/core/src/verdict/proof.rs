@@ -5,6 +5,7 @@
 //! stay because of a guard.
 
 use super::{
+    container,
     guards::guards,
     inspection::Inspection,
     membership::{Members, members},
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     case::Cause,
-    model::{Doubt, Evidence, Guard, Holder, UnitFacts, WireState},
+    model::{ContainerId, Doubt, Evidence, Guard, Holder, UnitFacts, WireState},
     world::Agent,
 };
 
@@ -32,6 +33,8 @@ pub struct Finding {
     pub doubts: Vec<Doubt>,
     /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
+    /// The container that has to be stopped instead of the client that works for it.
+    pub container: Option<ContainerId>,
 }
 
 /// Examines a server whose owner has exited or is unknown.
@@ -48,6 +51,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
     ]
     .into_iter()
     .flatten()
+    .chain(container::doubts(inspection, &members))
     .collect();
     doubts.sort_unstable();
     doubts.dedup();
@@ -57,6 +61,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         evidence: evidence(inspection, &members),
         doubts,
         guards: guards(inspection, &members),
+        container: container::to_stop(inspection, &members).map(|found| found.container.clone()),
         members,
     }
 }

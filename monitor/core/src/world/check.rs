@@ -59,7 +59,9 @@ impl World {
             if !server.recognised.is_subset(&server.processes) {
                 broken.push(format!("server {id} has a recognised process that is not a part of it"));
             }
-            if server.processes.is_empty() && (server.wrappers.is_empty() || server.phase.orphan().is_none())
+            if server.processes.is_empty()
+                && !server.stopping
+                && (server.wrappers.is_empty() || server.phase.orphan().is_none())
             {
                 broken.push(format!("server {id} has no process and is not being ended"));
             }

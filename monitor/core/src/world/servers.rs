@@ -6,7 +6,7 @@ use super::{Account, Spawner};
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Provenance},
-    model::{Activity, BootTime, ProcessId, ProcessView, ServerView, Stdio},
+    model::{Activity, BootTime, Container, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -63,6 +63,10 @@ pub struct Server {
     /// Whether the server's main process and its launch chain have exited by themselves. What remains was only
     /// started by the server.
     pub main_ended: bool,
+    /// The container that its client works for, as its engine told it.
+    pub container: Option<Container>,
+    /// Whether its container is being stopped. It is not over before its engine has answered.
+    pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
     pub head_killed: bool,
     /// How many inspections in a row could not see everything.
@@ -153,6 +157,8 @@ impl Server {
             seeks_owner,
             disowned: false,
             main_ended: false,
+            container: None,
+            stopping: false,
             head_killed: false,
             blind_inspections: 0,
             inspection: None,

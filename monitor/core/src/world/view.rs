@@ -4,6 +4,7 @@ use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
     model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView, shown_session},
+    recognise::container_client,
 };
 
 /// A process in the form that events show.
@@ -38,6 +39,8 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
     nodes.sort_by_key(|n| n.order);
     nodes.dedup_by_key(|n| n.id);
+    let client = || nodes.iter().find_map(|node| container_client(node.image()?));
+    let container = server.container.clone().or_else(client);
     ServerView {
         id: server.id.to_string(),
         name: server.name.clone(),
@@ -48,6 +51,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.main_process, graph),
         session: server.session_id.as_deref().map(shown_session),
+        container,
     }
 }
 
@@ -63,6 +67,7 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         run: Some(agent.account.view()),
         session_leader: leads_session(agent.main(), graph),
         session: None,
+        container: None,
     }
 }
 

@@ -27,6 +27,7 @@ impl Host {
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
             About::Session(_) => Answer::Session { id: None },
+            About::Stop { .. } => Answer::Stopped { error: Some("there is no engine".to_owned()) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
             About::Whereabouts(process) => {
                 let place =
@@ -62,6 +63,7 @@ impl Host {
             stdout,
             copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
             work: Vec::new(),
+            container: None,
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,

@@ -32,6 +32,21 @@ pub fn reaped(world: &World, place: usize) {
     assert!(!world.host.truth.lives(&world.host.kernel, &world.host.truth.services[place]));
 }
 
+/// The client of a container is told and stays.
+fn kept(world: &World, place: usize) {
+    lawful(world);
+    let told = told(world, place);
+    let expected = ["server_started", "orphan_suspected", "orphan_detected [Container]"];
+    assert_eq!(told.get(..3), Some(&expected.map(str::to_owned)[..]), "{told:?}");
+    assert!(!told.contains(&"orphan_reaped".to_owned()), "{told:?}");
+    assert!(world.host.truth.lives(&world.host.kernel, &world.host.truth.services[place]));
+}
+
+/// What was started in this way was ended, or stays where it has to.
+fn orphaned(world: &World, place: usize, recipe: Recipe) {
+    if recipe == Recipe::Docker { kept(world, place) } else { reaped(world, place) }
+}
+
 pub fn untouched(world: &World, place: usize) {
     lawful(world);
     assert_eq!(told(world, place), ["server_started"], "{}", world.host.log.transcript());
@@ -85,7 +100,7 @@ fn o1_the_host_is_killed_and_the_server_stays() {
             for socket in [false, true] {
                 let launch = Launch { recipe, socket, ..Launch::default() };
                 let (world, place) = play(kind, launch, dies);
-                reaped(&world, place);
+                orphaned(&world, place, recipe);
                 let (twin, place) = play(kind, launch, nothing);
                 untouched(&twin, place);
             }
@@ -104,8 +119,8 @@ fn however_the_agent_ends_its_fourteen_servers_are_orphans_and_nobody_elses() {
         let places: Vec<usize> = (0..14).map(|n| server(&mut world, mine, launch(n))).collect();
         world.exit(mine, status);
         world.host.settle();
-        for place in places {
-            reaped(&world, place);
+        for (n, place) in places.into_iter().enumerate() {
+            orphaned(&world, place, Recipe::ALL[n % Recipe::ALL.len()]);
         }
         assert_eq!(told(&world, theirs), ["server_started"]);
     }

@@ -91,6 +91,8 @@ pub enum Bar {
     OptedOut,
     AgentBelow,
     Ourselves,
+    /// A container would live on.
+    Container,
 }
 
 /// What the actors of the world meant.
@@ -235,6 +237,9 @@ impl Truth {
         for p in &parts {
             if owner_uid != Some(p.uid) && !self.other_uids {
                 bars.insert(Bar::OtherUid);
+            }
+            if p.image.argv.first().is_some_and(|name| name == "docker") {
+                bars.insert(Bar::Container);
             }
             if p.conduct.opted_out {
                 bars.insert(Bar::OptedOut);

@@ -14,6 +14,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
         rss_bytes: None,
         session_leader: false,
         run: None,
+        container: None,
     };
     ServerReport {
         duplicate_of: None,

@@ -27,7 +27,7 @@ use crate::{
         lock_file::Instance,
         systemd_notify::Notify,
     },
-    probe::{Probe, registry::Registry},
+    probe::{Engines, Probe, registry::Registry},
     sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
     source::{
         attach,
@@ -72,7 +72,8 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
     give_up(&mut kernel, config, hook.as_ref())?;
-    let mut probe = Probe::new()?;
+    let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
+    let mut probe = Probe::new()?.with_engines(Engines { docker, podman });
     if let Some(holders) = kernel.take_holders() {
         probe = probe.with_passes(Box::new(holders));
     }

@@ -27,6 +27,15 @@ pub const SECTIONS: &[Section] = &[
         example: "redis = \"redis://127.0.0.1:6379/0\"\nvariable = \"MCP_SESSION_ID\"\nkey = \"mcp:session:{id}\"\nidle = \"5m\"\n",
     },
     Section {
+        name: "containers",
+        kind: Kind::Table,
+        about: "The container engines that are asked which container a client works for, and that stop an orphan's container. \
+                Without its engine an orphan in a container is reported, and stays. A socket of an engine gives the rights of \
+                root: a helper without capabilities opens it, to list and inspect containers and to stop one. Read at the start.",
+        keys: CONTAINERS,
+        example: "docker = \"/run/docker.sock\"\n",
+    },
+    Section {
         name: "exempt",
         kind: Kind::List,
         about: "What is left alone, with all that it starts: it is followed, judged and reported, and never ended.",
@@ -354,6 +363,26 @@ const ALERT: &[Key] = &[
         limits: "at most a day",
         about: "From one alert of this rule to the next, at least. What comes and goes meanwhile is not reported.",
         example: "\"1h\"",
+    },
+];
+
+const CONTAINERS: &[Key] = &[
+    Key {
+        name: "docker",
+        form: "a path",
+        default: None,
+        limits: "absolute",
+        about: "The socket of Docker. Without it Docker is not asked.",
+        example: "\"/run/docker.sock\"",
+    },
+    Key {
+        name: "podman",
+        form: "a path",
+        default: None,
+        limits: "absolute",
+        about: "The socket of podman (podman.socket). Without it podman is not asked. podman's containers are never ended: its \
+                conmon below the client is exempt.",
+        example: "\"/run/podman/podman.sock\"",
     },
 ];
 

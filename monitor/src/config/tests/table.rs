@@ -57,6 +57,7 @@ fn fields_of(section: &Section) -> Vec<&'static str> {
     match section.name {
         "exempt" | "multiplexer" | "server" | "agent" | "steward" | "launcher" => fields::<Rule>(),
         "hook" => fields::<Hook>(),
+        "containers" => fields::<Containers>(),
         "alert" => fields::<AlertRule>(),
         "sessions" => fields::<Sessions>(),
         other => panic!("which type is [{other}] read as?"),

@@ -165,6 +165,7 @@ const fn guard(guard: Guard) -> &'static str {
         Guard::LiveAgentBelow => "a live agent is below it",
         Guard::OwnUnit => "systemd manages it as a unit",
         Guard::Observe => "orphand runs in observe mode",
+        Guard::Container => "its container would live on",
     }
 }
 
@@ -178,6 +179,13 @@ pub(in crate::sink) fn list_doubts(doubts: &[Doubt]) -> String {
 pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
     let guards: Vec<&str> = guards.iter().copied().map(guard).collect();
     guards.join(", ")
+}
+
+/// The guards of a server as text. If its container keeps it, with the command that a person can run.
+pub(in crate::sink) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
+    let command = server.container.as_ref().filter(|_| guards.contains(&Guard::Container));
+    let run = command.map(|container| format!(" (run: {})", text::sanitise(&container.command)));
+    format!("{}{}", list_guards(guards), run.unwrap_or_default())
 }
 
 /// `; 2 processes that it started stay`, or nothing.
@@ -205,4 +213,27 @@ pub(super) fn threshold(rule: &str, on: Watched, agent: Option<&str>, value: u64
         ),
     };
     format!("{rule}: {value}{of}, limit {limit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::report::tests::filesystem;
+    use orphand_core::model::Container;
+
+    #[test]
+    fn the_command_for_a_container_is_told_with_its_guard() {
+        let command = "docker stop box\u{1b}[2J".to_owned();
+        let container = Some(Container { command, ..Container::default() });
+        let server = ServerView { container, ..filesystem() };
+        let told = guards_of(&server, &[Guard::Observe, Guard::Container]);
+        assert!(
+            told.starts_with(
+                "orphand runs in observe mode, its container would live on (run: docker stop box"
+            )
+        );
+        assert!(!told.contains('\u{1b}'));
+        assert!(!guards_of(&server, &[Guard::Observe]).contains("docker"));
+        assert!(!guards_of(&filesystem(), &[Guard::Container]).contains("run:"));
+    }
 }

@@ -23,6 +23,7 @@ pub(in crate::sink) fn filesystem() -> ServerView {
         processes_total: 0,
         session: None,
         run: None,
+        container: None,
         id: "1234@229468".to_owned(),
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),

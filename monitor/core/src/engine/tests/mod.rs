@@ -4,6 +4,7 @@ mod abandoned;
 mod alerts;
 mod bursts;
 mod configuration;
+mod containers;
 mod daemons;
 mod duplicates;
 mod late;

@@ -93,6 +93,10 @@ pub struct Story {
     /// When an inspection of a server was asked for.
     pub looks: Vec<BootTime>,
     pub signals: Vec<(u32, Signal, BootTime)>,
+    /// The containers that were to be stopped.
+    pub stops: Vec<String>,
+    /// Why no container can be stopped.
+    pub stop_error: Option<String>,
     pub resyncs: u32,
     pub notices: Vec<Notice>,
     /// The facts that were to be stored.
@@ -134,6 +138,8 @@ impl Story {
             wire_looks: Vec::new(),
             looks: Vec::new(),
             signals: Vec::new(),
+            stops: Vec::new(),
+            stop_error: None,
             resyncs: 0,
             notices: Vec::new(),
         }
@@ -165,7 +171,11 @@ impl Story {
                 Effect::Persist { fact, .. } => self.facts_persisted.push(*fact),
                 Effect::Emit { notice, .. } => self.notices.push(*notice),
                 Effect::Ask { token, about } => {
-                    let may_wait = matches!(&about, About::Server(subject) if subject.turn.is_some());
+                    let may_wait = match &about {
+                        About::Server(subject) => subject.turn.is_some(),
+                        About::Stop { .. } => true,
+                        _ => false,
+                    };
                     let answer = self.answer(about);
                     if let Some(late) = self.late.as_mut().filter(|_| may_wait) {
                         late.push((token, answer));
@@ -209,6 +219,10 @@ impl Story {
                 let lives = unit.is_some() || self.ran.contains(&process.pid);
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
+            }
+            About::Stop { container, .. } => {
+                self.stops.push(container.id);
+                Answer::Stopped { error: self.stop_error.clone() }
             }
             About::HungUp(servers) => {
                 self.wire_looks.push((self.now, servers.len()));

@@ -1,0 +1,315 @@
+//! Tests of servers that work in containers: the client of a container is never signalled.
+
+use super::{
+    proof::judged,
+    story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
+};
+use crate::{
+    engine::Settings,
+    model::{
+        ContainerFacts, ContainerId, Guard, Holder, Input, Notice, OtherClient, ProcessFacts, ReapRequest,
+        ServerFacts, ServerView, Signal, SocketUse, Stdio, WireState,
+    },
+};
+
+const RUN: &[&str] = &["docker", "run", "-i", "--rm", "--name", "box", "mcp/fetch"];
+const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
+
+/// Agent 20 starts a client, 30.
+fn with_client(argv: &[&str]) -> Story {
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    story.fork(20, 30);
+    story.exec(30, 20, argv, WIRE);
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+    story
+}
+
+fn detected(story: &Story) -> &ServerView {
+    let found = story.notices.iter().find_map(|notice| match notice {
+        Notice::OrphanDetected { server, .. } => Some(server),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_client_is_told_and_never_signalled() {
+    for argv in [
+        RUN,
+        &["podman", "run", "-i", "--rm", "mcp/fetch"],
+        &["docker", "exec", "-i", "box", "mcp-server-time"],
+        &["docker", "--context", "c", "container", "run", "-i", "mcp/fetch"],
+    ] {
+        let mut story = judged(with_client(argv));
+        assert!(detected(&story).container.is_some(), "{argv:?}");
+        assert_eq!(
+            story.told(),
+            ["agent_exited", "orphan_suspected", "orphan_detected container", "orphan_spared container"]
+        );
+        story.pass_secs(10_000);
+        assert_eq!((story.sent(), story.told()), (vec![], vec![]), "{argv:?}");
+        // The client ends with its container.
+        story.end(30);
+        assert_eq!(story.told(), ["orphan_exited"]);
+    }
+}
+
+#[test]
+fn the_command_that_a_person_can_run_is_told() {
+    let story = judged(with_client(RUN));
+    let container = detected(&story).container.clone().unwrap();
+    assert_eq!((container.engine.as_str(), container.name.as_deref()), ("docker", Some("box")));
+    assert_eq!(
+        (container.image.as_deref(), container.command.as_str()),
+        (Some("mcp/fetch"), "docker stop box")
+    );
+}
+
+/// The twin: the same server without a container is ended.
+#[test]
+fn another_command_of_the_same_program_is_no_client() {
+    let mut story = judged(with_client(&["docker", "mcp", "gateway", "run"]));
+    assert!(detected(&story).container.is_none());
+    story.pass_secs(1);
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+#[test]
+fn a_client_holds_against_a_person() {
+    let mut story = judged(with_client(RUN));
+    story.told();
+    let plan = story.engine.plan(&ReapRequest::default());
+    assert_eq!(plan[0].guards, [Guard::Container]);
+    for request in [
+        ReapRequest::default(),
+        ReapRequest { pid: Some(30), include_unproven: true, include_active: true, ..ReapRequest::default() },
+    ] {
+        story.hand_in(Input::Reap { request });
+        story.pass_secs(100);
+    }
+    assert_eq!(story.sent(), []);
+    // Nor is it ended under a living owner.
+    let mut story = with_client(RUN);
+    let request = ReapRequest { include_active: true, ..ReapRequest::default() };
+    story.hand_in(Input::Reap { request });
+    story.pass_secs(100);
+    assert_eq!((story.sent(), story.told()), (vec![], vec!["orphan_spared container".to_owned()]));
+}
+
+#[test]
+fn a_client_in_the_launch_chain_or_below_the_server_counts() {
+    // A launcher and a shell around the client.
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    story.fork(20, 25);
+    story.exec(25, 20, &["sh", "-c", "docker run -i mcp/fetch; exit"], WIRE);
+    story.fork(25, 30);
+    story.exec(30, 25, RUN, WIRE);
+    let mut story = judged(story);
+    story.pass_secs(1000);
+    assert_eq!(story.sent(), []);
+    assert!(detected(&story).container.is_some());
+    // A server that has a client below it, until that client ends.
+    let mut story = Story::agent_with_server(Settings::default());
+    story.fork(30, 31);
+    story.exec(31, 30, RUN, OTHER);
+    let mut story = judged(story);
+    story.pass_secs(1000);
+    assert_eq!(story.sent(), []);
+    story.end(31);
+    story.pass_secs(1000);
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+/// A process of a server becomes a client after the server got its first signal.
+#[test]
+fn a_client_that_appears_while_its_server_is_ended_is_not_signalled() {
+    let mut story = judged(Story::agent_with_server(Settings::default()));
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    story.fork(30, 31);
+    story.exec(31, 30, RUN, OTHER);
+    story.pass_secs(1000);
+    assert!(story.sent().iter().all(|(pid, _)| *pid != 31));
+    assert!(story.told().contains(&"orphan_spared container".to_owned()));
+}
+
+/// A process becomes a client between two rounds of SIGKILL, when nothing is inspected.
+#[test]
+fn a_client_that_appears_among_the_killed_is_not_signalled() {
+    let mut story = judged(Story::agent_with_server(Settings::default()));
+    while !story.sent().iter().any(|(_, signal)| *signal == Signal::Kill) {
+        story.pass_secs(1);
+    }
+    story.exec(30, 20, RUN, WIRE);
+    story.pass_secs(1000);
+    assert_eq!(story.sent(), []);
+    assert_eq!(story.engine.plan(&ReapRequest::default()).len(), 1);
+}
+
+// ---- with an engine that tells and stops -------------------------------------------------------------------------
+
+/// What the engine tells of the container, 90, whose standard streams its shim, 89, holds.
+fn found() -> ContainerFacts {
+    let shim = Holder { process: id(89), image: image(&["containerd-shim-runc-v2"]), ..Holder::default() };
+    ContainerFacts {
+        container: ContainerId { engine: "docker".to_owned(), id: "0a".repeat(32) },
+        name: "box".to_owned(),
+        image: "mcp/fetch".to_owned(),
+        shared: false,
+        others: Vec::new(),
+        inside: Box::new(ServerFacts {
+            processes: vec![ProcessFacts { process: id(90), ..ProcessFacts::default() }],
+            stdin: WireState::HungUp,
+            stdout: WireState::Held { holders: vec![shim], unseen: false },
+            ..ServerFacts::default()
+        }),
+    }
+}
+
+fn with_engine(facts: ContainerFacts) -> Story {
+    let mut story = with_client(RUN);
+    story.facts.container = Some(Box::new(facts));
+    judged(story)
+}
+
+#[test]
+fn the_engine_stops_the_container_and_the_client_ends_by_itself() {
+    let mut story = with_client(RUN);
+    story.facts.container = Some(Box::new(found()));
+    story.late = Some(Vec::new());
+    let mut story = judged(story);
+    story.answer_late();
+    let container = detected(&story).container.clone().unwrap();
+    assert_eq!(container.command, "docker stop 0a0a0a0a0a0a");
+    assert_eq!(
+        (container.id.as_deref(), story.stops.as_slice()),
+        (Some("0a".repeat(32).as_str()), &["0a".repeat(32)][..])
+    );
+    // The client ends before the engine has answered: nothing is told until then.
+    story.told();
+    story.end(30);
+    assert_eq!(story.told(), [""; 0]);
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_reaped TERM"]);
+    assert_eq!(story.sent(), []);
+}
+
+#[test]
+fn a_client_that_outlives_the_answer_is_waited_for() {
+    let mut story = with_engine(found());
+    assert_eq!(story.stops.len(), 1);
+    story.told();
+    story.pass_secs(1);
+    story.end(30);
+    assert_eq!((story.told(), story.sent()), (vec!["orphan_reaped TERM".to_owned()], vec![]));
+}
+
+#[test]
+fn an_engine_that_does_not_stop_it_is_told() {
+    let mut story = with_client(RUN);
+    story.facts.container = Some(Box::new(found()));
+    story.stop_error = Some("the engine does not answer".to_owned());
+    let mut story = judged(story);
+    assert_eq!(story.told().last().map(String::as_str), Some("reap_failed"));
+    story.pass_secs(10_000);
+    story.end(30);
+    assert_eq!((story.told(), story.sent()), (vec!["orphan_exited".to_owned()], vec![]));
+    // It says that it stopped the container, and the client lives.
+    let mut story = with_engine(found());
+    story.told();
+    story.pass_secs(10_000);
+    assert_eq!(story.told(), ["reap_failed"]);
+    assert_eq!((story.sent(), story.stops.len()), (vec![], 1));
+}
+
+#[test]
+fn a_container_that_somebody_may_use_is_unproven() {
+    let inside = |change: &dyn Fn(&mut ServerFacts)| {
+        let mut facts = found();
+        change(&mut facts.inside);
+        facts
+    };
+    let user = || Holder { process: id(70), image: image(&["python3", "x.py"]), ..Holder::default() };
+    let held = || WireState::Held { holders: vec![user()], unseen: false };
+    let clients = || SocketUse { clients: true, ..SocketUse::default() };
+    let mut shared = found();
+    shared.shared = true;
+    for (facts, doubt) in [
+        (inside(&|facts| facts.stdin = held()), "wire_held"),
+        (inside(&|facts| facts.stdin = WireState::Unknown), "wire_unknown"),
+        (inside(&|facts| facts.stdout = held()), "stdout_read"),
+        (inside(&|facts| facts.processes[0].sockets = clients()), "clients"),
+        (inside(&|facts| facts.processes[0].traced = true), "traced"),
+        (shared, "clients"),
+    ] {
+        let mut story = with_engine(facts);
+        story.pass_secs(10_000);
+        assert_eq!(story.told().last(), Some(&format!("orphan_unproven {doubt}")));
+        assert_eq!((story.sent(), story.stops.len()), (vec![], 0), "{doubt}");
+        // The doubt goes.
+        story.facts.container = Some(Box::new(found()));
+        story.pass_secs(1000);
+        assert_eq!(story.stops.len(), 1, "{doubt}");
+    }
+}
+
+#[test]
+fn a_container_that_is_not_seen_or_is_not_all_of_the_server_keeps_the_guard() {
+    let mut blind = found();
+    blind.inside.blind = Some("cannot read".to_owned());
+    let mut empty = found();
+    empty.inside.processes.clear();
+    for facts in [blind, empty] {
+        let mut story = with_engine(facts);
+        assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared container"));
+        assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
+    }
+    let mut story = Story::agent_with_server(Settings::default());
+    story.fork(30, 31);
+    story.exec(31, 30, RUN, OTHER);
+    story.facts.container = Some(Box::new(found()));
+    let mut story = judged(story);
+    assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared container"));
+    assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
+    let mut opted = found();
+    opted.inside.opted_out = true;
+    let mut story = with_engine(opted);
+    assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared opted_out"));
+    assert_eq!(story.stops.len(), 0);
+}
+
+#[test]
+fn other_clients_count() {
+    let client = |pid: u32, argv: &[&str]| OtherClient { process: id(pid), image: image(argv) };
+    let told = |argv: &[&str], other: OtherClient| {
+        let mut story = with_client(argv);
+        story.facts.container = Some(Box::new(ContainerFacts { others: vec![other], ..found() }));
+        let mut story = judged(story);
+        let last = story.told().last().cloned().unwrap_or_default();
+        assert_eq!(
+            (story.sent(), story.stops.len()),
+            (vec![], usize::from(last == "orphan_detected")),
+            "{last}"
+        );
+        last
+    };
+    let bare = &["docker", "run", "-i", "mcp/fetch"];
+    assert_eq!(told(RUN, client(70, &["docker", "exec", "-i", "box", "sh"])), "orphan_unproven clients");
+    assert_eq!(told(RUN, client(70, &["docker", "attach", "0a0a0a0a"])), "orphan_unproven clients");
+    assert_eq!(told(RUN, client(70, &["docker", "exec", "-i", "other", "sh"])), "orphan_detected");
+    assert_eq!(told(RUN, client(70, bare)), "orphan_detected");
+    // Which of two containers of one image is whose?
+    assert_eq!(told(bare, client(70, bare)), "orphan_spared container");
+    assert_eq!(told(bare, client(9000, bare)), "orphan_detected");
+    assert_eq!(told(bare, client(70, &["docker", "run", "-i", "mcp/time"])), "orphan_detected");
+}
+
+#[test]
+fn an_owner_that_lives_is_asked_for_by_nobody() {
+    let mut story = with_client(RUN);
+    story.facts.container = Some(Box::new(found()));
+    story.facts.stdin = WireState::Held { holders: Vec::new(), unseen: true };
+    story.pass_secs(10_000);
+    assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
+}

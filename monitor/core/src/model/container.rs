@@ -1,0 +1,91 @@
+//! The container that a server works in, as events and reports show it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Image, ProcessId, ServerFacts};
+
+/// A container whose client is part of a server. The client's command line tells what is known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The container engine: `docker`, `podman`, `nerdctl` or `finch`.
+    pub engine: String,
+    /// Its id, where the engine told it.
+    pub id: Option<String>,
+    /// Its name or id, where the client's arguments have one.
+    pub name: Option<String>,
+    /// Its image, where the client's arguments have one.
+    pub image: Option<String>,
+    /// The command that a person can run: it stops the container, or finds it if its name is not known.
+    pub command: String,
+}
+
+impl Container {
+    /// Its texts, which count in bounded queues.
+    pub fn queued_bytes(&self) -> usize {
+        let texts = [&self.id, &self.name, &self.image].into_iter().flatten();
+        self.engine.len() + self.command.len() + texts.map(String::len).sum::<usize>()
+    }
+}
+
+/// What is known of a container that a client started: the question to its engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerQuery {
+    /// The client.
+    pub client: ProcessId,
+    /// The engine.
+    pub engine: String,
+    /// The name that the client gave to the container.
+    pub name: Option<String>,
+    /// The image.
+    pub image: Option<String>,
+}
+
+/// A container by its engine and its id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerId {
+    /// The engine.
+    pub engine: String,
+    /// The id, 64 hexadecimal digits.
+    pub id: String,
+}
+
+/// A process that may be the client of a container engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherClient {
+    /// The process.
+    pub process: ProcessId,
+    /// What it runs.
+    pub image: Image,
+}
+
+/// The one running container that fits a query. Its engine told what it is, and the host what it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerFacts {
+    /// Which container it is.
+    pub container: ContainerId,
+    /// Its name.
+    pub name: String,
+    /// Its image.
+    pub image: String,
+    /// Whether others may use it: it has ports, or somebody runs a further program in it.
+    pub shared: bool,
+    /// All other processes of the host that may be clients of an engine.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub others: Vec<OtherClient>,
+    /// What an inspection of its first process, and of what descends from that, found.
+    pub inside: Box<ServerFacts>,
+}
+
+impl ContainerFacts {
+    /// The container as events show it.
+    pub fn view(&self) -> Container {
+        let ContainerId { engine, id } = &self.container;
+        Container {
+            engine: engine.clone(),
+            id: Some(id.clone()),
+            name: Some(self.name.clone()),
+            image: Some(self.image.clone()),
+            command: format!("{engine} stop {}", id.get(..12).unwrap_or(id)),
+        }
+    }
+}

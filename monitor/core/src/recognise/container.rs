@@ -1,0 +1,167 @@
+//! Recognises the client of a container engine that works for a container: `docker run`, `podman exec`.
+//!
+//! Such a client is one half of a server, and the container is the other half. Signals reach the client alone: it
+//! ends, and the container lives on. So a client is never signalled. A command line that is not understood counts
+//! as that of such a client.
+
+use super::{
+    program::{command_name, option_value, skip_options, words},
+    runner::{container_options, is_interactive},
+    text::{base, without_deleted},
+};
+use crate::model::{Container, Image};
+
+/// Clients, and the engine that each talks to.
+const CLIENTS: &[(&str, &str)] = &[
+    ("docker", "docker"),
+    ("docker-compose", "docker"),
+    ("finch", "finch"),
+    ("nerdctl", "nerdctl"),
+    ("podman", "podman"),
+    ("podman-remote", "podman"),
+];
+
+/// Commands during which the client passes the streams of a container on.
+const ATTACHED: &[&str] = &["attach", "exec", "run", "start", "up"];
+
+/// The options of `start` and `attach` that take a value.
+const START_VALUED: &[&str] = &["--checkpoint", "--checkpoint-dir", "--detach-keys"];
+
+/// What is known of the container that a process is the client of; `None` for any other process.
+pub fn container_client(image: &Image) -> Option<Container> {
+    let words = words(image);
+    let (head, args) = words.split_first()?;
+    let known = |name: &str| CLIENTS.iter().find(|(client, _)| *client == name).map(|(_, engine)| *engine);
+    let engine = known(command_name(head)).or_else(|| known(base(without_deleted(&image.exe))))?;
+    let (_, rest) = container_options(args);
+    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
+    let unknown = || describe(engine, None, None, false);
+    match rest {
+        // The gateway is a program of its own. It starts its containers by clients below it.
+        ["mcp", ..] => None,
+        ["run", run @ ..] => {
+            let (options, rest) = container_options(run);
+            let name = option_value(options, &["--name"]);
+            Some(describe(engine, name, rest.first().copied(), true))
+        }
+        ["start", start @ ..] => {
+            Some(describe(engine, skip_options(start, START_VALUED).first().copied(), None, true))
+        }
+        // The container was there before, and others use it.
+        ["attach", attach @ ..] => {
+            Some(describe(engine, skip_options(attach, START_VALUED).first().copied(), None, false))
+        }
+        ["exec", exec @ ..] => {
+            Some(describe(engine, container_options(exec).1.first().copied(), None, false))
+        }
+        [] if image.argv_truncated => Some(unknown()),
+        // `docker compose -f FILE run SERVICE`, and options that are not known.
+        _ => args.iter().any(|word| ATTACHED.contains(word)).then(unknown),
+    }
+}
+
+/// What is known of the container that a process started and feeds: `run` with a standard input. `None` for any other
+/// process.
+pub fn started_container(image: &Image) -> Option<Container> {
+    let words = words(image);
+    let (_, rest) = container_options(words.get(1..)?);
+    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
+    let ["run", run @ ..] = rest else { return None };
+    is_interactive(container_options(run).0).then(|| container_client(image)).flatten()
+}
+
+/// The container, with the command that a person can run. `own`: the container was started by the client.
+/// Only plain names become part of the command, because somebody else may have chosen them.
+fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) -> Container {
+    let name = name.filter(|name| is_plain(name, "_.-"));
+    let image = image.filter(|image| is_plain(image, "_.-/:@"));
+    let command = match (name, image) {
+        (Some(name), _) if own => format!("{engine} stop {name}"),
+        (Some(name), _) => format!("{engine} top {name}"),
+        (None, Some(image)) => format!("{engine} ps --filter ancestor={image}"),
+        (None, None) => format!("{engine} ps"),
+    };
+    Container {
+        engine: engine.to_owned(),
+        id: None,
+        name: name.map(str::to_owned),
+        image: image.map(str::to_owned),
+        command,
+    }
+}
+
+/// Whether a text begins with a letter or digit and has only letters, digits and these signs.
+fn is_plain(text: &str, signs: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.len() <= 255
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(line: &str) -> Option<Container> {
+        let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let exe = format!("/usr/bin/{}", argv[0]);
+        container_client(&Image { exe, argv, argv_truncated: false })
+    }
+
+    fn command(line: &str) -> Option<String> {
+        client(line).map(|container| container.command)
+    }
+
+    #[test]
+    fn clients_and_what_a_person_can_run() {
+        for (line, expected) in [
+            ("docker run -i --rm mcp/fetch", "docker ps --filter ancestor=mcp/fetch"),
+            ("docker run -i --rm --name box -e A=1 mcp/fetch --x", "docker stop box"),
+            ("docker run -i --name=box localhost:5000/x:1@sha256:ab", "docker stop box"),
+            ("docker --context c container run -i img", "docker ps --filter ancestor=img"),
+            ("podman run -i --rm docker.io/mcp/time", "podman ps --filter ancestor=docker.io/mcp/time"),
+            ("podman --remote run -i mcp/time", "podman ps"),
+            ("nerdctl run -i mcp/time", "nerdctl ps --filter ancestor=mcp/time"),
+            ("docker exec -i box mcp-server-foo", "docker top box"),
+            ("docker exec -i -w /app box node x.js", "docker top box"),
+            ("docker attach --detach-keys x box", "docker top box"),
+            ("docker start -ai box", "docker stop box"),
+            ("docker start -a box", "docker stop box"),
+            ("docker compose -f a.yml run --rm svc", "docker ps"),
+            ("docker-compose compose run svc", "docker ps"),
+            ("docker run -i --name $(reboot) ;reboot", "docker ps"),
+        ] {
+            assert_eq!(command(line).as_deref(), Some(expected), "{line}");
+        }
+        let known = client("docker run -i --rm --name box mcp/fetch").unwrap();
+        assert_eq!((known.name.as_deref(), known.image.as_deref()), (Some("box"), Some("mcp/fetch")));
+    }
+
+    #[test]
+    fn other_commands_and_programs() {
+        for line in [
+            "docker build -t mcp/foo .",
+            "docker pull mcp/foo",
+            "docker logs -f box",
+            "docker mcp gateway run",
+            "docker",
+            "dockerd run",
+            "node docker.js run",
+            "grep docker run",
+        ] {
+            assert_eq!(client(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_or_a_file_tells_the_client() {
+        let image = |exe: &str, argv: &[&str], argv_truncated| Image {
+            exe: exe.to_owned(),
+            argv: argv.iter().map(ToString::to_string).collect(),
+            argv_truncated,
+        };
+        assert!(container_client(&image("/usr/bin/docker", &["mcp", "run", "-i", "x"], false)).is_some());
+        assert!(container_client(&image("/opt/docker (deleted)", &["x", "run", "x"], false)).is_some());
+        assert!(container_client(&image("/usr/bin/docker", &["docker"], true)).is_some());
+        assert!(container_client(&image("", &[], false)).is_none());
+    }
+}

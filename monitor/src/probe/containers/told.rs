@@ -1,0 +1,190 @@
+//! What an engine tells about its containers, as far as it is used. Pure.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// A container that fits a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Found {
+    /// Its id, 64 hexadecimal digits.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its image.
+    pub image: String,
+    /// Its first process, as the engine sees it.
+    pub pid: u32,
+    /// Whether others may use it: it has ports, or somebody runs a further program in it.
+    pub shared: bool,
+}
+
+/// An entry of `GET /containers/json`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Listed {
+    #[serde(rename = "Id")]
+    pub id: String,
+    #[serde(rename = "Names")]
+    names: Vec<String>,
+    #[serde(rename = "Image")]
+    image: String,
+    /// In seconds since 1970.
+    #[serde(rename = "Created")]
+    created: u64,
+}
+
+/// `GET /containers/ID/json`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Inspected {
+    id: String,
+    name: String,
+    state: State,
+    config: Config,
+    /// Programs that somebody runs in it.
+    #[serde(rename = "ExecIDs")]
+    execs: Option<Vec<String>>,
+    network_settings: Network,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct State {
+    running: bool,
+    paused: bool,
+    restarting: bool,
+    pid: u32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Config {
+    image: String,
+    open_stdin: bool,
+    stdin_once: bool,
+    tty: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Network {
+    /// A port that is not published has no value.
+    ports: Option<BTreeMap<String, Option<Value>>>,
+}
+
+/// Parses a reply.
+pub(super) fn parse<T: DeserializeOwned>(status: u16, body: &[u8]) -> Result<T, String> {
+    if status != 200 {
+        return Err(format!("the engine answered with status {status}"));
+    }
+    serde_json::from_slice(body).map_err(|error| format!("the engine's reply is not understood: {error}"))
+}
+
+/// Whether a text is a container's id.
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+impl Listed {
+    /// Whether the client may have started it. A name is unique for an engine; an image needs the time as well. The
+    /// container of a client is never older than the client.
+    pub(super) fn fits(&self, name: Option<&str>, image: Option<&str>, when: RangeInclusive<u64>) -> bool {
+        match (name, image) {
+            (Some(name), _) => {
+                self.created >= *when.start()
+                    && self.names.iter().any(|one| one.trim_start_matches('/') == name)
+            }
+            (None, Some(image)) => when.contains(&self.created) && plain(&self.image) == plain(image),
+            (None, None) => false,
+        }
+    }
+}
+
+/// An image without what an engine adds to its name.
+fn plain(image: &str) -> &str {
+    let image = image.strip_suffix(":latest").unwrap_or(image);
+    let prefixes = ["docker.io/library/", "docker.io/", "localhost/"];
+    prefixes.iter().find_map(|prefix| image.strip_prefix(prefix)).unwrap_or(image)
+}
+
+/// The container, if it runs and has a standard input that ends with its client.
+pub(super) fn container(told: Inspected) -> Option<Found> {
+    let Inspected { id, name, state, config, execs, network_settings } = told;
+    let fed = config.open_stdin && config.stdin_once && !config.tty;
+    let runs = state.running && !state.paused && !state.restarting && state.pid > 1;
+    let ports = network_settings.ports.is_some_and(|ports| ports.values().any(Option::is_some));
+    let shared = ports || execs.is_some_and(|execs| !execs.is_empty());
+    let name = name.trim_start_matches('/').to_owned();
+    (fed && runs && is_id(&id)).then_some(Found { id, name, image: config.image, pid: state.pid, shared })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn inspected() -> Value {
+        json!({
+            "Id": "0a".repeat(32), "Name": "/box", "ExecIDs": null, "Created": "2026-01-01T00:00:00Z",
+            "State": { "Running": true, "Paused": false, "Pid": 4711 },
+            "Config": { "Image": "mcp/fetch", "OpenStdin": true, "StdinOnce": true, "Tty": false },
+            "NetworkSettings": { "Ports": { "80/tcp": null } },
+        })
+    }
+
+    fn found(change: impl FnOnce(&mut Value)) -> Option<Found> {
+        let mut told = inspected();
+        change(&mut told);
+        container(parse(200, told.to_string().as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn what_is_told_of_a_container() {
+        let plain = found(|_| {}).unwrap();
+        assert_eq!((plain.name.as_str(), plain.pid, plain.shared), ("box", 4711, false));
+        assert!(found(|told| told["ExecIDs"] = json!(["x"])).unwrap().shared);
+        let port = json!([{ "HostIp": "0.0.0.0", "HostPort": "8080" }]);
+        assert!(found(|told| told["NetworkSettings"]["Ports"]["80/tcp"] = port).unwrap().shared);
+        for (pointer, value) in [
+            ("/State/Running", json!(false)),
+            ("/State/Paused", json!(true)),
+            ("/State/Pid", json!(1)),
+            ("/Config/OpenStdin", json!(false)),
+            ("/Config/StdinOnce", json!(false)),
+            ("/Config/Tty", json!(true)),
+            ("/Id", json!("../../x")),
+        ] {
+            assert_eq!(found(|told| *told.pointer_mut(pointer).unwrap() = value), None, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        assert!(parse::<Vec<Listed>>(500, b"[]").is_err());
+        assert!(parse::<Vec<Listed>>(200, b"{}").is_err());
+        assert!(parse::<Vec<Listed>>(200, b"[").is_err());
+        assert_eq!(container(parse(200, b"{}").unwrap()), None);
+    }
+
+    #[test]
+    fn which_of_the_list_fit() {
+        let listed = Listed {
+            names: vec!["/box".to_owned()],
+            image: "docker.io/mcp/fetch:latest".to_owned(),
+            created: 100,
+            ..Listed::default()
+        };
+        assert!(listed.fits(None, Some("mcp/fetch"), 99..=109));
+        assert!(!listed.fits(None, Some("mcp/fetch"), 101..=111));
+        assert!(!listed.fits(None, Some("mcp/fetch"), 80..=90));
+        assert!(!listed.fits(None, Some("mcp/time"), 99..=109));
+        assert!(!listed.fits(None, None, 99..=109));
+        // By name at any time after the client.
+        assert!(listed.fits(Some("box"), Some("other"), 10..=20));
+        assert!(!listed.fits(Some("box"), None, 101..=111));
+        assert!(!listed.fits(Some("bo"), None, 10..=20));
+    }
+}

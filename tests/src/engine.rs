@@ -1,0 +1,235 @@
+//! Container engines of a test's own: the real Docker and podman, with all their state in the scene's folder.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    cast::Actor,
+    host::{Identity, output, within},
+    scene::Scene,
+};
+
+/// The image that every engine has. Its name is that of an MCP server.
+pub const IMAGE: &str = "mcp/box";
+
+/// A server in that image that ignores the end of its input.
+pub const DEAF: [&str; 1] = ["/bin/mcp-server-deaf"];
+
+/// Limits that can be set where a limit cannot be raised.
+const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"];
+
+/// Which program the engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Docker, with a daemon of the scene.
+    Docker,
+    /// podman.
+    Podman,
+}
+
+/// An engine. Its containers end with it.
+#[derive(Debug)]
+pub struct Engine {
+    kind: Kind,
+    folder: PathBuf,
+    /// The control group of its containers. The next scene ends what a killed test has left in it.
+    group: String,
+}
+
+impl Engine {
+    /// Starts one. Fails if it cannot run here.
+    pub fn start(scene: &Scene, kind: Kind) -> Result<Self> {
+        let folder = scene.folder().join(kind.name());
+        fs::create_dir(&folder)?;
+        let group = format!("/orphand-scene-{}-boxes", std::process::id());
+        let engine = Self { kind, folder, group };
+        if kind == Kind::Docker {
+            engine.start_dockerd(scene)?;
+        }
+        engine.import()?;
+        Ok(engine)
+    }
+
+    fn start_dockerd(&self, scene: &Scene) -> Result<()> {
+        let log = self.folder.join("log");
+        let file = fs::File::create(&log)?;
+        let mut command = scene.command("/usr/sbin/dockerd")?;
+        for (option, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {
+            command.arg(option).arg(self.folder.join(name));
+        }
+        command.arg("--host").arg(self.host()).args(["--cgroup-parent", &self.group]);
+        command.args(["--iptables=false", "--bridge=none", "--storage-driver=vfs"]);
+        command.args(["--exec-opt", "native.cgroupdriver=cgroupfs"]);
+        let daemon = scene.spawn(command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file))?;
+        let ready = within("a Docker that answers", || match self.call(&["version"]) {
+            Err(_) if daemon.alive() => None,
+            Err(error) => Some(Err(error)),
+            Ok(_) => Some(Ok(())),
+        });
+        let last =
+            || fs::read_to_string(&log).unwrap_or_default().lines().last().unwrap_or_default().to_owned();
+        ready.and_then(|ready| ready).with_context(|| format!("dockerd cannot run here: {}", last()))
+    }
+
+    /// The socket of the engine's interface.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("engine.sock")
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
+    /// Makes the image from Debian's static busybox.
+    fn import(&self) -> Result<()> {
+        let root = self.folder.join("image");
+        let bin = root.join("bin");
+        fs::create_dir_all(&bin)?;
+        fs::copy("/bin/busybox", bin.join("busybox")).context("copy /bin/busybox")?;
+        for name in ["sh", "sleep", "cat"] {
+            symlink("busybox", bin.join(name))?;
+        }
+        let [deaf] = DEAF;
+        put(&root.join(deaf.trim_start_matches('/')), "#!/bin/sh\nwhile :; do sleep 1000; done\n")?;
+        let archive = self.folder.join("image.tar");
+        let tar = output(Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg("."))?;
+        ensure!(tar.status.success(), "tar: {}", String::from_utf8_lossy(&tar.stderr));
+        let archive = archive.to_string_lossy();
+        self.call(&["import", &archive, IMAGE])
+            .map(drop)
+            .with_context(|| format!("{} cannot run here", self.kind.name()))
+    }
+
+    /// The program and the arguments that come before the verb.
+    fn client(&self) -> Vec<String> {
+        let path = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
+        match self.kind {
+            Kind::Docker => vec!["/usr/bin/docker".to_owned()],
+            Kind::Podman => [
+                ["/usr/bin/podman", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                vec!["--root".to_owned(), path("root"), "--runroot".to_owned(), path("run")],
+                vec!["--tmpdir".to_owned(), path("tmp")],
+            ]
+            .concat(),
+        }
+    }
+
+    /// Calls the client and returns what it printed.
+    pub fn call(&self, arguments: &[&str]) -> Result<String> {
+        let client = self.client();
+        let (program, first) = client.split_first().context("no client")?;
+        let mut command = Command::new(program);
+        command.args(first).args(arguments).env("DOCKER_HOST", self.host());
+        let done = output(&mut command)?;
+        let told = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{} {}: {}", self.kind.name(), arguments.join(" "), told.trim());
+        Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+    }
+
+    /// Makes an agent start the client over pipes; gives the client's process.
+    pub fn client_of(&self, agent: &Actor, arguments: &[&str]) -> Result<Identity> {
+        let mut argv = self.client();
+        argv.extend(arguments.iter().map(ToString::to_string));
+        let order =
+            json!({ "do": "start", "wire": "pipe", "argv": argv, "env": { "DOCKER_HOST": self.host() } });
+        let answer = agent.send_order(&order)?;
+        let pid = answer.get("pid").and_then(Value::as_u64).context("no pid")?;
+        Identity::of(u32::try_from(pid)?).context("the client has ended")
+    }
+
+    /// The arguments of `run` with these options for a container that is called `name`, if that is not empty, and
+    /// runs `program`.
+    pub fn run(&self, options: &[&'static str], name: &str, program: &[&str]) -> Vec<String> {
+        let mut words = vec!["run".to_owned(), "--network".to_owned(), "none".to_owned()];
+        words.extend(options.iter().map(ToString::to_string));
+        if self.kind == Kind::Podman {
+            words.extend(LIMITS.map(str::to_owned));
+            words.extend(["--cgroup-parent".to_owned(), self.group.clone()]);
+        }
+        if !name.is_empty() {
+            words.extend(["--name".to_owned(), name.to_owned()]);
+        }
+        words.push(IMAGE.to_owned());
+        words.extend(program.iter().map(ToString::to_string));
+        words
+    }
+
+    /// Waits until the container runs; gives its first process.
+    pub fn running(&self, name: &str) -> Result<Identity> {
+        within(&format!("a running container {name}"), || {
+            let told: Value = serde_json::from_str(&self.call(&["inspect", name]).ok()?).ok()?;
+            let state = told.pointer("/0/State")?;
+            let pid = state.get("Pid")?.as_u64().filter(|pid| *pid > 0)?;
+            (state.get("Running")? == true).then_some(())?;
+            Identity::of(u32::try_from(pid).ok()?)
+        })
+    }
+
+    /// Ends all its containers.
+    pub fn end(&self) -> Result<()> {
+        let all = self.call(&["ps", "--all", "--quiet"])?;
+        let all: Vec<&str> = all.split_whitespace().collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let force = if self.kind == Kind::Podman {
+            vec!["rm", "--force", "--time", "0"]
+        } else {
+            vec!["rm", "--force"]
+        };
+        self.call(&[&force[..], &all].concat()).map(drop)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("orphand tests: containers of {}: {error:#}", self.kind.name());
+        }
+        remove_groups(&self.group);
+    }
+}
+
+impl Kind {
+    /// The name of the client.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+}
+
+/// Removes the group, which is empty by now, from every hierarchy.
+fn remove_groups(group: &str) {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    for line in mounts.lines() {
+        let [_, at, "cgroup" | "cgroup2", ..] = *line.split(' ').collect::<Vec<_>>() else { continue };
+        remove(&Path::new(at).join(group.trim_start_matches('/')));
+    }
+}
+
+fn remove(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {
+        remove(&entry.path());
+    }
+    let _ = fs::remove_dir(path);
+}
+
+fn put(path: &Path, text: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::write(path, text)?;
+    match fs::set_permissions(path, fs::Permissions::from_mode(0o755)) {
+        Ok(()) => Ok(()),
+        Err(error) => bail!("chmod {}: {error}", path.display()),
+    }
+}

@@ -1,0 +1,168 @@
+//! Servers in containers of the real Docker and podman. Each test has the engine's client as the server that an agent
+//! started; the container is no child of it.
+
+use std::{os::unix::net::UnixListener, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use tests::{
+    Actor, Daemon, Identity, Launch, Part, Scene,
+    engine::{DEAF, Engine, IMAGE, Kind},
+    scene,
+};
+
+/// Starts a client of `run` below the agent, and waits for the container: the client and the container's process.
+fn run(engine: &Engine, agent: &Actor, options: &[&'static str], name: &str) -> Result<(Identity, Identity)> {
+    let client = engine.client_of(agent, &words(&engine.run(options, name, &DEAF)))?;
+    Ok((client, engine.running(name)?))
+}
+
+fn words(line: &[String]) -> Vec<&str> {
+    line.iter().map(String::as_str).collect()
+}
+
+/// The client was told as an orphan that its container keeps, with this command.
+fn spared(daemon: &Daemon, client: Identity, command: &str) -> Result<()> {
+    let detected = daemon.wait_for("orphan_detected", client)?;
+    ensure!(detected.list("guards").contains(&"container"), "{}", detected.line);
+    let told = detected.pointer("/server/container/command");
+    ensure!(told.is_some_and(|told| told == command), "{}", detected.line);
+    let told = daemon.wait_for("orphan_spared", client)?;
+    ensure!(told.list("guards").contains(&"container"), "{}", told.line);
+    Ok(())
+}
+
+/// The configuration by which the daemon asks the engine at this socket.
+fn asks(kind: Kind, socket: &Path) -> String {
+    format!("[containers]\n{} = \"{}\"\n", kind.name(), socket.display())
+}
+
+fn all_live(s: &Scene, daemon: &Daemon, all: &[Identity]) -> Result<()> {
+    s.barrier(daemon)?;
+    for one in all {
+        ensure!(one.alive(), "{one} was ended");
+        let signalled = daemon.events().into_iter().find(|e| e.kind() == "orphan_reaped" && e.has(*one));
+        ensure!(signalled.is_none(), "called ended: {}", signalled.context("none")?.line);
+    }
+    Ok(())
+}
+
+/// The agent is killed. The client and the container stay, whoever asks; the command that the event names ends both.
+fn the_container_is_never_left_alone(kind: Kind) -> Result<()> {
+    scene(|s| {
+        let engine = Engine::start(s, kind)?;
+        // An engine that accepts and never answers is as good as none.
+        let hung = s.folder().join("hung.sock");
+        let _never_answers = UnixListener::bind(&hung)?;
+        let config = if kind == Kind::Docker { asks(kind, &hung) } else { String::new() };
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let (client, inside) = run(&engine, &agent, &["-i", "--rm"], "box")?;
+        // Below other agents: one container that was there before, one that nobody is attached to.
+        let other = s.start(&Part::agent("other"))?;
+        let (starter, detached) = run(&engine, &other, &["-d", "--rm"], "apart")?;
+        starter.wait_gone()?;
+        let guest = engine.client_of(&other, &[&["exec", "-i", "apart"], &DEAF[..]].concat())?;
+        daemon.wait_for("server_started", guest)?;
+        // The twin: a server of the same agent that is in no container.
+        let twin = agent.start(&Part::server("twin"))?;
+        agent.kill()?;
+        other.kill()?;
+        daemon.reaped(&[twin.id])?;
+        let name = kind.name();
+        spared(&daemon, client, &format!("{name} stop box"))?;
+        spared(&daemon, guest, &format!("{name} top apart"))?;
+        let all = [client, inside, guest, detached];
+        all_live(s, &daemon, &all)?;
+        let asked = tests::output(&mut daemon.verb(&["reap", "--yes", "--pid", &client.pid.to_string()])?)?;
+        let answer = String::from_utf8_lossy(&asked.stdout).into_owned();
+        ensure!(answer.contains(&format!("{name} stop box")), "{answer}");
+        all_live(s, &daemon, &all)?;
+        let report = daemon.ask(&["status"])?.to_string();
+        ensure!(report.contains(&format!("\"image\":\"{IMAGE}\"")), "{report}");
+        engine.call(&["stop", "-t", "0", "box"])?;
+        daemon.wait_for("orphan_exited", client)?;
+        ensure!(!inside.alive(), "the container lives");
+        ensure!(guest.alive() && detached.alive(), "somebody else's container was ended");
+        Ok(())
+    })
+}
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_docker_container_is_never_left_alone() -> Result<()> {
+    the_container_is_never_left_alone(Kind::Docker)
+}
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_podman_container_is_never_left_alone() -> Result<()> {
+    the_container_is_never_left_alone(Kind::Podman)
+}
+
+/// Docker is asked: containers that only the killed agent used are stopped, and their clients end by themselves. All
+/// others stay.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn docker_stops_what_nobody_can_use() -> Result<()> {
+    scene(|s| {
+        let engine = Engine::start(s, Kind::Docker)?;
+        let config = asks(Kind::Docker, &engine.socket());
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
+        let (kept, kept_inside) = run(&engine, &other, &["-i", "--rm"], "kept")?;
+        let (named, named_inside) = run(&engine, &agent, &["-i", "--rm"], "named")?;
+        let (stays, stays_inside) = run(&engine, &agent, &["-i", "--init"], "stays")?;
+        // Somebody else is attached to one, and runs a program in another.
+        let (shared, shared_inside) = run(&engine, &agent, &["-i", "--rm"], "shared")?;
+        let (entered, entered_inside) = run(&engine, &agent, &["-i", "--rm"], "entered")?;
+        // Two without a name: by its image and its time only one of them is known for certain.
+        let bare = engine.run(&["-i", "--rm"], "", &DEAF);
+        engine.call(&["tag", IMAGE, "mcp/lone"])?;
+        let lone: Vec<&str> = bare.iter().map(|word| if word == IMAGE { "mcp/lone" } else { word }).collect();
+        let lone = engine.client_of(&agent, &lone)?;
+        let unnamed = engine.client_of(&agent, &words(&bare))?;
+        tests::within("seven containers", || {
+            (engine.call(&["ps", "--quiet"]).ok()?.lines().count() == 7).then_some(())
+        })?;
+        let attached = engine.client_of(&other, &["attach", "--sig-proxy=false", "shared"])?;
+        let visitor = engine.client_of(&other, &[&["exec", "-i", "entered"], &DEAF[..]].concat())?;
+        daemon.wait_for("server_started", visitor)?;
+        tests::within("a program in the container", || {
+            let told = engine.call(&["inspect", "--format", "{{len .ExecIDs}}", "entered"]).ok()?;
+            (told == "1").then_some(())
+        })?;
+        // A program in somebody else's container.
+        let guest = engine.client_of(&agent, &[&["exec", "-i", "kept"], &DEAF[..]].concat())?;
+        daemon.wait_for("server_started", guest)?;
+        agent.kill()?;
+        for (client, inside, name) in [(named, named_inside, "named"), (stays, stays_inside, "stays")] {
+            let reaped = daemon.wait_for("orphan_reaped", client)?;
+            ensure!(!inside.alive(), "the container {name} lives: {}", reaped.line);
+            client.wait_gone()?;
+            let told = reaped.pointer("/server/container/name");
+            ensure!(told.is_some_and(|told| told == name), "{}", reaped.line);
+            let id = reaped.pointer("/server/container/id").and_then(|id| id.as_str()).unwrap_or_default();
+            ensure!(id.len() == 64, "{}", reaped.line);
+        }
+        daemon.wait_for("orphan_reaped", lone)?;
+        spared(&daemon, unnamed, &format!("docker ps --filter ancestor={IMAGE}"))?;
+        for client in [shared, entered] {
+            let told = daemon.wait_for("orphan_unproven", client)?;
+            ensure!(told.list("doubts").contains(&"clients"), "{}", told.line);
+        }
+        spared(&daemon, guest, "docker top kept")?;
+        let all = [
+            kept,
+            kept_inside,
+            shared,
+            shared_inside,
+            entered,
+            entered_inside,
+            attached,
+            visitor,
+            guest,
+            unnamed,
+        ];
+        all_live(s, &daemon, &all)
+    })
+}
