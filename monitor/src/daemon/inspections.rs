@@ -65,7 +65,6 @@ impl Inspections {
 
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started.
     /// `others` are wires that will be asked about next.
-    #[expect(clippy::result_large_err, reason = "the question goes back as it came")]
     pub fn ask(
         &mut self,
         probe: &Probe,

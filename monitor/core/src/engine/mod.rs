@@ -43,7 +43,7 @@ use crate::{
     case::Event,
     lineage::{AgentKey, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Memory, Notice, ProcessEvent, ProcessId,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Notice, ProcessEvent, ProcessId,
         SnapshotProcess, Tracking,
     },
     world::{Look, World},
@@ -335,15 +335,6 @@ impl Engine {
         for token in waiting {
             if let Some(Purpose::AgentExit { agent, at, status, servers }) = self.questions.remove(&token) {
                 self.report_agent_exit(agent, at, status, &servers);
-            }
-        }
-    }
-
-    fn remember_memory(&mut self, servers: &[ServerKey], memory: &[Memory]) {
-        let by_process: FxHashMap<ProcessId, u64> = memory.iter().map(|m| (m.process, m.rss_bytes)).collect();
-        for key in servers {
-            if let Some(server) = self.world.server_mut(*key) {
-                server.rss_bytes = Some(server.processes().iter().filter_map(|p| by_process.get(p)).sum());
             }
         }
     }

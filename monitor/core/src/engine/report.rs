@@ -1,9 +1,11 @@
 //! The present state of the engine, for `scan` and `tree`.
 
+use rustc_hash::FxHashMap;
+
 use super::{Engine, Purpose};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Report, SHOWN, ServerReport},
+    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport},
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
@@ -18,6 +20,16 @@ impl Engine {
         let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
         let about = About::Memory(members.copied().collect());
         self.ask(about, Purpose::Measure { servers });
+    }
+
+    /// Keeps the resident memory of these servers, as measured.
+    pub(super) fn remember_memory(&mut self, servers: &[ServerKey], memory: &[Memory]) {
+        let by_process: FxHashMap<ProcessId, u64> = memory.iter().map(|m| (m.process, m.rss_bytes)).collect();
+        for key in servers {
+            if let Some(server) = self.world.server_mut(*key) {
+                server.rss_bytes = Some(server.processes().iter().filter_map(|p| by_process.get(p)).sum());
+            }
+        }
     }
 
     /// All agents with their servers, and all servers without an owner.

@@ -31,8 +31,7 @@ pub enum Notice {
     AgentStarted {
         /// The agent.
         agent: AgentView,
-        /// The process whose work this one continues: the launcher of a program that forked itself into the
-        /// background.
+        /// The process whose work this one continues: a launcher that forked itself into the background.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         continues: Option<ProcessId>,
     },
