@@ -36,6 +36,10 @@ const AGAIN: u32 = 2;
 /// The grace period of the daemon.
 const GRACE: &str = "6s";
 
+/// What the daemon is told of a program of the situations.
+const RULES: &str =
+    "[[agent]]\nname = \"threaded-gateway\"\nprogram = \"threaded-gateway\"\nthread_scoped = true\n";
+
 /// How long processes in use must be left running after they were built: the time between two questions about
 /// wires under living owners, the grace period, the term timeout, and a reserve.
 const STANDS: Duration = Duration::from_secs(29);
@@ -88,7 +92,7 @@ fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     // Checked first, so that a missing daemon is noticed before everything is built.
     orphand()?;
     let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
-    let config = format!("abandoned_grace = \"{GRACE}\"\n");
+    let config = format!("abandoned_grace = \"{GRACE}\"\n{RULES}");
     let daemon = s.daemon_with(&Launch { grace: GRACE, config, ..Launch::default() })?;
     let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;
     let mut plays: Vec<Situation> = before.into_iter().chain(watched).collect();
