@@ -10,6 +10,7 @@ mod containers;
 mod copies;
 mod direction;
 mod fifos;
+mod helper_output;
 mod holders;
 mod hung_up;
 mod manager;

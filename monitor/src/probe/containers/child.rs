@@ -2,14 +2,13 @@
 //! read and parsed here, so a reply that crashes the parser crashes only the helper.
 
 use std::{
-    io::{self, Read as _, Write as _},
-    os::fd::{AsFd as _, OwnedFd},
-    process::{ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
+    io::{self, Write as _},
+    os::fd::OwnedFd,
+    process::{Command, Stdio},
+    time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     process::{DumpableBehavior, set_dumpable_behavior},
     thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs},
 };
@@ -19,7 +18,7 @@ use super::{
     http::{Method, call},
     told::{self, Found, Listed},
 };
-use crate::os::own;
+use crate::{os::own, probe::helper_output};
 
 /// The first command-line argument that makes the program such a helper; see [`engine_child`].
 pub const ENGINE_ARGUMENT: &str = "__ask-engine";
@@ -113,7 +112,8 @@ pub(super) fn ask(socket: OwnedFd, question: &Question, patience: Duration) -> A
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let answer = child.stdout.take().map_or_else(|| Ok(Vec::new()), |out| read(out, patience));
+    let answer =
+        child.stdout.take().map_or_else(|| Ok(Vec::new()), |out| helper_output::read(out, patience, LONGEST));
     // The helper has ended, or has said all that is read from it.
     let _ = child.kill();
     let status = child.wait().map_err(|error| failed(&error))?;
@@ -124,23 +124,4 @@ pub(super) fn ask(socket: OwnedFd, question: &Question, patience: Duration) -> A
         answer => answer.map_err(|error| failed(&error))?,
     };
     serde_json::from_slice(&answer).unwrap_or_else(|_| Err(failed(&status)))
-}
-
-/// Reads the output of the helper until it ends or the time is over.
-fn read(mut out: ChildStdout, patience: Duration) -> io::Result<Vec<u8>> {
-    let until = Instant::now() + patience;
-    let mut answer = Vec::new();
-    let mut buffer = [0; 4096];
-    while answer.len() < LONGEST {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::TimedOut)?;
-        if poll(&mut [PollFd::new(&out.as_fd(), PollFlags::IN)], Some(&left))? == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match out.read(&mut buffer)? {
-            0 => break,
-            got => answer.extend_from_slice(buffer.get(..got).unwrap_or_default()),
-        }
-    }
-    Ok(answer)
 }

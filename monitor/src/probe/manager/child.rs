@@ -3,24 +3,23 @@
 //! rights than its sender has, and a reply that crashes the parser crashes only the child.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     os::{
         fd::{AsFd as _, OwnedFd},
         unix::process::CommandExt as _,
     },
-    process::{ChildStdout, Command, Stdio},
+    process::{Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior},
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 
 use super::{ManagerError, PATIENCE, Question, bus};
-use crate::os::own;
+use crate::{os::own, probe::helper_output};
 use orphand_core::model::UnitProperties;
 
 /// The first command-line argument that makes the program such a child; see [`child`].
@@ -87,7 +86,10 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
         }),
     };
     let mut child = child.map_err(|error| failed(error.to_string()))?;
-    let answer = child.stdout.take().map_or_else(|| Ok(Vec::new()), read);
+    let answer = child.stdout.take().map_or_else(
+        || Ok(Vec::new()),
+        |out| helper_output::read(out, PATIENCE + Duration::from_secs(1), LONGEST),
+    );
     // The child has ended, or has said all that is read from it.
     let _ = child.kill();
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
@@ -115,25 +117,6 @@ impl Drop for Hidden {
             let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
         }
     }
-}
-
-/// Reads the output of the child until it ends or the time is over.
-fn read(mut out: ChildStdout) -> io::Result<Vec<u8>> {
-    let until = Instant::now() + PATIENCE + Duration::from_secs(1);
-    let mut answer = Vec::new();
-    let mut buffer = [0; 4096];
-    while answer.len() < LONGEST {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::TimedOut)?;
-        if poll(&mut [PollFd::new(&out.as_fd(), PollFlags::IN)], Some(&left))? == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match out.read(&mut buffer)? {
-            0 => break,
-            got => answer.extend_from_slice(buffer.get(..got).unwrap_or_default()),
-        }
-    }
-    Ok(answer)
 }
 
 #[cfg(test)]
