@@ -25,10 +25,20 @@ pub fn presence(process: ProcessId) -> Presence {
 }
 
 /// Whether exactly this process is alive and has not begun to exit. An exit that has begun may already have
-/// been reported: `do_exit()` sets `PF_EXITING`, then calls the tracepoint, then gives the children to
-/// another parent. The answer is `true` for a process that cannot be read.
+/// been reported: each thread sets `PF_EXITING` in `do_exit()`, then calls the tracepoint; the last one then gives
+/// the children to another parent. The answer is `true` for a process that cannot be read.
 pub fn stays(process: ProcessId) -> bool {
-    presence_if(process, |stat| !stat.has_begun_to_exit()) != Presence::Gone
+    let goes_on = |stat: &Stat| {
+        !stat.has_begun_to_exit() && (!stat.thread_exits() || has_a_thread_that_stays(process.pid))
+    };
+    presence_if(process, goes_on) != Presence::Gone
+}
+
+/// Whether a thread of this process has not begun to exit. The answer is `true` if they cannot be listed.
+fn has_a_thread_that_stays(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    let mut threads = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
+    threads.any(|thread| !matches!(thread_began(pid, thread), Ok(None)))
 }
 
 /// When the thread that has this number in process `pid` began, in clock ticks since boot. `None`: there is no such
@@ -109,6 +119,25 @@ mod tests {
         assert_eq!(session(), sessions.last().unwrap().parse().ok());
         let other = ProcessId { start: own.start + 1, ..own };
         assert_eq!((presence(other), stays(other), user(other)), (Presence::Gone, false, None));
+    }
+
+    #[test]
+    fn a_leader_that_exits_alone_takes_nobody_with_it() {
+        let source = "import ctypes, sys, threading
+def other(): print(flush=True); sys.stdin.read()
+threading.Thread(target=other).start()
+ctypes.CDLL(None).pthread_exit(None)";
+        let mut command = std::process::Command::new("python3");
+        let pipe = std::process::Stdio::piped;
+        let mut child = command.args(["-c", source]).stdin(pipe()).stdout(pipe()).spawn().unwrap();
+        let id = identity(child.id()).unwrap();
+        while !stat(id.pid).unwrap().leader_exited() {
+            std::thread::yield_now();
+        }
+        assert!(stays(id));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!stays(id));
     }
 
     #[test]

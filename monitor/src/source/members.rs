@@ -20,10 +20,7 @@ use super::{
     candidates::{absent_is_fine, present_is_fine, take},
     kernel_error::KernelError,
 };
-use crate::host::{
-    identity::{self, Presence},
-    process_limits,
-};
+use crate::host::{identity, process_limits};
 use orphand_core::model::{MemberCount, ProcessId, Tracking};
 
 /// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
@@ -119,13 +116,12 @@ impl Members {
         if let Some(entry) = self.entry(pid)? {
             let member = Member { anchor: pid, ..entry.with_state(state) };
             if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
-                // The parent of a candidate may have been entered while it was on its way out: its exit had been passed by then,
-                // and would never be told.
-                if tracking != Tracking::Agent || identity::stays(process) {
-                    return Ok(Tracked::Followed);
-                }
-                self.drop(pid)?;
-                return Ok(Tracked::Gone);
+                // The kernel side may have entered the parent of a candidate that was on its way out.
+                return if tracking == Tracking::Agent {
+                    self.unless_it_exits(process)
+                } else {
+                    Ok(Tracked::Followed)
+                };
             }
         }
         // Not there: dead, or not followed so far.
@@ -133,18 +129,23 @@ impl Members {
         if !self.has_room(uid)? {
             return Ok(Tracked::NoRoom { uid });
         }
-        // Enter it first, look second: if it dies after the look, its exit is reported and removes it.
         match self.insert(pid, Member::new(pid, state)) {
             Ok(true) => self.count(pid, share_slot(uid, self.room.seed)),
             Ok(false) => {}
             Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
             Err(error) => return Err(error.into()),
         }
-        if identity::presence(process) == Presence::Gone {
-            self.drop(pid)?;
-            return Ok(Tracked::Gone);
+        self.unless_it_exits(process)
+    }
+
+    /// Looks after the entry was made: if the exit begins after the look, it is reported and removes the entry. An exit that
+    /// has begun before may have passed the tracepoint already; then it would never be told, and the entry would stay.
+    fn unless_it_exits(&mut self, process: ProcessId) -> Result<Tracked, KernelError> {
+        if identity::stays(process) {
+            return Ok(Tracked::Followed);
         }
-        Ok(Tracked::Followed)
+        self.drop(process.pid)?;
+        Ok(Tracked::Gone)
     }
 
     /// Forgets a process, and what is pending below it.

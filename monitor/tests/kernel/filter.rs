@@ -1,6 +1,9 @@
 //! The filter before the map of members: numbers that share a slot, numbers that are used again, and its count at rest.
 
-use orphand::source::kernel::KernelSource;
+use orphand::{
+    host::identity::{Presence, presence},
+    source::{kernel::KernelSource, members::Tracked},
+};
 use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, Tracking};
 
 use crate::stage::{Actor, drain_until, drain_until_exit, exits, options, subject};
@@ -169,4 +172,34 @@ fn counts_of_both_sides_add_up() {
     source.drain(|event| events.push(event));
     assert!(followed > 3 && !events.is_empty(), "{followed} times, {} events", events.len());
     assert_exact(&source, 0);
+}
+
+/// Its many open files keep it on its way out, past the point at which its end is told.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_is_on_its_way_out_is_not_entered_again() {
+    let mut source = KernelSource::open(&options()).unwrap();
+    let mut met = 0;
+    for _ in 0..100 {
+        let actor = Actor::wait_for_the_word(
+            "
+import resource
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+for number in range(10, min(most, 200_000)): os.dup2(0, number)
+os._exit(0)",
+        );
+        let id = actor.id;
+        assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+        let running = std::thread::spawn(move || actor.run());
+        drain_until_exit(&mut source, id);
+        assert_eq!(source.track(id, Tracking::Member).unwrap(), Tracked::Gone);
+        met += u32::from(presence(id) == Presence::Alive);
+        running.join().unwrap();
+        assert_exact(&source, 0);
+        if met == 3 {
+            return;
+        }
+    }
+    panic!("{met} of 100 were met on their way out");
 }
