@@ -7,7 +7,7 @@ pub mod capabilities;
 pub mod clock;
 pub mod descriptors;
 #[cfg(test)]
-pub mod forks_of_tests;
+pub(crate) mod forks_of_tests;
 pub mod journald;
 pub mod lock_file;
 pub mod own;
