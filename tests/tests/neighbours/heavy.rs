@@ -70,6 +70,12 @@ fn a_look_that_takes_seconds_delays_nobody_else() -> Result<()> {
         })?;
         let whole = began.elapsed();
         ensure!(detected.kind() == "orphan_detected", "{}", detected.line);
+        let other = daemon.wait_for("orphan_detected", honest.server())?;
+        ensure!(
+            other["seq"].as_u64() < detected["seq"].as_u64(),
+            "the honest one had to wait: {}",
+            other.line
+        );
         ensure!(detected["server"]["processes_total"] == PROCESSES, "{}", detected.line);
         let reaped = daemon.wait("it is ended", |event| {
             matches!(event.kind(), "orphan_reaped" | "reap_failed")
