@@ -10,6 +10,7 @@ mod containers;
 mod copies;
 mod direction;
 mod fifos;
+mod first_message;
 mod helper_output;
 mod holders;
 mod hung_up;
@@ -110,6 +111,7 @@ impl Probe {
                 Answer::Stopped { error: self.stop(container, *seconds) }
             }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent,
+    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy, ProcessEvent,
     ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
     Whereabouts, Work,
 };
@@ -207,6 +207,9 @@ pub enum About {
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
     HungUp(Vec<OwnEnd>),
+    /// What the first message on the standard input of this process says: [`Answer::FirstMessage`]. Needed at once,
+    /// because the process is about to read it.
+    FirstMessage(OwnEnd),
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].
@@ -285,6 +288,11 @@ pub enum Answer {
     HungUp {
         /// Those that were asked about and have it.
         processes: Vec<ProcessId>,
+    },
+    /// The first message on a standard input.
+    FirstMessage {
+        /// What it says.
+        message: FirstMessage,
     },
     /// Where a process works; absent if it is gone or could not be read.
     Whereabouts {

@@ -13,6 +13,7 @@ mod event_subject;
 mod exchange;
 mod fact;
 mod family;
+mod first_message;
 mod history;
 mod id;
 mod image;
@@ -48,6 +49,7 @@ pub use exchange::{
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };
+pub use first_message::FirstMessage;
 pub use history::{DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, ServerCounts};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
