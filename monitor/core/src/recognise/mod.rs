@@ -140,6 +140,13 @@ impl Rules {
         if matches!(behind, Role::Other { .. }) { role } else { behind }
     }
 
+    /// The name that is shown for a server that no rule knows: script, package or program without path.
+    pub fn title(&self, image: &Image) -> String {
+        let words = program::words(image);
+        let first = Program::parse(&words, 0);
+        servers::title(&program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first))
+    }
+
     /// Whether `image` only runs another program on its own standard streams: a shell, a shell script or a
     /// launcher.
     pub fn only_launches(&self, image: &Image) -> bool {
