@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use tests::{Actor, Daemon, Event, Launch, Part, Redis, Scene, scene, scrape, within};
 
 /// The daemon asks so often that a test need not be long.
-fn launch(redis: &Redis) -> Launch {
+fn launch(redis: &Redis, grace: &str) -> Launch {
     let config = format!(
-        "abandoned_grace = \"1s\"\n[sessions]\nredis = \"redis://127.0.0.1:{}/0\"\nidle = \"2s\"\ninterval = \"200ms\"\n",
+        "abandoned_grace = \"{grace}\"\n[sessions]\nredis = \"redis://127.0.0.1:{}/0\"\nidle = \"2s\"\ninterval = \"200ms\"\n",
         redis.port
     );
     Launch { config, listen: "127.0.0.1:0", ..Launch::default() }
@@ -27,9 +27,9 @@ fn key(session: &str) -> String {
 }
 
 impl Stage {
-    fn set(s: &Scene, sessions: &[&str]) -> Result<Self> {
+    fn set(s: &Scene, sessions: &[&str], grace: &str) -> Result<Self> {
         let redis = Redis::start(s)?;
-        let daemon = s.daemon_with(&launch(&redis))?;
+        let daemon = s.daemon_with(&launch(&redis, grace))?;
         let manager = s.start(&Part::agent("manager"))?;
         let mut servers = Vec::new();
         for session in sessions {
@@ -91,14 +91,14 @@ impl Stage {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn the_server_of_an_expired_session_is_ended() -> Result<()> {
     scene(|s| {
-        let stage = Stage::set(s, &["alice", "bob", "0b8c8f2e-7f5e-4c0d-9d2b"])?;
+        let stage = Stage::set(s, &["alice", "bob", "0b8c8f2e-7f5e-4c0d-9d2b"], "3s")?;
         let [alice, bob, long] = &stage.servers[..] else { anyhow::bail!("not three servers") };
         stage.redis.order(&["DEL", &key("alice")])?;
         let detected = stage.daemon.wait_for("orphan_detected", alice.id)?;
         let after = |event: &Event| event["after_ms"].as_u64().unwrap_or_default();
         ensure!(detected.list("evidence") == ["session_expired"], "{}", detected.line);
         ensure!(detected.pointer("/server/session").is_some_and(|id| id == "alice"), "{}", detected.line);
-        ensure!(after(&detected) >= 1000, "within its grace: {}", detected.line);
+        ensure!(after(&detected) >= 3000, "within its grace: {}", detected.line);
         stage.daemon.wait_for("orphan_reaped", alice.id)?;
         alice.id.wait_gone()?;
         // It comes back when the case is open.
@@ -131,7 +131,7 @@ fn the_server_of_an_expired_session_is_ended() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_registry_in_trouble_ends_nobody() -> Result<()> {
     scene(|s| {
-        let stage = Stage::set(s, &["alice", "bob"])?;
+        let stage = Stage::set(s, &["alice", "bob"], "1s")?;
         // Keys of any type are keys.
         stage.redis.order(&["DEL", &key("bob")])?;
         stage.redis.order(&["RPUSH", &key("bob"), "x"])?;

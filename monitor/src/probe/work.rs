@@ -54,13 +54,14 @@ mod tests {
             requests.write_all(b"0123456\n").unwrap();
             answers.read_line(&mut String::new()).unwrap();
         };
-        // It waits again when it has stopped running.
+        // It is shown as waiting a moment before it stops running.
+        let waits = || probe.proc.process(id.pid).unwrap().stat().state == b'S';
         let rests = || loop {
             let before = probe.work(&[id]);
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            if !before.is_empty() && before == probe.work(&[id]) {
+            if waits() && !before.is_empty() && before == probe.work(&[id]) && waits() {
                 return before[0];
             }
+            std::thread::yield_now();
         };
         ask();
         let before = rests();
