@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy, ProcessEvent,
-    ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
-    Whereabouts, Work,
+    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy,
+    ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
+    SnapshotProcess, Stdio, Whereabouts, Work,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -235,8 +235,6 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
-    /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
-    pub activity: bool,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }
