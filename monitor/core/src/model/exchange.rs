@@ -235,8 +235,6 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
-    /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
-    pub activity: bool,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }
