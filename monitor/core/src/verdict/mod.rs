@@ -10,6 +10,7 @@ mod proof;
 mod spawner;
 mod wires;
 
+pub use container::is_certain;
 pub use inspection::{Inspection, Makers};
 pub use membership::{Members, members};
 pub use proof::{Finding, examine};

@@ -6,7 +6,7 @@ use super::{Account, Spawner};
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Provenance},
-    model::{Activity, BootTime, Container, ProcessId, ProcessView, ServerView, Stdio},
+    model::{Activity, BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -65,6 +65,8 @@ pub struct Server {
     pub main_ended: bool,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
+    /// What the last inspection found of that container.
+    pub container_seen: Option<Box<ContainerFacts>>,
     /// Whether its container is being stopped. It is not over before its engine has answered.
     pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
@@ -158,6 +160,7 @@ impl Server {
             disowned: false,
             main_ended: false,
             container: None,
+            container_seen: None,
             stopping: false,
             head_killed: false,
             blind_inspections: 0,
