@@ -154,7 +154,7 @@ impl Outside {
                 Answer::FirstMessage { message: orphand_core::model::FirstMessage::default() }
             }
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
-            About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()) },
+            About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },

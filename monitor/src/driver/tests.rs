@@ -73,7 +73,7 @@ impl EffectHandler for Host {
                 Answer::FirstMessage { message: orphand_core::model::FirstMessage::default() }
             }
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
-            About::Stop { .. } => Answer::Stopped { error: None },
+            About::Stop { .. } => Answer::Stopped { error: None, changed: false },
         };
         driver.feed(Input::Answered { token, answer });
         self.call("ask")

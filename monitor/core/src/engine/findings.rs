@@ -38,9 +38,7 @@ impl Engine {
         let asked = server.phase.asked();
         self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
-        if let Some((server, found)) = self.world.server_mut(key).zip(facts.container.as_ref()) {
-            server.container = Some(found.view());
-        }
+        self.container_found(key, facts.container.as_deref());
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
             finding.doubts.push(Doubt::WireUnknown);

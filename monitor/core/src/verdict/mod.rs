@@ -11,6 +11,7 @@ mod rest;
 mod spawner;
 mod wires;
 
+pub use container::is_certain;
 pub use inspection::{Inspection, Makers};
 pub use membership::{Members, members};
 pub use proof::{Finding, examine};

@@ -6,7 +6,7 @@ use super::{Account, Spawner, Watch};
 use crate::{
     case::{Phase, Reason},
     lineage::{AgentKey, Node, Provenance},
-    model::{BootTime, Container, ProcessId, ProcessView, ServerView, Stdio},
+    model::{BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -67,6 +67,8 @@ pub struct Server {
     pub main_ended: bool,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
+    /// What the last inspection found of that container.
+    pub container_seen: Option<Box<ContainerFacts>>,
     /// Whether its container is being stopped. It is not over before its engine has answered.
     pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
@@ -154,6 +156,7 @@ impl Server {
             disowned: false,
             main_ended: false,
             container: None,
+            container_seen: None,
             stopping: false,
             head_killed: false,
             blind_inspections: 0,

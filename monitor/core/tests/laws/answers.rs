@@ -27,9 +27,8 @@ impl Host {
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
             About::Session(_) => Answer::Session { id: None },
-            About::Stop { .. } => Answer::Stopped { error: Some("there is no engine".to_owned()) },
-            About::FirstMessage(_) => {
-                Answer::FirstMessage { message: orphand_core::model::FirstMessage::default() }
+            About::Stop { .. } => {
+                Answer::Stopped { error: Some("there is no engine".to_owned()), changed: false }
             }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
             // No server of this world speaks to one that no rule knows.
