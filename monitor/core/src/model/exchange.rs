@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy, ProcessEvent,
-    ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
-    Whereabouts, Work,
+    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy,
+    ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
+    SnapshotProcess, Stdio, Whereabouts, Work,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.

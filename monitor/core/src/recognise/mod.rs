@@ -14,6 +14,7 @@ mod container;
 mod interpreter;
 mod known_programs;
 mod program;
+mod project;
 mod rule;
 mod runner;
 mod servers;
