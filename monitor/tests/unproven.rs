@@ -16,8 +16,9 @@ use orphand::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, AlertRule, Answer, BootTime, ExitStatus, Fact, History, HistoryQuery, Holder, Image, Input,
-        Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio, Watched, WireState,
+        About, AlertRule, Answer, BootTime, ExitStatus, Fact, FirstMessage, History, HistoryQuery, Holder,
+        Image, Input, Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio,
+        Watched, WireState,
     },
 };
 
@@ -154,6 +155,7 @@ impl Outside {
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
+            About::FirstMessage(_) => Answer::FirstMessage { message: FirstMessage::Nothing },
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {

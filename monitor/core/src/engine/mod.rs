@@ -15,6 +15,7 @@ mod containers;
 mod duplicates;
 mod ends;
 mod findings;
+mod first_messages;
 mod inspections;
 mod left_agents;
 mod makers;
@@ -41,7 +42,7 @@ use self::servers::Recognised;
 pub use self::settings::Settings;
 use crate::{
     case::Event,
-    lineage::{AgentKey, ServerKey},
+    lineage::{AgentKey, Origin, ServerKey},
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Notice, ProcessEvent, ProcessId,
         SnapshotProcess, Tracking,
@@ -66,6 +67,8 @@ pub struct Engine {
     duplicates: duplicates::Duplicates,
     /// Servers to look at whose thread has ended.
     looks: spawners::Looks,
+    /// Processes that may be servers which no rule knows.
+    first_messages: first_messages::FirstMessages,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -109,6 +112,8 @@ enum Purpose {
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// Asks for the session that a server was started for.
     Session { server: ServerKey },
+    /// Asks what is said first to a process, since this exec.
+    FirstMessage { process: ProcessId, origin: Origin },
     /// Has the container of a server stopped.
     Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
@@ -190,6 +195,7 @@ impl Engine {
         }
         self.watch_wires(now);
         self.look_at_servers(now);
+        self.look_for_first_messages(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -211,7 +217,7 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let watches = [self.wire_watch.due(), self.looks.due(), self.next_place()];
+        let watches = [self.wire_watch.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
         let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
         cases.into_iter().chain(others).flatten().min()
     }
@@ -267,6 +273,9 @@ impl Engine {
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
+            }
+            (Purpose::FirstMessage { process, origin }, Answer::FirstMessage { message }) => {
+                self.first_message_answered(now, process, origin, message);
             }
             (Purpose::Session { server }, Answer::Session { id }) => self.session_answered(server, id),
             (Purpose::Creator { creator, recognised }, Answer::Process { process }) => {

@@ -22,6 +22,8 @@ pub struct Settings {
     pub other_uids: bool,
     /// The rules that recognise agents, servers and other programs.
     pub rules: Rules,
+    /// Whether a process that no rule knows is a server if its first message is one of the protocol.
+    pub recognise_protocol: bool,
     /// Thresholds that raise an alert.
     pub alerts: Vec<AlertRule>,
     /// How sessions are judged; absent if they are not.
@@ -33,8 +35,17 @@ pub struct Settings {
 impl Settings {
     /// The settings of a policy; an error if its rules are not TOML.
     pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
-        let Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts, sessions } =
-            policy;
+        let Policy {
+            mode,
+            grace,
+            abandoned_grace,
+            term_timeout,
+            other_uids,
+            rules,
+            recognise_protocol,
+            alerts,
+            sessions,
+        } = policy;
         let rules = Rules::from_source(&rules)?;
         Ok(Self {
             mode,
@@ -43,6 +54,7 @@ impl Settings {
             term_timeout,
             other_uids,
             rules,
+            recognise_protocol,
             alerts,
             sessions,
             ourselves,
@@ -59,6 +71,7 @@ impl Default for Settings {
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             rules: Rules::builtin(),
+            recognise_protocol: true,
             alerts: Vec::new(),
             sessions: None,
             ourselves: Vec::new(),

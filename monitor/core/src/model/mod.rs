@@ -56,7 +56,7 @@ pub use image::{Image, Stdio};
 pub use inspection::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
-pub use policy::{Policy, abandoned_grace};
+pub use policy::{Policy, abandoned_grace, recognise_protocol};
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport};
 pub use run::{Run, RunKey, RunReport, RunView};

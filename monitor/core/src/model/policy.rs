@@ -24,6 +24,9 @@ pub struct Policy {
     pub other_uids: bool,
     /// The rules of the configuration as TOML; empty if there are none.
     pub rules: String,
+    /// Whether a process that no rule knows is a server if its first message is one of the protocol.
+    #[serde(default = "recognise_protocol")]
+    pub recognise_protocol: bool,
     /// The alert rules.
     #[serde(default)]
     pub alerts: Vec<AlertRule>,
@@ -35,6 +38,11 @@ pub struct Policy {
 /// The default of [`Policy::abandoned_grace`].
 pub const fn abandoned_grace() -> Duration {
     Duration::from_secs(30)
+}
+
+/// The default of [`Policy::recognise_protocol`].
+pub const fn recognise_protocol() -> bool {
+    true
 }
 
 /// Durations as whole nanoseconds.

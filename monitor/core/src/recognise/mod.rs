@@ -11,6 +11,7 @@
 mod agents;
 mod candidates;
 mod container;
+mod first_message;
 mod interpreter;
 mod known_programs;
 mod program;
@@ -23,6 +24,7 @@ mod tests;
 mod text;
 
 pub use self::container::{container_client, started_container};
+pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{
     agents::Work,
@@ -137,6 +139,13 @@ impl Rules {
         };
         let behind = builtin_role(&second);
         if matches!(behind, Role::Other { .. }) { role } else { behind }
+    }
+
+    /// The name that is shown for a server that no rule knows: script, package or program without path.
+    pub fn title(&self, image: &Image) -> String {
+        let words = program::words(image);
+        let first = Program::parse(&words, 0);
+        servers::title(&program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first))
     }
 
     /// Whether `image` only runs another program on its own standard streams: a shell, a shell script or a

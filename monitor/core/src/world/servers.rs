@@ -21,6 +21,8 @@ pub struct Server {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// The name of the client that talks to it, as the first message said it.
+    pub client: Option<String>,
     /// Its standard input at birth: the wire that carries requests to it.
     pub stdin: Stdio,
     /// Its standard output at birth: the wire that carries its answers.
@@ -96,6 +98,8 @@ pub struct NewServer {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// The name of the client that talks to it, if that was said.
+    pub client: Option<String>,
     /// The agent that owns it, if known.
     pub owner: Option<AgentKey>,
     /// Shells and launchers around it, nearest first.
@@ -129,7 +133,7 @@ pub struct Asked {
 impl Server {
     /// A server with this main process. It has no processes and no owner yet.
     pub(super) fn new(new: NewServer, node: &Node) -> Self {
-        let NewServer { main, name, rule, wrappers, provenance, seeks_owner, .. } = new;
+        let NewServer { main, name, rule, client, wrappers, provenance, seeks_owner, .. } = new;
         let [stdin, stdout, _] = node.streams();
         let [talks, answers, _] = &node.exec.makers;
         let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
@@ -138,6 +142,7 @@ impl Server {
             main_process: main,
             name,
             rule,
+            client,
             stdin,
             stdout,
             session: node.sid,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use orphand_core::model::{
-    About, Answer, CopyFacts, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
-    SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
+    About, Answer, CopyFacts, FirstMessage, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts,
+    SnapshotProcess, SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
 };
 
 use crate::{
@@ -29,6 +29,8 @@ impl Host {
             About::Session(_) => Answer::Session { id: None },
             About::Stop { .. } => Answer::Stopped { error: Some("there is no engine".to_owned()) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
+            // No server of this world speaks to one that no rule knows.
+            About::FirstMessage(_) => Answer::FirstMessage { message: FirstMessage::Nothing },
             About::Whereabouts(process) => {
                 let place =
                     |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };

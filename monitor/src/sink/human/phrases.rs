@@ -33,10 +33,16 @@ pub(super) fn further(server: &ServerView, owner: Option<&AgentView>, count: u64
 
 /// `npm exec > sh > node, pid 1234`: a server that was just recognised.
 pub(super) fn born(server: &ServerView) -> String {
-    match server.processes.last() {
+    let process = match server.processes.last() {
         Some(process) => format!("{}, pid {}", launch_chain(&server.processes), process.pid),
         None => text::sanitise(&server.id).into_owned(),
-    }
+    };
+    process + &client(server)
+}
+
+/// `, client claude-code`: who talks to a server, if the client said it.
+fn client(server: &ServerView) -> String {
+    server.client.as_deref().map(|name| format!(", client {}", text::sanitise(name))).unwrap_or_default()
 }
 
 /// `npm exec > sh > node, 4 processes, 197 MB`.

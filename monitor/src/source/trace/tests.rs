@@ -25,6 +25,7 @@ fn header() -> TraceHeader {
 fn policy() -> Policy {
     Policy {
         sessions: None,
+        recognise_protocol: true,
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
         abandoned_grace: Duration::from_secs(30),

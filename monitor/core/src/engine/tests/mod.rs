@@ -7,6 +7,7 @@ mod configuration;
 mod containers;
 mod daemons;
 mod duplicates;
+mod first_messages;
 mod late;
 mod memory;
 mod owners;

@@ -9,9 +9,9 @@ use std::{
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, OwnEnd,
-        ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
-        SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState, Work,
+        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice,
+        OwnEnd, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot,
+        SnapshotProcess, SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState, Work,
     },
 };
 
@@ -90,6 +90,10 @@ pub struct Story {
     pub hung_up: BTreeSet<u32>,
     /// When hung-up wires were asked for, and about how many servers.
     pub wire_looks: Vec<(BootTime, usize)>,
+    /// What is said first to each process, by pid.
+    pub messages: BTreeMap<u32, FirstMessage>,
+    /// When it was asked what is said first to which process.
+    pub message_looks: Vec<(BootTime, u32)>,
     /// When an inspection of a server was asked for.
     pub looks: Vec<BootTime>,
     pub signals: Vec<(u32, Signal, BootTime)>,
@@ -136,6 +140,8 @@ impl Story {
             late: None,
             hung_up: BTreeSet::new(),
             wire_looks: Vec::new(),
+            messages: BTreeMap::new(),
+            message_looks: Vec::new(),
             looks: Vec::new(),
             signals: Vec::new(),
             stops: Vec::new(),
@@ -229,6 +235,11 @@ impl Story {
                 let hung_up = |end: &&OwnEnd| self.hung_up.contains(&end.process.pid);
                 let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
                 Answer::HungUp { processes }
+            }
+            About::FirstMessage(end) => {
+                self.message_looks.push((self.now, end.process.pid));
+                let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
+                Answer::FirstMessage { message }
             }
             About::Copies { copies, .. } => {
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
