@@ -45,8 +45,8 @@ use crate::{
     case::Event,
     lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Notice, ProcessEvent, ProcessId,
-        SnapshotProcess, Tracking,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, Input, Notice, ProcessEvent,
+        ProcessId, SnapshotProcess, Tracking,
     },
     world::{Look, World},
 };
@@ -115,6 +115,8 @@ enum Purpose {
     Session { server: ServerKey },
     /// Asks what is said first to a process, since this exec.
     FirstMessage { process: ProcessId, origin: Origin },
+    /// Asks whether settings declare it as a server.
+    Declared { process: ProcessId, origin: Origin },
     /// Has the container of a server stopped.
     Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
@@ -275,7 +277,11 @@ impl Engine {
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
-            (Purpose::FirstMessage { process, origin }, Answer::FirstMessage { message }) => {
+            (Purpose::Declared { .. }, Answer::FirstMessage { message: FirstMessage::Nothing }) => {}
+            (
+                Purpose::FirstMessage { process, origin } | Purpose::Declared { process, origin },
+                Answer::FirstMessage { message },
+            ) => {
                 self.first_message_answered(now, process, origin, message);
             }
             (Purpose::Session { server }, Answer::Session { id }) => self.session_answered(server, id),

@@ -211,6 +211,9 @@ pub enum About {
     /// What the first message on the standard input of this process says: [`Answer::FirstMessage`]. Needed at once,
     /// because the process is about to read it.
     FirstMessage(OwnEnd),
+    /// Whether the settings of an agent declare this process as an MCP server: [`Answer::FirstMessage`], with
+    /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
+    Declared(ProcessId),
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].

@@ -32,7 +32,9 @@ impl Host {
             }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
             // No server of this world speaks to one that no rule knows.
-            About::FirstMessage(_) => Answer::FirstMessage { message: FirstMessage::Nothing },
+            About::FirstMessage(_) | About::Declared(_) => {
+                Answer::FirstMessage { message: FirstMessage::Nothing }
+            }
             About::Whereabouts(process) => {
                 let place =
                     |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
