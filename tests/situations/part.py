@@ -117,6 +117,11 @@ def start(program, *args, wire="pipe", stdin=None, stdout=None, **popen):
     return server
 
 
+def of_session(name):
+    """The environment of a server that is started for this session (`registry.Registry`)."""
+    return {**os.environ, "MCP_SESSION_ID": f"{os.path.basename(DIR)}-{name}"}
+
+
 def words(server):
     """The arguments by which `handed` finds this server's wires."""
     return ["--wires", f"{server.w},{server.r}"]
