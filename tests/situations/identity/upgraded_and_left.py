@@ -17,7 +17,7 @@ def build(stage):
     agent = stage.run(stage.part("claude", """
         server = start("python3", "-ISB", f"{BIN}/mcp-server-fake", "--as", "mcp-server-fake")
         here()
-        on_call("claude", server.ask)
+        rest()
     """))
     server = stage.who("mcp-server-fake")
     shutil.copy(situation.PYTHON, f"{stage.dir}/bin/next")
