@@ -114,6 +114,8 @@ enum Purpose {
     Session { server: ServerKey },
     /// Asks what is said first to a process, since this exec.
     FirstMessage { process: ProcessId, origin: Origin },
+    /// Asks which container a living server works in.
+    Container { server: ServerKey },
     /// Has the container of a server stopped.
     Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
@@ -305,6 +307,9 @@ impl Engine {
             }
             (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
                 self.place_answered(now, server, process, place);
+            }
+            (Purpose::Container { server }, Answer::Container { found }) => {
+                self.container_told(server, found)
             }
             (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
