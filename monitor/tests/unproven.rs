@@ -150,6 +150,9 @@ impl Outside {
     fn answer(&self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::FirstMessage(_) => {
+                Answer::FirstMessage { message: orphand_core::model::FirstMessage::default() }
+            }
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Container { .. } => Answer::Container { found: None },
             About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },

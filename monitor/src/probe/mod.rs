@@ -8,6 +8,7 @@
 mod clients;
 mod containers;
 mod copies;
+mod declared;
 mod direction;
 mod fifos;
 mod first_message;
@@ -113,6 +114,7 @@ impl Probe {
             }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
             About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
+            About::Declared(process) => Answer::FirstMessage { message: self.declared(*process) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }

@@ -58,7 +58,7 @@ impl Engine {
                 return;
             }
         }
-        if let Some(again) = self.judge_session(now, key, facts, &mut finding) {
+        if let Some(again) = self.judge_session(now, key).or_else(|| self.must_rest(now, key, &finding)) {
             self.server_event(now, key, Event::Inconclusive { again });
             return;
         }
@@ -87,7 +87,7 @@ impl Engine {
             facts,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
-            rest: self.rest(),
+            rest: self.settings.abandoned_grace,
         }))
     }
 

@@ -218,6 +218,9 @@ pub enum About {
     /// What the first message on the standard input of this process says: [`Answer::FirstMessage`]. Needed at once,
     /// because the process is about to read it.
     FirstMessage(OwnEnd),
+    /// Whether the settings of an agent declare this process as an MCP server: [`Answer::FirstMessage`], with
+    /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
+    Declared(ProcessId),
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].
@@ -243,8 +246,6 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
-    /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
-    pub activity: bool,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }

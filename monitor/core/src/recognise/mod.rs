@@ -11,10 +11,12 @@
 mod agents;
 mod candidates;
 mod container;
+mod declared;
 mod first_message;
 mod interpreter;
 mod known_programs;
 mod program;
+mod project;
 mod rule;
 mod runner;
 mod servers;
@@ -23,6 +25,7 @@ mod tests;
 mod text;
 
 pub use self::container::{container_client, started_container};
+pub use self::declared::{Notation, declared};
 pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{

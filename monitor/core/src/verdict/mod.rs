@@ -7,6 +7,7 @@ mod guards;
 mod inspection;
 mod membership;
 mod proof;
+mod rest;
 mod spawner;
 mod wires;
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Spawner};
+use super::{Account, Spawner, Watch};
 use crate::{
-    case::Phase,
+    case::{Phase, Reason},
     lineage::{AgentKey, Node, Provenance},
-    model::{Activity, BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
+    model::{BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -83,8 +83,8 @@ pub struct Server {
     pub stale_inspections: u32,
     /// The id of the session that it was started for, if there is one.
     pub session_id: Option<String>,
-    /// How long its processes have done nothing, while its session is expired.
-    pub quiet: Option<Quiet>,
+    /// What its processes have done since these reasons for a case arose.
+    pub watches: BTreeMap<Reason, Watch>,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
     /// The state of its case.
@@ -112,15 +112,6 @@ pub struct NewServer {
     pub provenance: Provenance,
     /// Whether its owner is still sought.
     pub seeks_owner: bool,
-}
-
-/// Since when the processes of a server have done nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quiet {
-    /// Since this inspection.
-    pub since: BootTime,
-    /// What each process had done by then.
-    pub activity: BTreeMap<ProcessId, Activity>,
 }
 
 /// An inspection that was asked for and is not answered yet.
@@ -175,7 +166,7 @@ impl Server {
             inspection: None,
             stale_inspections: 0,
             session_id: None,
-            quiet: None,
+            watches: BTreeMap::new(),
             spawner: None,
             phase: Phase::default(),
             timer: None,

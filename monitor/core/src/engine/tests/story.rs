@@ -92,6 +92,8 @@ pub struct Story {
     pub wire_looks: Vec<(BootTime, usize)>,
     /// What is said first to each process, by pid.
     pub messages: BTreeMap<u32, FirstMessage>,
+    /// The names under which settings declare processes.
+    pub declared: BTreeMap<u32, String>,
     /// When it was asked what is said first to which process.
     pub message_looks: Vec<(BootTime, u32)>,
     /// When an inspection of a server was asked for.
@@ -147,6 +149,7 @@ impl Story {
             hung_up: BTreeSet::new(),
             wire_looks: Vec::new(),
             messages: BTreeMap::new(),
+            declared: BTreeMap::new(),
             message_looks: Vec::new(),
             looks: Vec::new(),
             signals: Vec::new(),
@@ -253,6 +256,11 @@ impl Story {
                 let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
                 Answer::HungUp { processes }
             }
+            About::Declared(process) => {
+                let name = self.declared.get(&process.pid).cloned();
+                let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
+                Answer::FirstMessage { message }
+            }
             About::FirstMessage(end) => {
                 self.message_looks.push((self.now, end.process.pid));
                 let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
@@ -267,6 +275,7 @@ impl Story {
                 self.places_asked.push(process.pid);
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
+            About::FirstMessage(_) => Answer::FirstMessage { message: crate::model::FirstMessage::default() },
             About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
             About::Server(Subject { processes, copies, work, .. }) => {
                 self.looks.push(self.now);

@@ -92,7 +92,7 @@ const OTHERS: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"} {"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/list",}"#,
-    r#"{'jsonrpc':'2.0','id':1,'method':'tools/list'}"#,
+    "{'jsonrpc':'2.0','id':1,'method':'tools/list'}",
     // Two values for one name: the last one counts, as everywhere.
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"eth_syncing"}"#,
     // git (protocol v2 and hooks), ssh, HTTP, shells, SQL, plain text, numbers.
