@@ -316,7 +316,7 @@ impl Engine {
                 self.place_answered(now, server, process, place);
             }
             (Purpose::Container { server }, Answer::Container { found }) => {
-                self.container_told(server, found)
+                self.container_told(server, found);
             }
             (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
