@@ -151,6 +151,7 @@ impl Outside {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
+            About::Container { .. } => Answer::Container { found: None },
             About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },

@@ -248,6 +248,7 @@ impl Config {
             recognise_protocol: self.recognise_protocol,
             alerts: self.alert.clone(),
             sessions: self.sessions.as_ref().map(Sessions::policy),
+            engines: self.containers.names(),
         }
     }
 

@@ -94,7 +94,7 @@ impl EffectHandler for Environment {
         let wires = || driver.engine().judged_wires();
         let user = match &about {
             About::Server(subject) => subject.turn,
-            About::Stop { turn, .. } => Some(*turn),
+            About::Stop { turn, .. } | About::Container { turn, .. } => Some(*turn),
             About::HungUp(_) | About::Declared(_) => Some(NO_USER),
             _ => None,
         };

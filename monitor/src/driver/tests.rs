@@ -72,6 +72,7 @@ impl EffectHandler for Host {
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
+            About::Container { .. } => Answer::Container { found: None },
             About::Stop { .. } => Answer::Stopped { error: None, changed: false },
         };
         driver.feed(Input::Answered { token, answer });

@@ -109,6 +109,9 @@ impl Probe {
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Work(processes) => Answer::Work { processes: self.work(processes) },
             About::Stop { seen, seconds, .. } => self.stop(seen, *seconds),
+            About::Container { query, .. } => {
+                Answer::Container { found: self.known_container(query).map(Box::new) }
+            }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
             About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
             About::Declared(process) => Answer::FirstMessage { message: self.declared(*process) },

@@ -116,6 +116,10 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
 
 /// The finding in the form that the case takes.
 fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
+    // The client is small; what counts is in the container that ends with it.
+    let container = finding.container.as_ref().and(facts.container.as_ref());
+    let container = container.map(|found| found.bytes()).unwrap_or_default();
+    let pss = facts.processes.iter().filter_map(|p| p.pss_bytes);
     case::Finding {
         has_owner: finding.host.is_some(),
         too_early: finding.too_early,
@@ -123,8 +127,8 @@ fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
         doubts: finding.doubts.clone(),
         guards: finding.guards.clone(),
         container: finding.container.clone(),
-        rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum(),
-        pss_bytes: facts.processes.iter().filter_map(|p| p.pss_bytes).reduce(|a, b| a + b),
+        rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum::<u64>() + container,
+        pss_bytes: pss.reduce(|a, b| a + b).map(|pss| pss + container),
         sessions: finding.members.sessions.clone(),
         tied: finding.members.tied.clone(),
     }

@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// The question about the container of a server: if exactly one of its processes is a client.
-    fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
+    pub(super) fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
         let all = server.processes().iter().chain(server.wrappers());
         let nodes = all.filter_map(|id| self.world.node(*id));
         let mut clients = nodes.filter_map(|node| Some((node.id, node.image()?)));

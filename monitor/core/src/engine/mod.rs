@@ -115,6 +115,8 @@ enum Purpose {
     Session { server: ServerKey },
     /// Asks what is said first to a process, since this exec.
     FirstMessage { process: ProcessId, origin: Origin },
+    /// Asks which container a living server works in.
+    Container { server: ServerKey },
     /// Asks whether settings declare it as a server.
     Declared { process: ProcessId, origin: Origin },
     /// Has the container of a server stopped.
@@ -312,6 +314,9 @@ impl Engine {
             }
             (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
                 self.place_answered(now, server, process, place);
+            }
+            (Purpose::Container { server }, Answer::Container { found }) => {
+                self.container_told(server, found);
             }
             (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),

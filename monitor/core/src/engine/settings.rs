@@ -28,6 +28,8 @@ pub struct Settings {
     pub alerts: Vec<AlertRule>,
     /// How sessions are judged; absent if they are not.
     pub sessions: Option<SessionPolicy>,
+    /// The container engines that are asked, by name.
+    pub engines: Vec<String>,
     /// The daemon and its ancestors. They never get a signal.
     pub ourselves: Vec<ProcessId>,
 }
@@ -45,6 +47,7 @@ impl Settings {
             recognise_protocol,
             alerts,
             sessions,
+            engines,
         } = policy;
         let rules = Rules::from_source(&rules)?;
         Ok(Self {
@@ -57,6 +60,7 @@ impl Settings {
             recognise_protocol,
             alerts,
             sessions,
+            engines,
             ourselves,
         })
     }
@@ -74,6 +78,7 @@ impl Default for Settings {
             recognise_protocol: true,
             alerts: Vec::new(),
             sessions: None,
+            engines: Vec::new(),
             ourselves: Vec::new(),
         }
     }

@@ -17,12 +17,19 @@ pub struct Container {
     pub image: Option<String>,
     /// The command that a person can run: it stops the container, or finds it if its name is not known.
     pub command: String,
+    /// Its memory in bytes when it was last inspected, without page cache that is not in use; that of its client is
+    /// not included.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
+    /// The line of the configuration that lets its engine stop it, where that is missing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub setting: Option<String>,
 }
 
 impl Container {
     /// Its texts, which count in bounded queues.
     pub fn queued_bytes(&self) -> usize {
-        let texts = [&self.id, &self.name, &self.image].into_iter().flatten();
+        let texts = [&self.id, &self.name, &self.image, &self.setting].into_iter().flatten();
         self.engine.len() + self.command.len() + texts.map(String::len).sum::<usize>()
     }
 }
@@ -72,6 +79,9 @@ pub struct ContainerFacts {
     pub image: String,
     /// Whether others may use it: it has ports, or somebody runs a further program in it.
     pub shared: bool,
+    /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
     /// All other processes of the host that may be clients of an engine.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub others: Vec<OtherClient>,
@@ -89,7 +99,15 @@ impl ContainerFacts {
             name: Some(self.name.clone()),
             image: Some(self.image.clone()),
             command: format!("{engine} stop {}", id.get(..12).unwrap_or(id)),
+            memory_bytes: Some(self.bytes()),
+            setting: None,
         }
+    }
+
+    /// Its memory in bytes: that of its control group, or else of its processes.
+    pub fn bytes(&self) -> u64 {
+        let processes = || self.inside.processes.iter().map(|one| one.rss_bytes).sum();
+        self.memory_bytes.unwrap_or_else(processes)
     }
 
     /// What has changed until `now`, if that may mean that somebody uses the container, or that it is another one.

@@ -205,6 +205,13 @@ pub enum About {
         /// The user whose turn it is.
         turn: u32,
     },
+    /// Which container a client works for: [`Answer::Container`]. Needed for reports only.
+    Container {
+        /// What is known of the container.
+        query: Box<ContainerQuery>,
+        /// The user whose turn it is.
+        turn: u32,
+    },
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
     HungUp(Vec<OwnEnd>),
@@ -288,6 +295,12 @@ pub enum Answer {
         /// Whether its engine was not asked to stop it, because something changed since it was inspected.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         changed: bool,
+    },
+    /// The container that a client works for.
+    Container {
+        /// The one that fits, without what an inspection would find of its processes; absent if there is none, or more
+        /// than one, or if its engine did not tell.
+        found: Option<Box<ContainerFacts>>,
     },
     /// The processes that still have their end of a wire whose other end is closed for good.
     HungUp {

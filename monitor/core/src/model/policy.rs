@@ -33,6 +33,9 @@ pub struct Policy {
     /// How sessions are judged; absent if they are not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sessions: Option<SessionPolicy>,
+    /// The container engines that are asked, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub engines: Vec<String>,
 }
 
 /// The default of [`Policy::abandoned_grace`].

@@ -69,6 +69,8 @@ pub struct Server {
     pub container: Option<Container>,
     /// What the last inspection found of that container.
     pub container_seen: Option<Box<ContainerFacts>>,
+    /// How often its engine was asked which container that is.
+    pub container_asked: u8,
     /// Whether its container is being stopped. It is not over before its engine has answered.
     pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
@@ -157,6 +159,7 @@ impl Server {
             main_ended: false,
             container: None,
             container_seen: None,
+            container_asked: 0,
             stopping: false,
             head_killed: false,
             blind_inspections: 0,

@@ -27,6 +27,7 @@ impl Host {
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
             About::Session(_) => Answer::Session { id: None },
+            About::Container { .. } => Answer::Container { found: None },
             About::Stop { .. } => {
                 Answer::Stopped { error: Some("there is no engine".to_owned()), changed: false }
             }

@@ -44,5 +44,6 @@ pub fn policy(settings: &Settings) -> Policy {
         rules: settings.rules.source(),
         alerts: settings.alerts.clone(),
         sessions: settings.sessions.clone(),
+        engines: settings.engines.clone(),
     }
 }

@@ -21,7 +21,7 @@ use told::Found;
 
 use super::Probe;
 use crate::{
-    host::{ProcessDir, Target, UnixSockets},
+    host::{ProcessDir, Target, UnixSockets, memory_of},
     os::clock,
 };
 use orphand_core::model::{
@@ -87,13 +87,26 @@ impl Probe {
         Self { engines: std::sync::Arc::new(engines), ..self }
     }
 
-    /// The one running container that fits. `None` if there is none or more than one, if the engine does not tell, or
-    /// if the host does not show it.
+    /// The one running container that fits, inspected. `None` if there is none or more than one, if the engine does not
+    /// tell, or if the host does not show it.
     pub(super) fn container(
         &self,
         query: &ContainerQuery,
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> Option<ContainerFacts> {
+        let (found, first) = self.matching(query)?;
+        let inside = Box::new(self.inside(&first, others)?);
+        Some(ContainerFacts { inside, ..self.described(query, found, &first)? })
+    }
+
+    /// The one running container that fits; it is not inspected.
+    pub(super) fn known_container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
+        let (found, first) = self.matching(query)?;
+        self.described(query, found, &first)
+    }
+
+    /// What the engine tells of the container, with its first process.
+    fn matching(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir)> {
         self.engines.socket(&query.engine)?;
         if !self.talks_to(query) {
             return None;
@@ -118,15 +131,22 @@ impl Probe {
         let first = self.proc.process(found.pid).ok()?;
         // The engine's word is not enough: the host must show the process in a group of the container's id, and
         // younger than the client.
-        if !is_inside(&first, &found.id) || first.id().start < query.client.start {
-            return None;
-        }
-        let inside = self.inside(&first, others)?;
-        let client = query.client;
-        let others = self.other_clients(client)?;
-        let container = ContainerId { engine: query.engine.clone(), id: found.id.clone() };
-        let Found { name, image, shared, .. } = found;
-        Some(ContainerFacts { container, client, name, image, shared, others, inside: Box::new(inside) })
+        let fits = is_inside(&first, &found.id) && first.id().start >= query.client.start;
+        fits.then_some((found, first))
+    }
+
+    fn described(&self, query: &ContainerQuery, found: Found, first: &ProcessDir) -> Option<ContainerFacts> {
+        let Found { id, name, image, shared, .. } = found;
+        Some(ContainerFacts {
+            container: ContainerId { engine: query.engine.clone(), id },
+            client: query.client,
+            name,
+            image,
+            shared,
+            memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
+            others: self.other_clients(query.client)?,
+            inside: Box::default(),
+        })
     }
 
     /// Whether the client is connected to the socket that is configured. It may work for another engine: that of

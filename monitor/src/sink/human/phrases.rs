@@ -190,7 +190,10 @@ pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
 /// The guards of a server as text. If its container keeps it, with the command that a person can run.
 pub(in crate::sink) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
     let command = server.container.as_ref().filter(|_| guards.contains(&Guard::Container));
-    let run = command.map(|container| format!(" (run: {})", text::sanitise(&container.command)));
+    let run = command.map(|container| {
+        let setting = container.setting.as_ref().map(|line| format!("; to let orphand do it: {line}"));
+        format!(" (run: {}{})", text::sanitise(&container.command), setting.unwrap_or_default())
+    });
     format!("{}{}", list_guards(guards), run.unwrap_or_default())
 }
 

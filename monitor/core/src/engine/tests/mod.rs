@@ -4,6 +4,8 @@ mod abandoned;
 mod alerts;
 mod bursts;
 mod configuration;
+mod container_reports;
+mod container_stops;
 mod containers;
 mod daemons;
 mod duplicates;

@@ -103,6 +103,8 @@ pub struct Story {
     pub stops: Vec<String>,
     /// Why no container can be stopped.
     pub stop_error: Option<String>,
+    /// When it was asked which container a client works for.
+    pub containers_asked: Vec<(BootTime, u32)>,
     /// Whether the second look finds that something changed.
     pub container_changes: bool,
     /// Containers that were not stopped because of that.
@@ -153,6 +155,7 @@ impl Story {
             signals: Vec::new(),
             stops: Vec::new(),
             stop_error: None,
+            containers_asked: Vec::new(),
             container_changes: false,
             stops_refused: Vec::new(),
             resyncs: 0,
@@ -188,7 +191,7 @@ impl Story {
                 Effect::Ask { token, about } => {
                     let may_wait = match &about {
                         About::Server(subject) => subject.turn.is_some(),
-                        About::Stop { .. } => true,
+                        About::Stop { .. } | About::Container { .. } => true,
                         _ => false,
                     };
                     let answer = self.answer(about);
@@ -234,6 +237,10 @@ impl Story {
                 let lives = unit.is_some() || self.ran.contains(&process.pid);
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
+            }
+            About::Container { query, .. } => {
+                self.containers_asked.push((self.now, query.client.pid));
+                Answer::Container { found: self.facts.container.clone() }
             }
             About::Stop { seen, .. } if self.container_changes => {
                 self.stops_refused.push(seen.container.id);
