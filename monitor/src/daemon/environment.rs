@@ -95,7 +95,7 @@ impl EffectHandler for Environment {
         let user = match &about {
             About::Server(subject) => subject.turn,
             About::Stop { turn, .. } => Some(*turn),
-            About::HungUp(_) => Some(NO_USER),
+            About::HungUp(_) | About::Declared(_) => Some(NO_USER),
             _ => None,
         };
         let about = match user {

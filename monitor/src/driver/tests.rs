@@ -65,12 +65,14 @@ impl EffectHandler for Host {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-            About::FirstMessage(_) => Answer::FirstMessage { message: FirstMessage::Nothing },
+            About::FirstMessage(_) | About::Declared(_) => {
+                Answer::FirstMessage { message: FirstMessage::Nothing }
+            }
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
-            About::Stop { .. } => Answer::Stopped { error: None },
+            About::Stop { .. } => Answer::Stopped { error: None, changed: false },
         };
         driver.feed(Input::Answered { token, answer });
         self.call("ask")

@@ -29,6 +29,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How often one process is looked at: 15 looks within 16 seconds. A runtime reads its standard input some milliseconds to
 /// seconds after its start.
 const LOOKS: u32 = 15;
+/// After so many looks, 127 ms after the exec, the settings of agents are asked too: a program that reads at once has
+/// read its first message.
+const SILENT: u32 = 8;
 /// How long a shell to which a server's first message was written may take to start that server.
 const SHELL_STARTS: Duration = Duration::from_secs(2);
 /// The most processes of one user that are asked about at a time.
@@ -172,12 +175,16 @@ impl Engine {
         let Some(awaited) = self.first_messages.awaited.get_mut(&id).filter(|a| a.origin == origin) else {
             return;
         };
-        let client = match message {
+        let (client, named) = match message {
             FirstMessage::Nothing => {
                 let pause = PAUSE * (1 << awaited.looks);
                 awaited.looks += 1;
                 if awaited.looks < LOOKS {
+                    let is_silent = awaited.looks == SILENT;
                     self.first_messages.set_due(id, Some(now + pause));
+                    if is_silent {
+                        self.ask(About::Declared(id), Purpose::Declared { process: id, origin });
+                    }
                 } else {
                     self.is_no_server(id);
                 }
@@ -187,7 +194,8 @@ impl Engine {
                 self.is_no_server(id);
                 return;
             }
-            FirstMessage::Mcp { client } => client,
+            FirstMessage::Mcp { client } => (client, None),
+            FirstMessage::Declared { name } => (None, Some(name)),
         };
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else {
             self.first_messages.forget(id);
@@ -198,7 +206,7 @@ impl Engine {
             awaited.said = Some(Said { client });
             self.first_messages.set_due(id, waits);
         } else {
-            let name = self.title(id);
+            let name = named.unwrap_or_else(|| self.title(id));
             self.recognised_by_protocol(now, now, id, name, client);
         }
     }

@@ -33,6 +33,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod units;
+mod watches;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -44,8 +45,8 @@ use crate::{
     case::Event,
     lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Notice, ProcessEvent, ProcessId,
-        SnapshotProcess, Tracking,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, Input, Notice, ProcessEvent,
+        ProcessId, SnapshotProcess, Tracking,
     },
     world::{Look, World},
 };
@@ -66,7 +67,7 @@ pub struct Engine {
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
     /// Servers to look at whose thread has ended.
-    looks: spawners::Looks,
+    looks: watches::Looks,
     /// Processes that may be servers which no rule knows.
     first_messages: first_messages::FirstMessages,
     /// The configured thresholds and the state of each.
@@ -114,11 +115,13 @@ enum Purpose {
     Session { server: ServerKey },
     /// Asks what is said first to a process, since this exec.
     FirstMessage { process: ProcessId, origin: Origin },
+    /// Asks whether settings declare it as a server.
+    Declared { process: ProcessId, origin: Origin },
     /// Has the container of a server stopped.
     Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
     Wires { servers: Vec<(ServerKey, ProcessId)> },
-    /// Asks what the processes of a server have done so far, because the thread that started it has ended.
+    /// Asks what the processes of a server have done so far, because its living owner may still use it.
     Work { server: ServerKey, look: Look },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
@@ -274,7 +277,11 @@ impl Engine {
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
-            (Purpose::FirstMessage { process, origin }, Answer::FirstMessage { message }) => {
+            (Purpose::Declared { .. }, Answer::FirstMessage { message: FirstMessage::Nothing }) => {}
+            (
+                Purpose::FirstMessage { process, origin } | Purpose::Declared { process, origin },
+                Answer::FirstMessage { message },
+            ) => {
                 self.first_message_answered(now, process, origin, message);
             }
             (Purpose::Session { server }, Answer::Session { id }) => self.session_answered(server, id),

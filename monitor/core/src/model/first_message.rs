@@ -16,6 +16,11 @@ pub enum FirstMessage {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         client: Option<String>,
     },
+    /// None was seen, but the settings of an agent declare the process as a server of that protocol.
+    Declared {
+        /// The name that the settings give it, bounded and without control characters.
+        name: String,
+    },
     /// A header `Content-Length:`: a language server or a debug adapter.
     Framed,
     /// Something else.

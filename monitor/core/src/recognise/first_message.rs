@@ -152,7 +152,12 @@ fn meta(params: &Map<String, Value>) -> Option<&Map<String, Value>> {
 fn client(params: &Map<String, Value>) -> Option<String> {
     let info =
         params.get("clientInfo").or_else(|| meta(params)?.get("io.modelcontextprotocol/clientInfo"))?;
-    let name = info.get("name")?.as_str()?;
+    harmless(info.get("name")?.as_str()?)
+}
+
+/// A name that somebody else chose, bounded and without characters that a terminal may act on; `None` if nothing is
+/// left of it.
+pub(super) fn harmless(name: &str) -> Option<String> {
     let name: String = name.chars().filter(|c| !is_hostile(*c)).take(NAME_MAX).collect();
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_owned())

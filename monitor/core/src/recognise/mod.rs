@@ -11,6 +11,7 @@
 mod agents;
 mod candidates;
 mod container;
+mod declared;
 mod first_message;
 mod interpreter;
 mod known_programs;
@@ -24,6 +25,7 @@ mod tests;
 mod text;
 
 pub use self::container::{container_client, started_container};
+pub use self::declared::{Notation, declared};
 pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{

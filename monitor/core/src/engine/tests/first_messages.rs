@@ -257,3 +257,27 @@ fn at_rest_nothing_is_due() {
     let due = |engine: &Engine| engine.first_messages.due();
     assert_eq!(due(&story.engine), None);
 }
+
+#[test]
+fn one_that_reads_at_once_is_known_by_the_settings_of_its_agent() {
+    for declared in [true, false] {
+        let mut story = agent();
+        story.declared.extend(declared.then(|| (30, "weather".to_owned())));
+        started(&mut story, 30, OWN, FirstMessage::Nothing);
+        story.pass(Duration::from_millis(100));
+        assert_eq!(story.told(), Vec::<String>::new(), "its message may still be there");
+        story.pass(Duration::from_millis(100));
+        if declared {
+            let view = server(&story);
+            assert_eq!((view.name.as_str(), view.rule.as_str(), view.client), ("weather", "protocol", None));
+            assert_eq!(
+                (story.told(), story.engine.first_messages.len()),
+                (vec!["server_started".to_owned()], 0)
+            );
+        } else {
+            assert_eq!(story.engine.first_messages.len(), 1, "it is looked at further");
+            story.pass_secs(60);
+            assert_eq!((story.told(), story.engine.first_messages.len()), (Vec::new(), 0));
+        }
+    }
+}

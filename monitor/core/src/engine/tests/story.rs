@@ -92,6 +92,8 @@ pub struct Story {
     pub wire_looks: Vec<(BootTime, usize)>,
     /// What is said first to each process, by pid.
     pub messages: BTreeMap<u32, FirstMessage>,
+    /// The names under which settings declare processes.
+    pub declared: BTreeMap<u32, String>,
     /// When it was asked what is said first to which process.
     pub message_looks: Vec<(BootTime, u32)>,
     /// When an inspection of a server was asked for.
@@ -101,6 +103,10 @@ pub struct Story {
     pub stops: Vec<String>,
     /// Why no container can be stopped.
     pub stop_error: Option<String>,
+    /// Whether the second look finds that something changed.
+    pub container_changes: bool,
+    /// Containers that were not stopped because of that.
+    pub stops_refused: Vec<String>,
     pub resyncs: u32,
     pub notices: Vec<Notice>,
     /// The facts that were to be stored.
@@ -141,11 +147,14 @@ impl Story {
             hung_up: BTreeSet::new(),
             wire_looks: Vec::new(),
             messages: BTreeMap::new(),
+            declared: BTreeMap::new(),
             message_looks: Vec::new(),
             looks: Vec::new(),
             signals: Vec::new(),
             stops: Vec::new(),
             stop_error: None,
+            container_changes: false,
+            stops_refused: Vec::new(),
             resyncs: 0,
             notices: Vec::new(),
         }
@@ -226,15 +235,24 @@ impl Story {
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
             }
-            About::Stop { container, .. } => {
-                self.stops.push(container.id);
-                Answer::Stopped { error: self.stop_error.clone() }
+            About::Stop { seen, .. } if self.container_changes => {
+                self.stops_refused.push(seen.container.id);
+                Answer::Stopped { error: Some("somebody came".to_owned()), changed: true }
+            }
+            About::Stop { seen, .. } => {
+                self.stops.push(seen.container.id);
+                Answer::Stopped { error: self.stop_error.clone(), changed: false }
             }
             About::HungUp(servers) => {
                 self.wire_looks.push((self.now, servers.len()));
                 let hung_up = |end: &&OwnEnd| self.hung_up.contains(&end.process.pid);
                 let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
                 Answer::HungUp { processes }
+            }
+            About::Declared(process) => {
+                let name = self.declared.get(&process.pid).cloned();
+                let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
+                Answer::FirstMessage { message }
             }
             About::FirstMessage(end) => {
                 self.message_looks.push((self.now, end.process.pid));
@@ -250,6 +268,7 @@ impl Story {
                 self.places_asked.push(process.pid);
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
+            About::FirstMessage(_) => Answer::FirstMessage { message: crate::model::FirstMessage::default() },
             About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
             About::Server(Subject { processes, copies, work, .. }) => {
                 self.looks.push(self.now);
