@@ -18,7 +18,7 @@ use rustix::{
 use serde_json::Value;
 
 /// The timeout of everything that a test waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The pause between two checks of something that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

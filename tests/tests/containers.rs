@@ -1,7 +1,16 @@
 //! Servers in containers of the real Docker and podman. Each test has the engine's client as the server that an agent
 //! started; the container is no child of it.
 
-use std::{os::unix::net::UnixListener, path::Path};
+use std::{
+    os::unix::net::UnixListener,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use tests::{
@@ -164,5 +173,53 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
             unnamed,
         ];
         all_live(s, &daemon, &all)
+    })
+}
+
+/// Somebody enters a container after it was inspected, just before it is stopped: it is not stopped until he has left.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn docker_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
+    scene(|s| {
+        let engine = Engine::start(s, Kind::Docker)?;
+        let front = s.folder().join("front.sock");
+        let (reached, at_the_stop) = mpsc::sync_channel::<()>(0);
+        let (go_on, waits) = mpsc::channel::<()>();
+        let (looks, waits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(waits)));
+        // Only orphand asks for no version of the interface. The second look is that before the stop.
+        let looked = Arc::clone(&looks);
+        engine.front(&front, move |line| {
+            let is_look = line.starts_with("GET /containers/") && !line.contains("json?");
+            if is_look && looked.fetch_add(1, Ordering::SeqCst) == 1 {
+                let _ = reached.send(());
+                let _ = waits.lock().map(|waits| waits.recv());
+            }
+        })?;
+        let config = asks(Kind::Docker, &front);
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
+        let client = engine.client_at(&front, &agent, &words(&engine.run(&["-i", "--rm"], "box", &DEAF)))?;
+        let inside = engine.running("box")?;
+        agent.kill()?;
+        at_the_stop.recv_timeout(Duration::from_secs(60)).context("no second look")?;
+        let visitor = engine.client_of(&other, &["exec", "-i", "box", "cat"])?;
+        let programs = |expected: &str| {
+            tests::within("programs in the container", || {
+                let told = engine.call(&["inspect", "--format", "{{len .ExecIDs}}", "box"]).ok()?;
+                (told == expected).then_some(())
+            })
+        };
+        programs("1")?;
+        go_on.send(())?;
+        let told = daemon.wait_for("orphan_unproven", client)?;
+        ensure!(told.list("doubts").contains(&"clients"), "{}", told.line);
+        all_live(s, &daemon, &[client, inside, visitor])?;
+        // The visitor leaves at the end of his input.
+        other.kill()?;
+        programs("0")?;
+        daemon.wait_for("orphan_reaped", client)?;
+        ensure!(!inside.alive(), "the container lives");
+        ensure!(looks.load(Ordering::SeqCst) >= 4, "stopped without a second look");
+        Ok(())
     })
 }

@@ -101,7 +101,7 @@ sleep 1003
 "#;
         let hook = HookScript::new(s, "hook", script)?;
         hook.gate("verdict")?;
-        let lines = "events = [\"orphan_detected\", \"orphan_exited\", \"orphan_reaped\"]\ntimeout = \"3s\"";
+        let lines = "events = [\"orphan_detected\", \"orphan_exited\", \"orphan_reaped\"]\ntimeout = \"6s\"";
         let daemon = s.daemon_with(&with(&hook, lines))?;
         let server = leak(s, "server")?;
         let processes = hook.processes("pids")?;
@@ -132,7 +132,7 @@ setsid sleep 1000 &
 who $! $(setsid sh -c 'sleep 1001 > /dev/null & echo $!') | say pids
 "#;
         let hook = HookScript::new(s, "hook", script)?;
-        let daemon = s.daemon_with(&with(&hook, "user = \"nobody\"\ntimeout = \"1s\""))?;
+        let daemon = s.daemon_with(&with(&hook, "user = \"nobody\"\ntimeout = \"2s\""))?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
         let processes = hook.processes("pids")?;
@@ -158,7 +158,7 @@ fn a_hook_that_is_always_another_process() -> Result<()> {
             hook.at("on").display()
         );
         hook.put(script.as_bytes())?;
-        let lines = "events = [\"orphan_detected\", \"orphan_reaped\"]\ntimeout = \"1s\"";
+        let lines = "events = [\"orphan_detected\", \"orphan_reaped\"]\ntimeout = \"2s\"";
         let daemon = s.daemon_with(&with(&hook, lines))?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
@@ -178,7 +178,7 @@ fn hooks_that_fail() -> Result<()> {
     scene(|s| {
         let script = "printf 'no \\033[31mnetwork\\nat all\\n' >&2; exit 3";
         let hook = HookScript::new(s, "hook", script)?;
-        let daemon = s.daemon_with(&with(&hook, "events = [\"orphan_reaped\"]\ntimeout = \"1s\""))?;
+        let daemon = s.daemon_with(&with(&hook, "events = [\"orphan_reaped\"]\ntimeout = \"2s\""))?;
         let scenes = [
             ("failed", 1, "exit", "it ended with status 3; it said: no \\x1b[31mnetwork\\nat all"),
             ("failed", 2, "kill -9 $$", "it was ended by signal 9"),

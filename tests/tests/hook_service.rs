@@ -48,7 +48,7 @@ fn the_journal_has_an_entry_of_the_example() -> Result<()> {
 fn a_hook_that_hangs_in_the_service() -> Result<()> {
     scene(|s| {
         let script = "#!/bin/sh\nsetsid sleep 1000 &\nexec sleep 1001\n";
-        let install = install(s, script, "events = [\"ready\", \"stopping\"]\ntimeout = \"1s\"")?;
+        let install = install(s, script, "events = [\"ready\", \"stopping\"]\ntimeout = \"2s\"")?;
         let daemon = install.start()?;
         within("the word of the daemon", || {
             let entries = install.journal(&[&format!("_PID={}", daemon.pid)]).ok()?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use tests::{Actor, Daemon, Launch, Part, Scene, scene};
 
 /// Two gateways; only for the first one a rule says that its servers end with its jobs.
-const RULES: &str = "abandoned_grace = \"1500ms\"
+const RULES: &str = "abandoned_grace = \"3s\"
 [[agent]]
 name = \"job-gateway\"
 program = \"job-gateway\"

@@ -85,7 +85,7 @@ fn the_browser_goes_with_its_server() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn who_ends_in_its_grace_is_cleared() -> Result<()> {
     scene(|s| {
-        let daemon = s.daemon()?;
+        let daemon = s.daemon_with(&Launch { grace: "2s", ..Launch::default() })?;
         let agent = s.start(&Part::agent("agent"))?;
         let quick = agent.start(&Part::server("quick"))?;
         quick.send_order(&json!({ "do": "heed_eof", "after": 0.1 }))?;
@@ -94,7 +94,7 @@ fn who_ends_in_its_grace_is_cleared() -> Result<()> {
         let cleared = daemon.wait_for("orphan_cleared", quick.id)?;
         ensure!(cleared["reason"] == "exited", "{}", cleared.line);
         let after = cleared["after_ms"].as_u64();
-        ensure!(after >= Some(100) && after < Some(300), "{}", cleared.line);
+        ensure!(after >= Some(100) && after < Some(2000), "{}", cleared.line);
         daemon.reaped(&[slow.id])?;
         s.barrier(&daemon)?;
         let wrong = daemon.events().into_iter().find(|e| e.is("orphan_detected", quick.id));

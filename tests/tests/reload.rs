@@ -240,7 +240,10 @@ fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
         ensure!(resolved["value"] == 1 && resolved["after_ms"].is_u64(), "{}", resolved.line);
         daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == "fat")?;
         s.mark(&daemon)?;
-        let told: Vec<_> = daemon.events().into_iter().filter(|e| e.kind().starts_with("alert")).collect();
+        // A slow disk makes it blind for a moment, which the log says.
+        let slow = daemon.log().contains("has not answered for");
+        let events = daemon.events().into_iter().filter(|e| e.kind().starts_with("alert"));
+        let told: Vec<_> = events.filter(|e| !(slow && e["rule"] == "blind")).collect();
         ensure!(told.len() == 5, "{:?}", told.iter().map(|e| &e.line).collect::<Vec<_>>());
         Ok(())
     })

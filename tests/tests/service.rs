@@ -129,7 +129,7 @@ fn without_cap_kill_others_servers_stay() -> Result<()> {
 fn a_daemon_that_hangs_is_started_anew_and_goes_on() -> Result<()> {
     scene(|s| {
         let install = Install::quick(s)?;
-        install.drop_in("quick", "WatchdogSec=1\nTimeoutAbortSec=1\nRestartSec=100ms")?;
+        install.drop_in("quick", "WatchdogSec=2\nTimeoutAbortSec=1\nRestartSec=100ms")?;
         let first = install.start()?;
         let agent = s.start(&Part::agent("agent"))?;
         let server = agent.start(&Part::server("server").wire("socket"))?;
@@ -153,7 +153,7 @@ fn a_daemon_that_hangs_is_started_anew_and_goes_on() -> Result<()> {
         let lived = || {
             let at = |name| install.property(name).ok()?.parse::<u64>().ok();
             let (started, seen) = (at("ExecMainStartTimestampMonotonic")?, at("WatchdogTimestampMonotonic")?);
-            (seen.saturating_sub(started) > 2_500_000).then_some(())
+            (seen.saturating_sub(started) > 4_500_000).then_some(())
         };
         within("it has outlived its watchdog twice", lived).with_context(|| install.account())?;
         ensure!(install.main()? == second, "started anew once more: {}", install.account());

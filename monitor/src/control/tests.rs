@@ -172,7 +172,8 @@ fn half_open_requests_keep_nobody_out() {
         .collect();
     let began = Instant::now();
     assert!(server.get("/healthz", "*/*").starts_with("HTTP/1.1 200"));
-    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    // Those that stall are let go after 5 s.
+    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
     drop(halves);
     let mut stream = TcpStream::connect(server.address).unwrap();
     let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ");
@@ -206,7 +207,8 @@ fn clients_that_stall_keep_nobody_out() {
     let silent: Vec<_> = (0..64).map(|_| UnixStream::connect(server.socket()).unwrap()).collect();
     let began = Instant::now();
     assert_eq!(Client::new(&server.socket()).status(false).unwrap().pid, 7);
-    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    // Those that stall are let go after 5 s.
+    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
     let told = |stream: &UnixStream| {
         let mut answer = String::new();
         let _ = BufReader::new(stream).read_line(&mut answer);

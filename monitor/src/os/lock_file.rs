@@ -42,7 +42,14 @@ pub enum InstanceError {
 /// The right to be the only daemon of the host.
 #[derive(Debug)]
 pub struct Instance {
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Instance {
+    /// What is just being started has the descriptor too, until its exec closes it: to close ours is not enough.
+    fn drop(&mut self) {
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 impl Instance {
@@ -77,7 +84,7 @@ impl Instance {
                 .and_then(|()| file.rewind())
                 .and_then(|()| writeln!(file, "{}", std::process::id()))
                 .map_err(failed("write", path))?;
-            return Ok(Self { _lock: file });
+            return Ok(Self { lock: file });
         }
     }
 }

@@ -6,6 +6,8 @@
 pub mod capabilities;
 pub mod clock;
 pub mod descriptors;
+#[cfg(test)]
+pub(crate) mod forks_of_tests;
 pub mod journald;
 pub mod lock_file;
 pub mod own;

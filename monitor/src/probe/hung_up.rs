@@ -97,20 +97,16 @@ mod tests {
     };
 
     use super::*;
-    use crate::probe::tests::{Started, look};
+    use crate::{
+        os::forks_of_tests::settle,
+        probe::tests::{Started, look},
+    };
     use orphand_core::model::Subject;
 
     fn listed(server: &Started, wire: Stdio) -> bool {
+        settle();
         let end = OwnEnd { process: server.id(), stdin: wire };
         Probe::new().unwrap().hung_up(&[end]) == [server.id()]
-    }
-
-    /// A child that another test has just forked has our descriptors until its exec closes them.
-    fn is_listed_soon(server: &Started, wire: Stdio) -> bool {
-        (0..500).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            listed(server, wire)
-        })
     }
 
     #[test]
@@ -123,7 +119,7 @@ mod tests {
         drop(writer);
         assert!(!listed(&server, wire));
         drop(copy);
-        assert!(is_listed_soon(&server, wire));
+        assert!(listed(&server, wire));
     }
 
     #[test]
@@ -134,7 +130,7 @@ mod tests {
         ours.shutdown(std::net::Shutdown::Both).unwrap();
         assert!(!listed(&server, wire));
         drop(ours);
-        assert!(is_listed_soon(&server, wire));
+        assert!(listed(&server, wire));
     }
 
     #[test]
@@ -147,11 +143,7 @@ mod tests {
             let wire = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
             let (server, _) = Started::python(&script, reader);
             drop(writer);
-            assert_eq!(
-                if expected { is_listed_soon(&server, wire) } else { listed(&server, wire) },
-                expected,
-                "{target}"
-            );
+            assert_eq!(listed(&server, wire), expected, "{target}");
         }
     }
 
@@ -175,7 +167,7 @@ mod tests {
         };
         assert_eq!(ends(vec![server.id()]), [false, false]);
         drop(server.0.stdin.take());
-        assert!(is_listed_soon(&server, stdin));
+        assert!(listed(&server, stdin));
         assert_eq!(ends(vec![server.id()]), [true, true]);
         let other = Started::sleeper(Std::null());
         assert_eq!(ends(vec![other.id()]), [false, false]);

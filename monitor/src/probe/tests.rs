@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::Probe;
+use crate::os::forks_of_tests::calm;
 use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
 /// A child process that is killed when the test ends, also by a panic.
@@ -117,7 +118,7 @@ pub(super) fn our_session() -> u32 {
 
 /// The facts about this server as /proc tells them. They must be complete.
 pub(super) fn look(subject: &Subject) -> ServerFacts {
-    let facts = Probe::new().unwrap().facts(subject, &Vec::new);
+    let facts = calm(|| Probe::new().unwrap().facts(subject, &Vec::new));
     assert_eq!(facts.blind, None);
     facts
 }

@@ -10,7 +10,8 @@ use orphand_core::model::{BootTime, ProcessEvent, ProcessId, Tracking};
 
 use crate::stage::{Actor, drain_until, drain_until_exit, execs, exits, options};
 
-/// `job()` starts a thread that forks a child, tells its own number and birth, and ends when `end(job)` says so.
+/// `job()` starts a thread that forks a child, tells its own number and birth, and ends when `end(job)` says so,
+/// which waits for that: `join()` returns a moment before.
 const JOBS: &str = r#"
 def job(work=lambda: None):
     started, over = threading.Event(), threading.Event()
@@ -26,6 +27,7 @@ def job(work=lambda: None):
     return thread, over
 def end(job):
     job[1].set(); job[0].join()
+    while os.path.exists(f"/proc/self/task/{job[0].native_id}"): time.sleep(0.001)
 "#;
 
 /// An agent that runs this.

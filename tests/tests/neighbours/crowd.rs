@@ -85,8 +85,10 @@ fn a_crowd_leaves_room_for_others() -> Result<()> {
         fs::write(place.join("go"), "")?;
         daemon.wait("repair", |e| e.kind() == "resynced")?;
         daemon.wait_for("server_started", late)?;
-        let status = daemon.ask(&["status"])?;
-        ensure!(status["blind"] == serde_json::json!([]), "still blind: {}", status["blind"]);
+        // A slow disk is told there, too, and for a moment.
+        within("it is not blind any more", || {
+            (daemon.ask(&["status"]).ok()?["blind"] == serde_json::json!([])).then_some(())
+        })?;
         println!("a crowd: judged after {took:?}");
         Ok(())
     })

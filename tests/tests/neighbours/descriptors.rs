@@ -81,9 +81,10 @@ fn want_of_descriptors_is_told_until_it_is_over() -> Result<()> {
         daemon.wait_for("orphan_detected", honest.server())?;
         daemon.reaped(&[honest.server()])?;
         within("the end of it", || daemon.log().contains("there are descriptors again").then_some(()))?;
-        let status = daemon.ask(&["status"])?;
-        ensure!(status["blind"] == serde_json::json!([]), "still blind: {}", status["blind"]);
-        Ok(())
+        // A slow disk is told there, too, and for a moment.
+        within("it is not blind any more", || {
+            (daemon.ask(&["status"]).ok()?["blind"] == serde_json::json!([])).then_some(())
+        })
     })
 }
 

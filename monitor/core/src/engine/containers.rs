@@ -4,25 +4,37 @@ use super::{Engine, Purpose};
 use crate::{
     case::{Event, Refusal},
     lineage::ServerKey,
-    model::{About, Answer, BootTime, ContainerId, Signal},
+    model::{About, Answer, BootTime, ContainerFacts, ContainerId, Signal},
+    recognise::started_container,
+    verdict::is_certain,
 };
 
 /// EIO, for an engine that did not stop a container.
 const FAILED: i32 = 5;
 
 impl Engine {
+    /// Keeps what an inspection found of a server's container.
+    pub(super) fn container_found(&mut self, key: ServerKey, found: Option<&ContainerFacts>) {
+        let started = |found: &&ContainerFacts| {
+            let started = started_container(self.world.node(found.client)?.image()?)?;
+            is_certain(&started, found).then_some(())
+        };
+        let certain = found.filter(|found| started(found).is_some()).map(ContainerFacts::view);
+        let Some(server) = self.world.server_mut(key) else { return };
+        server.container_seen = found.cloned().map(Box::new);
+        server.container = certain.or_else(|| server.container.take());
+    }
+
     /// Asks for the stop of a server's container. The last check is made here: the server is an orphan without a
     /// guard, and the container is that of the last inspection.
     pub(super) fn stop_container(&mut self, key: ServerKey, container: ContainerId) {
         let term_timeout = self.settings.term_timeout;
         let Some(server) = self.world.server_mut(key) else { return };
-        let known = server.container.as_ref().and_then(|known| known.id.as_ref()) == Some(&container.id);
+        let seen = server.container_seen.as_ref().filter(|seen| seen.container == container).cloned();
         let may = server.phase.orphan().is_some_and(|verdict| verdict.guards.is_empty());
-        if !known || !may || server.stopping {
-            return;
-        }
+        let Some(seen) = seen.filter(|_| may && !server.stopping) else { return };
         server.stopping = true;
-        let about = About::Stop { container, seconds: term_timeout.as_secs(), turn: server.user() };
+        let about = About::Stop { seen, seconds: term_timeout.as_secs(), turn: server.user() };
         self.ask(about, Purpose::Stop { server: key });
     }
 
@@ -31,12 +43,13 @@ impl Engine {
         let Some(server) = self.world.server_mut(key) else { return };
         server.stopping = false;
         let process = server.main_process();
-        let error = match answer {
-            Answer::Stopped { error } => error,
-            _ => Some("the container engine did not answer".to_owned()),
+        let (error, changed) = match answer {
+            Answer::Stopped { error, changed } => (error, changed),
+            _ => (Some("the container engine did not answer".to_owned()), false),
         };
         if let Some(error) = error {
-            let refusal = Refusal::Final { error, errno: FAILED };
+            // Somebody may use it now: the next inspection finds out.
+            let refusal = if changed { Refusal::Retryable } else { Refusal::Final { error, errno: FAILED } };
             let signal = Signal::Term;
             self.server_event(now, key, Event::SignalRefused { process, signal, refusal, last: true });
         }

@@ -38,9 +38,7 @@ impl Engine {
         let asked = server.phase.asked();
         self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
-        if let Some((server, found)) = self.world.server_mut(key).zip(facts.container.as_ref()) {
-            server.container = Some(found.view());
-        }
+        self.container_found(key, facts.container.as_deref());
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
             finding.doubts.push(Doubt::WireUnknown);
@@ -60,7 +58,7 @@ impl Engine {
                 return;
             }
         }
-        if let Some(again) = self.judge_session(now, key, facts, &mut finding) {
+        if let Some(again) = self.judge_session(now, key).or_else(|| self.must_rest(now, key, &finding)) {
             self.server_event(now, key, Event::Inconclusive { again });
             return;
         }
@@ -89,7 +87,7 @@ impl Engine {
             facts,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
-            rest: self.rest(),
+            rest: self.settings.abandoned_grace,
         }))
     }
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose, sessions};
+use super::{Engine, Purpose};
 use crate::{
     case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
@@ -118,7 +118,6 @@ impl Engine {
                 .collect(),
             container: self.container_query(server).map(Box::new),
             turn: None,
-            activity: sessions::is_about_session(server),
             work: self.needs_work(server),
         }
     }

@@ -33,6 +33,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod units;
+mod watches;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -66,7 +67,7 @@ pub struct Engine {
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
     /// Servers to look at whose thread has ended.
-    looks: spawners::Looks,
+    looks: watches::Looks,
     /// Processes that may be servers which no rule knows.
     first_messages: first_messages::FirstMessages,
     /// The configured thresholds and the state of each.
@@ -120,7 +121,7 @@ enum Purpose {
     Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
     Wires { servers: Vec<(ServerKey, ProcessId)> },
-    /// Asks what the processes of a server have done so far, because the thread that started it has ended.
+    /// Asks what the processes of a server have done so far, because its living owner may still use it.
     Work { server: ServerKey, look: Look },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Image, ProcessId, ServerFacts};
+use super::{Holder, Image, ProcessFacts, ProcessId, ServerFacts, WireState};
 
 /// A container whose client is part of a server. The client's command line tells what is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub struct OtherClient {
 pub struct ContainerFacts {
     /// Which container it is.
     pub container: ContainerId,
+    /// The client that was asked about.
+    #[serde(default)]
+    pub client: ProcessId,
     /// Its name.
     pub name: String,
     /// Its image.
@@ -86,6 +89,51 @@ impl ContainerFacts {
             name: Some(self.name.clone()),
             image: Some(self.image.clone()),
             command: format!("{engine} stop {}", id.get(..12).unwrap_or(id)),
+        }
+    }
+
+    /// What has changed until `now`, if that may mean that somebody uses the container, or that it is another one.
+    /// `self` was found to be unused.
+    pub fn change(&self, now: &Self) -> Option<&'static str> {
+        let (before, after) = (&self.inside, &now.inside);
+        let inner = |process| after.processes.iter().any(|one| one.process == process);
+        let first = |facts: &ServerFacts| facts.processes.first().map(|one| one.process);
+        let is_user = |one: &ProcessFacts| {
+            one.sockets.clients || one.sockets.inside.iter().any(|client| !inner(*client))
+        };
+        let is_same = self.container == now.container && self.name == now.name && self.image == now.image;
+        if !is_same || first(before).is_none() || first(before) != first(after) {
+            Some("it is another container")
+        } else if after.blind.is_some() || after.opted_out != before.opted_out {
+            Some("its processes are not seen as before")
+        } else if after.stdin != WireState::HungUp {
+            Some("its standard input is open again")
+        } else if !no_new_reader(&before.stdout, &after.stdout, inner) {
+            Some("another process reads its standard output")
+        } else if now.shared || after.processes.iter().any(is_user) {
+            Some("somebody uses it")
+        } else if after.processes.iter().any(|one| one.traced) {
+            Some("a debugger is attached")
+        } else if now.others.iter().any(|other| !self.others.contains(other)) {
+            Some("another client of a container engine was started")
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether nobody holds the other end of this wire who did not hold it before, except processes of the container.
+fn no_new_reader(before: &WireState, after: &WireState, inner: impl Fn(ProcessId) -> bool) -> bool {
+    let known: &[Holder] = match before {
+        WireState::Held { holders, .. } => holders,
+        WireState::HungUp | WireState::Unknown => &[],
+    };
+    match after {
+        WireState::HungUp => true,
+        WireState::Unknown => false,
+        WireState::Held { holders, unseen } => {
+            let is_known = |one: &Holder| known.iter().any(|known| known.process == one.process);
+            !unseen && holders.iter().all(|one| is_known(one) || inner(one.process))
         }
     }
 }

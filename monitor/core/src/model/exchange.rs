@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy,
+    BootTime, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy,
     ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
     SnapshotProcess, Stdio, Whereabouts, Work,
 };
@@ -195,10 +195,11 @@ pub enum About {
     },
     /// The session that a server was started for: [`Answer::Session`].
     Session(Box<SessionSubject>),
-    /// Has a container stopped by its engine: [`Answer::Stopped`].
+    /// Has a container stopped by its engine, if it is looked at once more and nothing has changed:
+    /// [`Answer::Stopped`].
     Stop {
-        /// The container.
-        container: ContainerId,
+        /// The container as the inspection found it.
+        seen: Box<ContainerFacts>,
         /// The time from SIGTERM to SIGKILL, in seconds.
         seconds: u64,
         /// The user whose turn it is.
@@ -238,8 +239,6 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
-    /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
-    pub activity: bool,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }
@@ -286,6 +285,9 @@ pub enum Answer {
     Stopped {
         /// Why it may still run; absent if it has ended.
         error: Option<String>,
+        /// Whether its engine was not asked to stop it, because something changed since it was inspected.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        changed: bool,
     },
     /// The processes that still have their end of a wire whose other end is closed for good.
     HungUp {

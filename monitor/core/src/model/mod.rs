@@ -53,7 +53,7 @@ pub use first_message::FirstMessage;
 pub use history::{DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, ServerCounts};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
-pub use inspection::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
+pub use inspection::{CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
 pub use policy::{Policy, abandoned_grace, recognise_protocol};

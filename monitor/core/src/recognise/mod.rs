@@ -16,6 +16,7 @@ mod first_message;
 mod interpreter;
 mod known_programs;
 mod program;
+mod project;
 mod rule;
 mod runner;
 mod servers;

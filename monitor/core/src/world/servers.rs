@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Spawner};
+use super::{Account, Spawner, Watch};
 use crate::{
-    case::Phase,
+    case::{Phase, Reason},
     lineage::{AgentKey, Node, Provenance},
-    model::{Activity, BootTime, Container, ProcessId, ProcessView, ServerView, Stdio},
+    model::{BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -67,6 +67,8 @@ pub struct Server {
     pub main_ended: bool,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
+    /// What the last inspection found of that container.
+    pub container_seen: Option<Box<ContainerFacts>>,
     /// Whether its container is being stopped. It is not over before its engine has answered.
     pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
@@ -79,8 +81,8 @@ pub struct Server {
     pub stale_inspections: u32,
     /// The id of the session that it was started for, if there is one.
     pub session_id: Option<String>,
-    /// How long its processes have done nothing, while its session is expired.
-    pub quiet: Option<Quiet>,
+    /// What its processes have done since these reasons for a case arose.
+    pub watches: BTreeMap<Reason, Watch>,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
     /// The state of its case.
@@ -108,15 +110,6 @@ pub struct NewServer {
     pub provenance: Provenance,
     /// Whether its owner is still sought.
     pub seeks_owner: bool,
-}
-
-/// Since when the processes of a server have done nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quiet {
-    /// Since this inspection.
-    pub since: BootTime,
-    /// What each process had done by then.
-    pub activity: BTreeMap<ProcessId, Activity>,
 }
 
 /// An inspection that was asked for and is not answered yet.
@@ -163,13 +156,14 @@ impl Server {
             disowned: false,
             main_ended: false,
             container: None,
+            container_seen: None,
             stopping: false,
             head_killed: false,
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,
             session_id: None,
-            quiet: None,
+            watches: BTreeMap::new(),
             spawner: None,
             phase: Phase::default(),
             timer: None,

@@ -6,6 +6,7 @@
 
 mod child;
 mod http;
+mod stop;
 mod told;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
@@ -38,8 +39,6 @@ pub struct Engines {
 
 /// How long an engine may take to tell what it knows.
 const TELLING: Duration = Duration::from_secs(3);
-/// How long it may take to stop a container, beyond the time that the container has after SIGTERM.
-const STOPPING: Duration = Duration::from_secs(5);
 /// The seconds from the start of a client to the creation of its container. An image that has to be fetched first
 /// takes longer: then the container is not found.
 const CREATION: u64 = 10;
@@ -64,7 +63,7 @@ impl Engines {
         engine: &str,
         question: &child::Question,
         patience: Duration,
-    ) -> Result<Vec<Found>, String> {
+    ) -> Result<child::Told, String> {
         child::ask(self.open(engine)?.0, question, patience)
     }
 
@@ -108,7 +107,8 @@ impl Probe {
             to: born + CREATION,
         };
         let found = match self.engines.ask(&query.engine, &question, TELLING) {
-            Ok(found) => found,
+            Ok(child::Told::Found(found)) => found,
+            Ok(_) => return None,
             Err(why) => {
                 tracing::warn!("{} did not tell which container a client works for: {why}", query.engine);
                 return None;
@@ -122,10 +122,11 @@ impl Probe {
             return None;
         }
         let inside = self.inside(&first, others)?;
-        let others = self.other_clients(query.client)?;
+        let client = query.client;
+        let others = self.other_clients(client)?;
         let container = ContainerId { engine: query.engine.clone(), id: found.id.clone() };
         let Found { name, image, shared, .. } = found;
-        Some(ContainerFacts { container, name, image, shared, others, inside: Box::new(inside) })
+        Some(ContainerFacts { container, client, name, image, shared, others, inside: Box::new(inside) })
     }
 
     /// Whether the client is connected to the socket that is configured. It may work for another engine: that of
@@ -170,13 +171,6 @@ impl Probe {
         let found: Vec<OtherClient> =
             others.take(MOST + 1).map(|(process, image)| OtherClient { process, image }).collect();
         (found.len() <= MOST).then_some(found)
-    }
-
-    /// Has a container stopped; the error says why it may still run.
-    pub(super) fn stop(&self, container: &ContainerId, seconds: u64) -> Option<String> {
-        let question = child::Question::Stop { id: container.id.clone(), seconds };
-        let patience = Duration::from_secs(seconds) + STOPPING;
-        self.engines.ask(&container.engine, &question, patience).err()
     }
 }
 

@@ -164,8 +164,9 @@ fn silence_ends() {
     assert!(before.elapsed() >= PATIENCE && before.elapsed() < PATIENCE * 3);
 
     let full = dir.path().join("full");
-    let queue = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
-    let queue = queue.unwrap();
+    let (family, kind) = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM);
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let queue = rustix::net::socket_with(family, kind, flags, None).unwrap();
     rustix::net::bind(&queue, &rustix::net::SocketAddrUnix::new(&full).unwrap()).unwrap();
     rustix::net::listen(&queue, 0).unwrap();
     let _first = std::os::unix::net::UnixStream::connect(&full).unwrap();

@@ -10,6 +10,7 @@ use rustix::{
 };
 
 use super::*;
+use crate::os::forks_of_tests::calm;
 use crate::probe::tests::{Started, end, facts, held_by, holders, id, look, our_session, ourselves, world};
 use orphand_core::model::Subject;
 
@@ -116,7 +117,7 @@ fn a_wire_the_server_has_closed_is_hung_up() {
     let state = |wire| {
         let (_tree, probe) = world(&[ourselves(), server.id()]);
         let subject = Subject { processes: vec![server.id()], stdin: wire, ..Subject::default() };
-        probe.facts(&subject, &Vec::new).stdin
+        calm(|| probe.facts(&subject, &Vec::new)).stdin
     };
     let pipe = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
     // Another process has both ends: no process talks to the server through them.
@@ -141,7 +142,7 @@ c = subprocess.Popen(['sleep', '600'], stdin=0); os.dup2(os.open('/dev/null', 0)
     let child = id(line.parse().unwrap());
     let (_tree, probe) = world(&[ourselves(), server.id(), child]);
     let subject = Subject { processes: vec![server.id()], stdin: pipe, ..Subject::default() };
-    let held = probe.facts(&subject, &Vec::new).stdin;
+    let held = calm(|| probe.facts(&subject, &Vec::new)).stdin;
     end(child);
     assert_eq!(held_by(&held), Some(vec![ourselves()]));
     drop(writer);
@@ -228,7 +229,7 @@ print(flush=True); time.sleep(600)";
     let state = || {
         let (_tree, probe) = world(&[ourselves(), server.id(), keeper.id()]);
         let subject = Subject { processes: vec![server.id()], stdout: pipe, ..Subject::default() };
-        probe.facts(&subject, &Vec::new).stdout
+        calm(|| probe.facts(&subject, &Vec::new)).stdout
     };
     assert_eq!(state(), WireState::Held { holders: Vec::new(), unseen: true });
     keeper.end();

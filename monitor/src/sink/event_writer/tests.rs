@@ -140,6 +140,7 @@ fn a_reader_that_went_away_is_no_end() {
     let (read, write) = pipe();
     let writer = writer(write, 8);
     drop(read);
+    crate::os::forks_of_tests::settle();
     let mut pushed = 0;
     while !writer.closed() {
         push(&writer, pushed);

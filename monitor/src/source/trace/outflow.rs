@@ -138,6 +138,7 @@ mod tests {
     fn a_failure_is_told_by_what_comes_next() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
+        crate::os::forks_of_tests::settle();
         let mut out = Outflow::to(writer).unwrap();
         out.write_all(b"x").unwrap();
         drop(out.shared.ended.wait_while(out.shared.lock(), |state| !state.ended));

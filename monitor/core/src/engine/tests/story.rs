@@ -103,6 +103,10 @@ pub struct Story {
     pub stops: Vec<String>,
     /// Why no container can be stopped.
     pub stop_error: Option<String>,
+    /// Whether the second look finds that something changed.
+    pub container_changes: bool,
+    /// Containers that were not stopped because of that.
+    pub stops_refused: Vec<String>,
     pub resyncs: u32,
     pub notices: Vec<Notice>,
     /// The facts that were to be stored.
@@ -149,6 +153,8 @@ impl Story {
             signals: Vec::new(),
             stops: Vec::new(),
             stop_error: None,
+            container_changes: false,
+            stops_refused: Vec::new(),
             resyncs: 0,
             notices: Vec::new(),
         }
@@ -229,9 +235,13 @@ impl Story {
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
             }
-            About::Stop { container, .. } => {
-                self.stops.push(container.id);
-                Answer::Stopped { error: self.stop_error.clone() }
+            About::Stop { seen, .. } if self.container_changes => {
+                self.stops_refused.push(seen.container.id);
+                Answer::Stopped { error: Some("somebody came".to_owned()), changed: true }
+            }
+            About::Stop { seen, .. } => {
+                self.stops.push(seen.container.id);
+                Answer::Stopped { error: self.stop_error.clone(), changed: false }
             }
             About::HungUp(servers) => {
                 self.wire_looks.push((self.now, servers.len()));
@@ -258,6 +268,7 @@ impl Story {
                 self.places_asked.push(process.pid);
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
+            About::FirstMessage(_) => Answer::FirstMessage { message: crate::model::FirstMessage::default() },
             About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
             About::Server(Subject { processes, copies, work, .. }) => {
                 self.looks.push(self.now);
