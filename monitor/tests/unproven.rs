@@ -150,15 +150,14 @@ impl Outside {
     fn answer(&self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
-            About::FirstMessage(_) => {
-                Answer::FirstMessage { message: orphand_core::model::FirstMessage::default() }
-            }
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-            About::FirstMessage(_) => Answer::FirstMessage { message: FirstMessage::Nothing },
+            About::FirstMessage(_) | About::Declared(_) => {
+                Answer::FirstMessage { message: FirstMessage::Nothing }
+            }
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {

@@ -71,9 +71,6 @@ impl EffectHandler for Host {
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
-            About::FirstMessage(_) => {
-                Answer::FirstMessage { message: orphand_core::model::FirstMessage::default() }
-            }
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Stop { .. } => Answer::Stopped { error: None, changed: false },
         };

@@ -95,9 +95,6 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Ask { about: About::Declared(process), .. } => format!("<- ask what declares {process}"),
         Effect::Ask { about: About::Whereabouts(process), .. } => format!("<- ask where {process} works"),
-        Effect::Ask { about: About::FirstMessage(end), .. } => {
-            format!("<- ask for the first message to {}", end.process)
-        }
         Effect::Ask { about: About::Work(processes), .. } => {
             format!("<- ask what {:?} did", pids(processes.iter().copied()))
         }
