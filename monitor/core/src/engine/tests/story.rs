@@ -268,7 +268,6 @@ impl Story {
                 self.places_asked.push(process.pid);
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
-            About::FirstMessage(_) => Answer::FirstMessage { message: crate::model::FirstMessage::default() },
             About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
             About::Server(Subject { processes, copies, work, .. }) => {
                 self.looks.push(self.now);
