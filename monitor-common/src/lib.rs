@@ -17,7 +17,7 @@ pub use counter::{Counter, Counters};
 pub use end::{EndOffsets, EndRecord, end_flags};
 pub use filter::{FILTER_SLOTS, Filter, filter_slot};
 pub use member::{Anchor, COMM_LEN, Candidate, Member, SHARE_SLOTS, State, share_slot};
-pub use name::contains_mcp;
+pub use name::{contains_mcp, is_shell};
 pub use offsets::{Offsets, Tuning};
 pub use record::{
     ARGV_MAX, EXE_MAX, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord,

@@ -1,4 +1,4 @@
-//! Whether the name of a process contains `mcp`: for every exec on the host, so without a loop.
+//! What the name of a process says: for every exec on the host, so without a loop.
 
 use crate::COMM_LEN;
 
@@ -21,6 +21,23 @@ pub fn contains_mcp(comm: &[u8; COMM_LEN]) -> bool {
         (first ^ in_every_byte(b'm')) | (second ^ in_every_byte(b'c')) | (third ^ in_every_byte(b'p'))
     };
     has_zero_byte(difference(0)) || has_zero_byte(difference(64))
+}
+
+/// Whether a name that begins with these bytes, in the order of memory, is that of a shell: they make the pipes of pipelines.
+/// What is behind a name's NUL does not count: older kernels leave there what was there before.
+pub const fn is_shell(start: u64) -> bool {
+    let three = start & u64::from_ne_bytes(*b"\xff\xff\xff\0\0\0\0\0");
+    let four = start & u64::from_ne_bytes(*b"\xff\xff\xff\xff\0\0\0\0");
+    let five = start & u64::from_ne_bytes(*b"\xff\xff\xff\xff\xff\0\0\0");
+    three == u64::from_ne_bytes(*b"sh\0\0\0\0\0\0")
+        || four == u64::from_ne_bytes(*b"ash\0\0\0\0\0")
+        || four == u64::from_ne_bytes(*b"csh\0\0\0\0\0")
+        || four == u64::from_ne_bytes(*b"ksh\0\0\0\0\0")
+        || four == u64::from_ne_bytes(*b"zsh\0\0\0\0\0")
+        || five == u64::from_ne_bytes(*b"bash\0\0\0\0")
+        || five == u64::from_ne_bytes(*b"dash\0\0\0\0")
+        || five == u64::from_ne_bytes(*b"fish\0\0\0\0")
+        || start == u64::from_ne_bytes(*b"busybox\0")
 }
 
 /// Eight bytes from this bit on; zeros after the end.
@@ -61,6 +78,23 @@ mod tests {
         }
         // Cut by the kernel: the last letter is not there.
         assert!(!contains_mcp(&comm(b"a-server-for-mc")));
+    }
+
+    #[test]
+    fn shells() {
+        let start = |name: &[u8]| u64::from_ne_bytes(name[..8].try_into().unwrap());
+        for shell in ["sh", "ash", "csh", "ksh", "zsh", "bash", "dash", "fish", "busybox"] {
+            assert!(is_shell(start(&comm(shell.as_bytes()))), "{shell}");
+            let mut left = comm(b"aaaaaaaaaaaaaaa");
+            left[..shell.len()].copy_from_slice(shell.as_bytes());
+            left[shell.len()] = 0;
+            assert!(is_shell(start(&left)), "{shell}, then what another name left");
+        }
+        for other in
+            ["", "s", "h", "ssh", "shx", "bashx", "bas", "node", "python3", "busyboxx", "fishy", "hs"]
+        {
+            assert!(!is_shell(start(&comm(other.as_bytes()))), "{other}");
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Offsets {
     pub task_mm: u32,
     /// `task_struct::files`, a pointer.
     pub task_files: u32,
+    /// `task_struct::comm`, 16 bytes.
+    pub task_comm: u32,
     /// `signal_struct::live`, 4 bytes.
     pub signal_live: u32,
     /// `signal_struct::flags`, 4 bytes.
@@ -68,11 +70,13 @@ pub struct Tuning {
     pub pending_budget: u32,
     /// 1 if a name that contains `mcp` is a candidate without being listed.
     pub mcp_names: u32,
+    /// 1 if any program is a candidate whose standard input and output are wires that its parent, no shell, made.
+    pub wired_strangers: u32,
     /// How many entries of MEMBERS the processes of one user may have.
     pub member_share: u32,
     /// For [`crate::share_slot`].
     pub seed: u32,
 }
 
-const _: () = assert!(size_of::<Offsets>() == 25 * 4);
-const _: () = assert!(size_of::<Tuning>() == 5 * 4);
+const _: () = assert!(size_of::<Offsets>() == 26 * 4);
+const _: () = assert!(size_of::<Tuning>() == 6 * 4);

@@ -7,15 +7,16 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use monitor_common::{
     COMM_LEN, Candidate, Counter, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, State,
-    StreamRecord, TAIL_MAX, ThreadExitRecord, contains_mcp, flags,
+    StreamRecord, TAIL_MAX, ThreadExitRecord, contains_mcp, flags, is_shell,
 };
 
 use crate::{
     emit::{Urgency, emit, emit_bytes},
+    file::{is_fifo, is_socket},
     filter,
     maps::{self, CANDIDATES, SCRATCH, offset},
     members,
-    task::{Task, current_tgid, current_thread, executed_file},
+    task::{Task, current_tgid, current_thread, executed_file, mode, opened},
     threads,
 };
 
@@ -132,10 +133,6 @@ fn stream(task: Task, fd: u32) -> StreamRecord {
     or_counted(task.stream(fd), StreamRecord { ino: 0, rdev: 0, mode: 0 })
 }
 
-const S_IFMT: u32 = 0o170_000;
-const S_IFIFO: u32 = 0o010_000;
-const S_IFSOCK: u32 = 0o140_000;
-
 /// Whether the exec of a process that is not followed is reported.
 #[inline(always)]
 fn is_candidate(task: Task) -> Result<bool, Counter> {
@@ -144,11 +141,42 @@ fn is_candidate(task: Task) -> Result<bool, Counter> {
     match unsafe { CANDIDATES.get(comm) } {
         Some(&when) if when == Candidate::NeedsWire as u32 => {
             let StreamRecord { mode, .. } = stream(task, 0);
-            Ok(mode & S_IFMT == S_IFIFO || mode & S_IFMT == S_IFSOCK)
+            Ok(is_fifo(mode) || is_socket(mode))
         }
         Some(_) => Ok(true),
-        None => Ok(maps::mcp_names() && contains_mcp(&comm)),
+        None if maps::mcp_names() && contains_mcp(&comm) => Ok(true),
+        None => Ok(maps::wired_strangers() && is_wired(task)?),
     }
+}
+
+/// Whether standard input and output are wires that the parent has made for this program: the parent's own are others, and
+/// the parent is no shell, which makes the pipes of a pipeline.
+#[inline(always)]
+fn is_wired(task: Task) -> Result<bool, Counter> {
+    let own = task.descriptors()?;
+    let input = opened(own, 0)?;
+    if !is_wire(input)? {
+        return Ok(false);
+    }
+    let output = opened(own, 1)?;
+    if !is_wire(output)? {
+        return Ok(false);
+    }
+    let parent = task.parent()?;
+    if is_shell(parent.name_start()?) {
+        return Ok(false);
+    }
+    let theirs = parent.descriptors()?;
+    Ok(opened(theirs, 0)? != input && opened(theirs, 1)? != output)
+}
+
+#[inline(always)]
+fn is_wire(inode: *const u8) -> Result<bool, Counter> {
+    if inode.is_null() {
+        return Ok(false);
+    }
+    let mode = mode(inode)?;
+    Ok(is_fifo(mode) || is_socket(mode))
 }
 
 /// `do_exit()` (kernel/exit.c) calls this for every thread, whatever ended it.

@@ -88,8 +88,14 @@ const END_OFFSETS_UNSET: EndOffsets = {
 
 /// Set by user space.
 #[unsafe(no_mangle)]
-static TUNING: Tuning =
-    Tuning { ring_quarter: 1 << 18, pending_budget: 256, mcp_names: 1, member_share: 1 << 14, seed: 0 };
+static TUNING: Tuning = Tuning {
+    ring_quarter: 1 << 18,
+    pending_budget: 256,
+    mcp_names: 1,
+    wired_strangers: 1,
+    member_share: 1 << 14,
+    seed: 0,
+};
 
 /// One field of a global. Volatile, because the value in the object is not the one at run time.
 macro_rules! global {
@@ -145,6 +151,12 @@ pub fn pending_budget() -> u32 {
 #[inline(always)]
 pub fn mcp_names() -> bool {
     global!(TUNING.mcp_names) == 1
+}
+
+/// Whether any program on wires of its own is a candidate.
+#[inline(always)]
+pub fn wired_strangers() -> bool {
+    global!(TUNING.wired_strangers) == 1
 }
 
 /// How many entries of MEMBERS the processes of one user may have.

@@ -47,6 +47,23 @@ pub fn pointer(base: *const u8, offset: u32) -> Result<*const u8, Counter> {
     read(base, offset)
 }
 
+/// The address of the inode that descriptor `fd`, 0 to 2, is open on; null if it is closed. An array has room for these at
+/// least (`NR_OPEN_DEFAULT`).
+#[inline(always)]
+pub fn opened(descriptors: *const u8, fd: u32) -> Result<*const u8, Counter> {
+    if descriptors.is_null() {
+        return Ok(descriptors);
+    }
+    let file = pointer(descriptors, fd * size_of::<*const u8>() as u32)?;
+    if file.is_null() { Ok(file) } else { pointer(file, offset!(file_inode)) }
+}
+
+/// The mode of an inode.
+#[inline(always)]
+pub fn mode(inode: *const u8) -> Result<u32, Counter> {
+    Ok(u32::from(read::<u16>(inode, offset!(inode_mode))?))
+}
+
 impl Task {
     /// From a tracepoint's argument.
     #[inline(always)]
@@ -135,21 +152,33 @@ impl Task {
         pointer(self.0, offset!(task_files))
     }
 
-    /// Descriptor `fd`, 0 to 2. The table has room for these at least (`NR_OPEN_DEFAULT`), and in an exec hook it is the
-    /// task's own (`unshare_files()` in `begin_new_exec()`).
+    /// The first eight bytes of its name.
+    #[inline(always)]
+    pub fn name_start(self) -> Result<u64, Counter> {
+        read(self.0, offset!(task_comm))
+    }
+
+    /// The address of its descriptor array; null once it has released its table.
+    #[inline(always)]
+    pub fn descriptors(self) -> Result<*const u8, Counter> {
+        let table = self.table()?;
+        if table.is_null() {
+            return Ok(table);
+        }
+        pointer(pointer(table, offset!(files_fdt))?, offset!(fdtable_fd))
+    }
+
+    /// Descriptor `fd`, 0 to 2. In an exec hook the table is the task's own (`unshare_files()` in `begin_new_exec()`).
     #[inline(always)]
     pub fn stream(self, fd: u32) -> Result<StreamRecord, Counter> {
-        let table = pointer(self.table()?, offset!(files_fdt))?;
-        let array = pointer(table, offset!(fdtable_fd))?;
-        let file = pointer(array, fd * size_of::<*const u8>() as u32)?;
-        if file.is_null() {
+        let inode = opened(self.descriptors()?, fd)?;
+        if inode.is_null() {
             return Ok(StreamRecord { ino: 0, rdev: 0, mode: 0 });
         }
-        let inode = pointer(file, offset!(file_inode))?;
         Ok(StreamRecord {
             ino: read(inode, offset!(inode_ino))?,
             rdev: read(inode, offset!(inode_rdev))?,
-            mode: u32::from(read::<u16>(inode, offset!(inode_mode))?),
+            mode: mode(inode)?,
         })
     }
 

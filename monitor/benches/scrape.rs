@@ -57,6 +57,7 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
             id: format!("{number}@229468"),
             name: "server-filesystem".to_owned(),
             rule: "npm-mcp".to_owned(),
+            client: None,
             processes: vec![process],
             rss_bytes: Some(50_000_000),
             session_leader: false,

@@ -16,8 +16,9 @@ use orphand::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, AlertRule, Answer, BootTime, ExitStatus, Fact, History, HistoryQuery, Holder, Image, Input,
-        Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio, Watched, WireState,
+        About, AlertRule, Answer, BootTime, ExitStatus, Fact, FirstMessage, History, HistoryQuery, Holder,
+        Image, Input, Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio,
+        Watched, WireState,
     },
 };
 
@@ -150,10 +151,14 @@ impl Outside {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
-            About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()) },
+            About::Container { .. } => Answer::Container { found: None },
+            About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
+            About::FirstMessage(_) | About::Declared(_) => {
+                Answer::FirstMessage { message: FirstMessage::Nothing }
+            }
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {

@@ -72,10 +72,11 @@ class Server:
     def __init__(self, w, r, pid=None):
         self.w, self.r, self.pid, self.asked = w, r, pid, 0
 
-    def ask(self):
+    def ask(self, method="ping", params=None):
         """One request and its answer; raises if there is none."""
         self.asked += 1
-        os.write(self.w, json.dumps({"jsonrpc": "2.0", "id": f"{os.getpid()}.{self.asked}", "method": "ping"}).encode() + b"\n")
+        request = {"jsonrpc": "2.0", "id": f"{os.getpid()}.{self.asked}", "method": method}
+        os.write(self.w, json.dumps({**request, **({"params": params} if params else {})}).encode() + b"\n")
         if not select.select([self.r], [], [], TIMEOUT)[0]:
             raise TimeoutError("no answer")
         answer = os.read(self.r, 65536)
@@ -115,6 +116,20 @@ def start(program, *args, wire="pipe", stdin=None, stdout=None, **popen):
     if asked:
         server.ask()
     return server
+
+
+def session(program, *args, **how):
+    """Start a program as `start` does and begin a session of the Model Context Protocol with it."""
+    server = start(program, *args, asked=False, **how)
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": ALIAS, "version": "1"}}
+    server.ask("initialize", about)
+    os.write(server.w, b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+    return server
+
+
+def of_session(name):
+    """The environment of a server that is started for this session (`registry.Registry`)."""
+    return {**os.environ, "MCP_SESSION_ID": f"{os.path.basename(DIR)}-{name}"}
 
 
 def words(server):

@@ -294,6 +294,10 @@ impl Daemon {
         for (expected, event) in (1u64..).zip(&lines.events) {
             ensure!(event["seq"] == expected, "seq: expected {expected}: {}", event.line);
             ensure!(event["time"].is_string() && event["boot_ns"].is_u64(), "no time: {}", event.line);
+            if event.kind() == "orphan_unproven" {
+                // The verdict is taken back, so there may be another one.
+                judged.remove(&("orphan_detected".into(), event.server().into()));
+            }
             if matches!(event.kind(), "orphan_detected" | "orphan_reaped" | "orphan_exited") {
                 let times = judged.entry((event.kind().into(), event.server().into())).or_default();
                 *times += 1;

@@ -2,9 +2,15 @@
 
 use std::{
     fs,
-    os::unix::fs::symlink,
+    io::{self, Read as _, Write as _},
+    net::Shutdown,
+    os::unix::{
+        fs::symlink,
+        net::{UnixListener, UnixStream},
+    },
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -137,13 +143,31 @@ impl Engine {
 
     /// Makes an agent start the client over pipes; gives the client's process.
     pub fn client_of(&self, agent: &Actor, arguments: &[&str]) -> Result<Identity> {
+        self.client_at(&self.socket(), agent, arguments)
+    }
+
+    /// The same, of a client that talks to Docker at this socket.
+    pub fn client_at(&self, socket: &Path, agent: &Actor, arguments: &[&str]) -> Result<Identity> {
         let mut argv = self.client();
         argv.extend(arguments.iter().map(ToString::to_string));
-        let order =
-            json!({ "do": "start", "wire": "pipe", "argv": argv, "env": { "DOCKER_HOST": self.host() } });
+        let env = json!({ "DOCKER_HOST": format!("unix://{}", socket.display()) });
+        let order = json!({ "do": "start", "wire": "pipe", "argv": argv, "env": env });
         let answer = agent.send_order(&order)?;
         let pid = answer.get("pid").and_then(Value::as_u64).context("no pid")?;
         Identity::of(u32::try_from(pid)?).context("the client has ended")
+    }
+
+    /// Lets clients and orphand reach the engine through this socket, too: `meet` is called with the first line of the
+    /// first request of each connection, before the engine gets it.
+    pub fn front(&self, socket: &Path, meet: impl Fn(&str) + Clone + Send + 'static) -> Result<()> {
+        let (listener, engine) = (UnixListener::bind(socket)?, self.socket());
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let (engine, meet) = (engine.clone(), meet.clone());
+                thread::spawn(move || pass_on(client, &engine, meet));
+            }
+        });
+        Ok(())
     }
 
     /// The arguments of `run` with these options for a container that is called `name`, if that is not empty, and
@@ -207,6 +231,26 @@ impl Kind {
             Self::Podman => "podman",
         }
     }
+}
+
+/// Passes a connection on to the engine, after `meet` with the first line of its first request.
+fn pass_on(mut client: UnixStream, engine: &Path, meet: impl Fn(&str)) -> Option<()> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).ok()?;
+        line.extend(byte);
+    }
+    meet(String::from_utf8_lossy(&line).trim());
+    let mut engine = UnixStream::connect(engine).ok()?;
+    engine.write_all(&line).ok()?;
+    let (mut from, mut to) = (engine.try_clone().ok()?, client.try_clone().ok()?);
+    thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        to.shutdown(Shutdown::Write)
+    });
+    let _ = io::copy(&mut client, &mut engine);
+    engine.shutdown(Shutdown::Write).ok()
 }
 
 /// Removes the group, which is empty by now, from every hierarchy.

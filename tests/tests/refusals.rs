@@ -276,7 +276,7 @@ fn foreign_and_truncated_traces() -> Result<()> {
         let whole = fs::read(s.folder().join("daemon0/trace"))?;
         let cut = whole.get(..whole.len() - 20).context("a short trace")?;
         let newer =
-            String::from_utf8_lossy(&whole).replacen("\"orphand_trace\":4", "\"orphand_trace\":99", 1);
+            String::from_utf8_lossy(&whole).replacen("\"orphand_trace\":5", "\"orphand_trace\":99", 1);
         for (name, bytes, word) in [
             ("foreign", b"{\"hello\":1}\n".as_slice(), "foreign"),
             ("binary", b"\x7fELF\x02\x01".as_slice(), "binary"),

@@ -21,6 +21,12 @@ impl Containers {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The names of the engines that are asked.
+    pub fn names(&self) -> Vec<String> {
+        let engines = [("docker", &self.docker), ("podman", &self.podman)];
+        engines.into_iter().filter(|(_, socket)| socket.is_some()).map(|(name, _)| name.to_owned()).collect()
+    }
 }
 
 fn absolute<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PathBuf>, D::Error> {
@@ -41,5 +47,9 @@ mod tests {
         assert!(read("[containers]\npodman = \"podman.sock\"\n").is_err());
         assert!(read("[containers]\nlxc = \"/x\"\n").is_err());
         assert!(read("").unwrap().containers.is_empty());
+        assert_eq!(
+            (config.policy().engines, read("").unwrap().policy().engines),
+            (vec!["docker".to_owned()], vec![])
+        );
     }
 }

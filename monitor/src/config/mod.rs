@@ -58,7 +58,10 @@ pub use self::{
     text::Origins,
 };
 use orphand_core::{
-    model::{AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration},
+    model::{
+        AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
+        recognise_protocol,
+    },
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
 
@@ -88,6 +91,8 @@ pub struct Config {
     pub term_timeout: Duration,
     /// Whether servers that run as another user than their owner may be ended.
     pub other_uids: bool,
+    /// Whether a program that no rule knows is a server if its first message is one of the protocol.
+    pub recognise_protocol: bool,
     /// How setsid(2) is observed.
     pub setsid: SetsidHook,
     /// The size of the ring buffer between kernel and daemon.
@@ -179,6 +184,7 @@ impl Default for Config {
             abandoned_grace: abandoned_grace(),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
+            recognise_protocol: recognise_protocol(),
             setsid: SetsidHook::default(),
             ring_size: RingSize::default(),
             members: None,
@@ -239,8 +245,10 @@ impl Config {
             term_timeout: self.term_timeout,
             other_uids: self.other_uids,
             rules: self.rules().source(),
+            recognise_protocol: self.recognise_protocol,
             alerts: self.alert.clone(),
             sessions: self.sessions.as_ref().map(Sessions::policy),
+            engines: self.containers.names(),
         }
     }
 

@@ -267,6 +267,7 @@ fn memory_is_measured_of_the_process_meant() {
                 id: String::new(),
                 name: String::new(),
                 rule: String::new(),
+                client: None,
                 processes: vec![process],
                 rss_bytes: None,
                 session_leader: false,

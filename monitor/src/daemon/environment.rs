@@ -94,8 +94,8 @@ impl EffectHandler for Environment {
         let wires = || driver.engine().judged_wires();
         let user = match &about {
             About::Server(subject) => subject.turn,
-            About::Stop { turn, .. } => Some(*turn),
-            About::HungUp(_) => Some(NO_USER),
+            About::Stop { turn, .. } | About::Container { turn, .. } => Some(*turn),
+            About::HungUp(_) | About::Declared(_) => Some(NO_USER),
             _ => None,
         };
         let about = match user {

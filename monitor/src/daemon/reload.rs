@@ -234,6 +234,7 @@ mod tests {
             "multiplexer",
             "observe",
             "other_uids",
+            "recognise_protocol",
             "server",
             "sessions",
             "steward",

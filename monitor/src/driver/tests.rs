@@ -13,8 +13,8 @@ use crate::source::trace::{TraceReader, TraceWriter};
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, ExitStatus, Image, Input, Notice, Policy, ProcessEvent, ProcessId, Stdio,
-        TRACE_FORMAT, TraceEntry, TraceHeader, Tracking,
+        About, Answer, BootTime, ExitStatus, FirstMessage, Image, Input, Notice, Policy, ProcessEvent,
+        ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader, Tracking,
     },
 };
 
@@ -65,11 +65,15 @@ impl EffectHandler for Host {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
+            About::FirstMessage(_) | About::Declared(_) => {
+                Answer::FirstMessage { message: FirstMessage::Nothing }
+            }
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
-            About::Stop { .. } => Answer::Stopped { error: None },
+            About::Container { .. } => Answer::Container { found: None },
+            About::Stop { .. } => Answer::Stopped { error: None, changed: false },
         };
         driver.feed(Input::Answered { token, answer });
         self.call("ask")

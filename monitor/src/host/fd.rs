@@ -153,7 +153,7 @@ impl FdDir {
     }
 
     /// Whether access to this path may block for ever, judged by the mounts that the process sees.
-    pub(super) fn may_hang(&self, path: &[u8]) -> bool {
+    pub fn may_hang(&self, path: &[u8]) -> bool {
         may_hang(self.mountinfo(), path)
     }
 

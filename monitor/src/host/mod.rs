@@ -10,6 +10,7 @@
 //! ([`with_deadline`]). Parsers are pure functions over bytes.
 
 mod cgroup;
+mod cgroup_memory;
 mod ends;
 mod environ;
 mod fd;
@@ -39,6 +40,7 @@ use rustix::{
 };
 
 pub use cgroup::Lodging;
+pub use cgroup_memory::memory_of;
 pub use ends::{OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 use look::{Seen, as_parent, look};

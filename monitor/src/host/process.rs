@@ -220,14 +220,7 @@ impl ProcessDir {
         Ok(tables)
     }
 
-    /// Bytes that the process has read and written, including its ended threads: `rchar` plus `wchar` of
-    /// `io`.
-    pub fn bytes_moved(&self) -> Result<u64, Errno> {
-        let [read, written, _] = self.transfers()?;
-        Ok(read.wrapping_add(written))
-    }
-
-    /// The same apart: bytes read, bytes written, and how often it wrote (`syscw`).
+    /// What it has read and written so far: bytes read, bytes written, and how often it wrote (`syscw`).
     pub fn transfers(&self) -> Result<[u64; 3], Errno> {
         let _at = self.at()?;
         let (io, _) = read(&self.dir, "io", 4096)?;

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use rustix::io::Errno;
 
-use super::{Probe, wire::Age, work::running_time};
-use crate::host::{FdTable, ProcessDir, Target, UnixSocket, UnixSockets};
-use orphand_core::model::{Activity, CopyFacts, ProcessId, Stdio};
+use super::{Probe, wire::Age, work};
+use crate::host::{FdTable, Target, UnixSocket, UnixSockets};
+use orphand_core::model::{CopyFacts, ProcessId, Stdio};
 
 /// Standard output and error.
 const OUTPUT: [u32; 2] = [1, 2];
@@ -29,11 +29,11 @@ impl Probe {
                 Ok(Some(dir)) if dir.stat().has_begun_to_exit() => {}
                 Ok(Some(dir)) => {
                     let table = dir.fd_table().ok().filter(|table| !table.cut);
-                    let (sid, activity) = (dir.stat().sid, activity(&dir).ok());
+                    let (sid, work) = (dir.stat().sid, work::work(&dir).ok());
                     if table.is_some() || dir.still_alive() {
                         tables.push(table);
                         // `connected` is assumed until the opposite is shown.
-                        found.push(CopyFacts { process, sid, connected: true, activity });
+                        found.push(CopyFacts { process, sid, connected: true, work });
                     }
                 }
                 Err(_) => {
@@ -121,11 +121,6 @@ impl Probe {
             Err(errno) => matches!(errno, Errno::NOENT | Errno::SRCH),
         }
     }
-}
-
-/// The activity of a process since its start.
-pub(super) fn activity(dir: &ProcessDir) -> Result<Activity, Errno> {
-    Ok(Activity { cpu_ns: running_time(dir)?, io_bytes: dir.bytes_moved()? })
 }
 
 #[cfg(test)]

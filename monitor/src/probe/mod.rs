@@ -8,8 +8,10 @@
 mod clients;
 mod containers;
 mod copies;
+mod declared;
 mod direction;
 mod fifos;
+mod first_message;
 mod helper_output;
 mod holders;
 mod hung_up;
@@ -85,8 +87,8 @@ impl Probe {
     /// answers for all of them.
     pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
         // This has an effect, and so it runs once.
-        if let About::Stop { container, seconds, .. } = about {
-            return Answer::Stopped { error: self.stop(container, *seconds) };
+        if let About::Stop { seen, seconds, .. } = about {
+            return self.stop(seen, *seconds);
         }
         let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
         let (this, about) = (self.clone(), about.clone());
@@ -106,10 +108,13 @@ impl Probe {
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Work(processes) => Answer::Work { processes: self.work(processes) },
-            About::Stop { container, seconds, .. } => {
-                Answer::Stopped { error: self.stop(container, *seconds) }
+            About::Stop { seen, seconds, .. } => self.stop(seen, *seconds),
+            About::Container { query, .. } => {
+                Answer::Container { found: self.known_container(query).map(Box::new) }
             }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
+            About::Declared(process) => Answer::FirstMessage { message: self.declared(*process) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }

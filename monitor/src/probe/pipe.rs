@@ -129,6 +129,14 @@ fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
 
 /// A duplicate of the target's open file. Its flags are shared with the target, so it is only polled.
 fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
+    match duplicate_any(dir, number)? {
+        Some(file) if is_pipe(&file, inode)? => Ok(Some(file)),
+        _ => Ok(None),
+    }
+}
+
+/// A duplicate of whatever the target has open under this number; `None` if it has ended.
+pub(super) fn duplicate_any(dir: &ProcessDir, number: u32) -> Result<Option<OwnedFd>, Errno> {
     let pid = i32::try_from(dir.id().pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     if !dir.still_alive() {
@@ -138,8 +146,7 @@ fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd
     if let Err(Errno::PERM | Errno::NOSYS) = file {
         tell_once();
     }
-    let file = file?;
-    Ok(is_pipe(&file, inode)?.then_some(file))
+    file.map(Some)
 }
 
 /// Logs once what is lost: a sandbox that forbids the call does so for good.
@@ -147,8 +154,8 @@ fn tell_once() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         tracing::warn!(
-            "pidfd_getfd(2) is forbidden: servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown); \
-             allow it to orphand, in its unit by SystemCallFilter=pidfd_getfd"
+            "pidfd_getfd(2) is forbidden: servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown), and \
+             no server is recognised by its protocol; allow it to orphand, in its unit by SystemCallFilter=pidfd_getfd"
         );
     });
 }

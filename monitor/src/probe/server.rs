@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::{
-    Probe, clients, copies,
+    Probe, clients,
     pipe::Side,
     ties, tracers,
     wire::{Sight, Wired},
@@ -43,7 +43,7 @@ impl Probe {
             match self
                 .proc
                 .identified(process)
-                .and_then(|dir| dir.map(|dir| look(&dir, subject.activity, &mut weight)).transpose())
+                .and_then(|dir| dir.map(|dir| look(&dir, &mut weight)).transpose())
             {
                 Ok(Some(Some(seen))) => {
                     facts.opted_out |= seen.opted_out;
@@ -149,9 +149,8 @@ struct Seen {
     tracers: Vec<u32>,
 }
 
-/// The facts about one process, with what it has done so far if `activity` is set; `None` if it is exiting. Its
-/// resident bytes are added to `weight`.
-fn look(dir: &ProcessDir, activity: bool, weight: &mut u64) -> Result<Option<Seen>, Errno> {
+/// The facts about one process; `None` if it is exiting. Its resident bytes are added to `weight`.
+fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
     if dir.stat().has_begun_to_exit() {
         return Ok(None);
     }
@@ -166,7 +165,6 @@ fn look(dir: &ProcessDir, activity: bool, weight: &mut u64) -> Result<Option<See
             // Memory is reported but is not evidence. The inspection is complete without it.
             pss_bytes: (*weight <= WEIGHED).then(|| dir.proportional_bytes().ok()).flatten(),
             stdio: dir.stdio(),
-            activity: activity.then(|| copies::activity(dir).ok()).flatten(),
             stale_binary: dir.has_stale_binary(),
             ..ProcessFacts::default()
         },

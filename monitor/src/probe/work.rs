@@ -17,13 +17,14 @@ impl Probe {
     }
 }
 
-fn work(dir: &ProcessDir) -> Result<Work, Errno> {
+/// What a process has done since it started.
+pub(super) fn work(dir: &ProcessDir) -> Result<Work, Errno> {
     let [read_bytes, written_bytes, writes] = dir.transfers()?;
     Ok(Work { process: dir.id(), cpu_ns: running_time(dir)?, read_bytes, written_bytes, writes })
 }
 
 /// The time that all threads of a process have run, in nanoseconds.
-pub(super) fn running_time(dir: &ProcessDir) -> Result<u64, Errno> {
+fn running_time(dir: &ProcessDir) -> Result<u64, Errno> {
     let mut cpu_ns = 0_u64;
     for tid in dir.threads()? {
         cpu_ns = cpu_ns.wrapping_add(dir.running_time(tid)?.unwrap_or_default());

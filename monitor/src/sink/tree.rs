@@ -81,6 +81,9 @@ impl Tree {
         if let Some(bytes) = report.server.rss_bytes {
             let _ = write!(line, "  {}", text::size(bytes));
         }
+        if let Some(client) = &report.server.client {
+            let _ = write!(line, "  client {}", text::sanitise(client));
+        }
         let why = report.evidence.iter().copied().map(human::evidence).map(str::to_owned);
         let why: Vec<String> = why.chain(scan::remarks(report)).collect();
         let stays = scan::reasons_to_stay(report).map(|why| format!("stays: {why}"));

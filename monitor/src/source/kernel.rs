@@ -50,6 +50,8 @@ pub struct KernelOptions {
     pub candidates: Vec<Candidate>,
     /// Whether names that contain `mcp` count as candidates that need no wire.
     pub mcp_names: bool,
+    /// Whether any program is a candidate whose standard input and output are wires that its parent, no shell, made.
+    pub wired_strangers: bool,
     /// How setsid(2) is seen.
     pub setsid: SetsidHook,
     /// Size of the ring in bytes, rounded up to a power of two.
@@ -71,6 +73,7 @@ impl Default for KernelOptions {
         Self {
             candidates: Vec::new(),
             mcp_names: true,
+            wired_strangers: true,
             setsid: SetsidHook::default(),
             ring_bytes: RingSize::DEFAULT.bytes(),
             members: 1 << 15,
@@ -119,6 +122,7 @@ impl KernelSource {
             ring_quarter: ring_bytes / 4,
             pending_budget: options.pending_budget,
             mcp_names: u32::from(options.mcp_names),
+            wired_strangers: u32::from(options.wired_strangers),
             member_share: room.share,
             seed: room.seed,
         };

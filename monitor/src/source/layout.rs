@@ -75,6 +75,7 @@ fn of_events(kernel: &Names<'_>) -> Result<Offsets, LayoutError> {
         task_real_cred: field("task_struct", "real_cred", POINTER)?,
         task_mm: field("task_struct", "mm", POINTER)?,
         task_files: field("task_struct", "files", POINTER)?,
+        task_comm: kernel.element("task_struct", "comm", 0)?,
         signal_live: field("signal_struct", "live", 4)?,
         signal_flags: field("signal_struct", "flags", 4)?,
         signal_group_exit_code: field("signal_struct", "group_exit_code", 4)?,

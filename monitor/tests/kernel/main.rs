@@ -16,5 +16,6 @@ mod sessions;
 mod setup;
 mod stage;
 mod stand;
+mod strangers;
 mod threads;
 mod wakeups;

@@ -43,7 +43,12 @@ pub fn python() -> &'static Path {
 pub fn options() -> KernelOptions {
     // The tracepoint of setsid slows the whole host: only the tests of setsid use it. Nothing of what else runs here is a
     // candidate.
-    KernelOptions { setsid: SetsidHook::None, mcp_names: false, ..KernelOptions::default() }
+    KernelOptions {
+        setsid: SetsidHook::None,
+        mcp_names: false,
+        wired_strangers: false,
+        ..KernelOptions::default()
+    }
 }
 
 /// A line of truth.

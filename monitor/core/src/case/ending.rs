@@ -139,6 +139,10 @@ pub(super) fn retry(phase: Phase, process: ProcessId, signal: Signal, facts: &Fa
         verdict
     };
     match phase {
+        // Its container was not stopped. The procedure begins anew if the inspection still allows it.
+        Phase::Terminating { verdict, .. } if verdict.attempt.container.is_some() => {
+            (Phase::Spared { verdict: unsent(verdict), inspections: 0 }, soon)
+        }
         Phase::Terminating { verdict, step } => {
             let step = match (signal, step) {
                 // The inspection that follows sends SIGTERM to every process that did not get it yet.

@@ -72,7 +72,7 @@ pub struct Cause {
 }
 
 /// What opens a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// Its owner, the agent that started it, exited.
     OwnerExited,

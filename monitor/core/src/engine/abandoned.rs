@@ -68,6 +68,7 @@ impl Engine {
         }
         self.wire_watch.due = None;
         self.begin_wire_watch(now);
+        self.ask_containers(now);
         if let Some((token, since)) = self.wire_watch.open {
             if now.since(since) < LOST {
                 return;

@@ -99,6 +99,7 @@ impl Engine {
 
     /// Classifies a process that runs a new program: as an agent, as a server, or as neither.
     pub(super) fn classify(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
+        self.first_messages.forget(id);
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
         let (role, rules) = (&program.role, &self.settings.rules);
@@ -107,7 +108,7 @@ impl Engine {
             && let Role::Server { name, rule } = rules.role_but_for_exemption(&program.image)
         {
             let origin = node.origin();
-            self.server_recognised(now, at, Recognised { process: id, origin, name, rule });
+            self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client: None });
             return;
         }
         if let Some(agent) = self.world.agent_of(id) {
@@ -144,9 +145,13 @@ impl Engine {
             Role::Agent { name, .. } => self.agent_started(at, id, name.clone()),
             Role::Server { name, rule } if has_wires => {
                 let (name, rule) = (name.clone(), rule.clone());
-                self.server_recognised(now, at, Recognised { process: id, origin, name, rule });
+                let client = None;
+                self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client });
             }
-            Role::Launcher | Role::Shell if has_wire => {}
+            Role::Launcher | Role::Shell if has_wire => {
+                self.await_first_message(now, at, id);
+            }
+            Role::Other { .. } if self.await_first_message(now, at, id) => {}
             _ => self.dismiss_if_pending(id),
         }
     }
@@ -227,6 +232,6 @@ impl Engine {
 
 /// Whether the process may be a stdio server. A process that writes its answers into a file or a terminal is none,
 /// whatever its standard input is.
-fn has_wires(node: &Node) -> bool {
+pub(super) fn has_wires(node: &Node) -> bool {
     node.stdin().is_wire() && node.stdout().is_wire()
 }

@@ -112,7 +112,7 @@ impl Engine {
             Action::Proceed => self.advance(now, key, Event::Proceed, seen),
             Action::EndIfGone => self.end_if_done(now, key),
             Action::Signal { process, signal } => self.send(key, process, signal),
-            Action::StopContainer(container) => self.stop_container(key, container),
+            Action::StopContainer(container) => self.stop_container(key, &container),
             Action::Persist(Record::Subject) => self.remember_server(now, key),
             Action::Persist(Record::Terminating) => {
                 if let Some(server) = self.world.server(key).map(|server| server.id) {

@@ -1,28 +1,103 @@
-//! Has containers stopped by their engines, in place of signals to their clients.
+//! Containers: which one a server works in, and its stop by its engine in place of signals to its client.
+
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{Engine, Purpose};
 use crate::{
     case::{Event, Refusal},
     lineage::ServerKey,
-    model::{About, Answer, BootTime, ContainerId, Signal},
+    model::{About, Answer, BootTime, Container, ContainerFacts, ContainerId, Signal},
+    recognise::started_container,
+    verdict::is_certain,
 };
 
 /// EIO, for an engine that did not stop a container.
 const FAILED: i32 = 5;
+/// The engine whose containers are stopped, and the setting that allows it.
+const DOCKER: &str = "docker";
+const SETTING: &str = "[containers] docker = \"/run/docker.sock\"";
+/// The age of a server from which its container is there, if its image was.
+const SETTLED: Duration = Duration::from_secs(12);
+/// How often an engine is asked about a living server.
+const TRIES: u8 = 3;
+/// The most servers of a user that are asked about at a time.
+const AT_ONCE: usize = 8;
 
 impl Engine {
-    /// Asks for the stop of a server's container. The last check is made here: the server is an orphan without a
-    /// guard, and the container is that of the last inspection.
-    pub(super) fn stop_container(&mut self, key: ServerKey, container: ContainerId) {
-        let term_timeout = self.settings.term_timeout;
+    /// Keeps what an inspection found of a server's container.
+    pub(super) fn container_found(&mut self, key: ServerKey, found: Option<&ContainerFacts>) {
+        let certain = found.filter(|found| self.is_certain(found)).map(ContainerFacts::view);
+        let missing = if found.is_none() { self.missing_setting(key) } else { None };
         let Some(server) = self.world.server_mut(key) else { return };
-        let known = server.container.as_ref().and_then(|known| known.id.as_ref()) == Some(&container.id);
-        let may = server.phase.orphan().is_some_and(|verdict| verdict.guards.is_empty());
-        if !known || !may || server.stopping {
+        server.container_seen = found.cloned().map(Box::new);
+        server.container = certain.or_else(|| server.container.take()).or(missing);
+    }
+
+    fn is_certain(&self, found: &ContainerFacts) -> bool {
+        let client = self.world.node(found.client).and_then(|node| node.image());
+        client.and_then(started_container).is_some_and(|started| is_certain(&started, found))
+    }
+
+    /// The container of a server as its client tells it, with the setting that would let its engine stop it; `None` if
+    /// there is no such setting. podman's containers are not stopped.
+    fn missing_setting(&self, key: ServerKey) -> Option<Container> {
+        let client = self.container_query(self.world.server(key)?)?.client;
+        let started = started_container(self.world.node(client)?.image()?)?;
+        let is_missing = started.engine == DOCKER && !self.asks(DOCKER);
+        is_missing.then(|| Container { setting: Some(SETTING.to_owned()), ..started })
+    }
+
+    fn asks(&self, engine: &str) -> bool {
+        self.settings.engines.iter().any(|asked| asked == engine)
+    }
+
+    /// Asks which containers living servers work in, so that a report can tell. A few times for each server, and about
+    /// a few servers of each user at a time.
+    pub(super) fn ask_containers(&mut self, now: BootTime) {
+        if self.settings.engines.is_empty() {
             return;
         }
+        let mut asked = BTreeMap::<u32, usize>::new();
+        for key in self.world.servers().keys() {
+            let Some(server) = self.world.server_mut(key) else { continue };
+            let turn = server.user();
+            let old = now.since(server.id.born()) >= SETTLED && server.container_asked < TRIES;
+            let number = asked.entry(turn).or_default();
+            if !old || server.container.is_some() || !server.phase.is_clear() || *number >= AT_ONCE {
+                continue;
+            }
+            server.container_asked += 1;
+            let query = self.world.server(key).and_then(|server| self.container_query(server));
+            if let Some(query) = query.filter(|query| self.asks(&query.engine)) {
+                *number += 1;
+                self.ask(
+                    About::Container { query: Box::new(query), turn },
+                    Purpose::Container { server: key },
+                );
+            }
+        }
+    }
+
+    /// An engine has told which container a living server works in.
+    pub(super) fn container_told(&mut self, key: ServerKey, found: Option<Box<ContainerFacts>>) {
+        let Some(found) = found.filter(|found| self.is_certain(found)) else { return };
+        let Some(server) = self.world.server_mut(key).filter(|server| server.phase.is_clear()) else {
+            return;
+        };
+        server.container = Some(found.view());
+        self.world.show(key);
+    }
+
+    /// Asks for the stop of a server's container. The last check is made here: the server is an orphan without a
+    /// guard, and the container is that of the last inspection.
+    pub(super) fn stop_container(&mut self, key: ServerKey, container: &ContainerId) {
+        let term_timeout = self.settings.term_timeout;
+        let Some(server) = self.world.server_mut(key) else { return };
+        let seen = server.container_seen.as_ref().filter(|seen| seen.container == *container).cloned();
+        let may = server.phase.orphan().is_some_and(|verdict| verdict.guards.is_empty());
+        let Some(seen) = seen.filter(|_| may && !server.stopping) else { return };
         server.stopping = true;
-        let about = About::Stop { container, seconds: term_timeout.as_secs(), turn: server.user() };
+        let about = About::Stop { seen, seconds: term_timeout.as_secs(), turn: server.user() };
         self.ask(about, Purpose::Stop { server: key });
     }
 
@@ -31,12 +106,13 @@ impl Engine {
         let Some(server) = self.world.server_mut(key) else { return };
         server.stopping = false;
         let process = server.main_process();
-        let error = match answer {
-            Answer::Stopped { error } => error,
-            _ => Some("the container engine did not answer".to_owned()),
+        let (error, changed) = match answer {
+            Answer::Stopped { error, changed } => (error, changed),
+            _ => (Some("the container engine did not answer".to_owned()), false),
         };
         if let Some(error) = error {
-            let refusal = Refusal::Final { error, errno: FAILED };
+            // Somebody may use it now: the next inspection finds out.
+            let refusal = if changed { Refusal::Retryable } else { Refusal::Final { error, errno: FAILED } };
             let signal = Signal::Term;
             self.server_event(now, key, Event::SignalRefused { process, signal, refusal, last: true });
         }

@@ -21,6 +21,7 @@ impl Engine {
         if self.world.node(id).is_none() {
             return;
         }
+        self.first_messages.forget(id);
         if let Some(agent) = self.world.agent_of(id) {
             self.agent_ended(now, at, agent, status);
         }

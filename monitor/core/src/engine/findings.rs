@@ -38,9 +38,7 @@ impl Engine {
         let asked = server.phase.asked();
         self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
-        if let Some((server, found)) = self.world.server_mut(key).zip(facts.container.as_ref()) {
-            server.container = Some(found.view());
-        }
+        self.container_found(key, facts.container.as_deref());
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
             finding.doubts.push(Doubt::WireUnknown);
@@ -60,7 +58,7 @@ impl Engine {
                 return;
             }
         }
-        if let Some(again) = self.judge_session(now, key, facts, &mut finding) {
+        if let Some(again) = self.judge_session(now, key).or_else(|| self.must_rest(now, key, &finding)) {
             self.server_event(now, key, Event::Inconclusive { again });
             return;
         }
@@ -89,7 +87,7 @@ impl Engine {
             facts,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
-            rest: self.rest(),
+            rest: self.settings.abandoned_grace,
         }))
     }
 
@@ -118,6 +116,10 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
 
 /// The finding in the form that the case takes.
 fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
+    // The client is small; what counts is in the container that ends with it.
+    let container = finding.container.as_ref().and(facts.container.as_ref());
+    let container = container.map(|found| found.bytes()).unwrap_or_default();
+    let pss = facts.processes.iter().filter_map(|p| p.pss_bytes);
     case::Finding {
         has_owner: finding.host.is_some(),
         too_early: finding.too_early,
@@ -125,8 +127,8 @@ fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
         doubts: finding.doubts.clone(),
         guards: finding.guards.clone(),
         container: finding.container.clone(),
-        rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum(),
-        pss_bytes: facts.processes.iter().filter_map(|p| p.pss_bytes).reduce(|a, b| a + b),
+        rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum::<u64>() + container,
+        pss_bytes: pss.reduce(|a, b| a + b).map(|pss| pss + container),
         sessions: finding.members.sessions.clone(),
         tied: finding.members.tied.clone(),
     }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose, sessions};
+use super::{Engine, Purpose};
 use crate::{
     case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
@@ -118,13 +118,12 @@ impl Engine {
                 .collect(),
             container: self.container_query(server).map(Box::new),
             turn: None,
-            activity: sessions::is_about_session(server),
             work: self.needs_work(server),
         }
     }
 
     /// The question about the container of a server: if exactly one of its processes is a client.
-    fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
+    pub(super) fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
         let all = server.processes().iter().chain(server.wrappers());
         let nodes = all.filter_map(|id| self.world.node(*id));
         let mut clients = nodes.filter_map(|node| Some((node.id, node.image()?)));

@@ -15,6 +15,7 @@ mod containers;
 mod duplicates;
 mod ends;
 mod findings;
+mod first_messages;
 mod inspections;
 mod left_agents;
 mod makers;
@@ -32,6 +33,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod units;
+mod watches;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -41,10 +43,10 @@ use self::servers::Recognised;
 pub use self::settings::Settings;
 use crate::{
     case::Event,
-    lineage::{AgentKey, ServerKey},
+    lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, Input, Notice, ProcessEvent, ProcessId,
-        SnapshotProcess, Tracking,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, Input, Notice, ProcessEvent,
+        ProcessId, SnapshotProcess, Tracking,
     },
     world::{Look, World},
 };
@@ -65,7 +67,9 @@ pub struct Engine {
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
     /// Servers to look at whose thread has ended.
-    looks: spawners::Looks,
+    looks: watches::Looks,
+    /// Processes that may be servers which no rule knows.
+    first_messages: first_messages::FirstMessages,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -109,11 +113,17 @@ enum Purpose {
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
     /// Asks for the session that a server was started for.
     Session { server: ServerKey },
+    /// Asks what is said first to a process, since this exec.
+    FirstMessage { process: ProcessId, origin: Origin },
+    /// Asks which container a living server works in.
+    Container { server: ServerKey },
+    /// Asks whether settings declare it as a server.
+    Declared { process: ProcessId, origin: Origin },
     /// Has the container of a server stopped.
     Stop { server: ServerKey },
     /// Asks which of these servers, each with its main process, have a hung-up standard input.
     Wires { servers: Vec<(ServerKey, ProcessId)> },
-    /// Asks what the processes of a server have done so far, because the thread that started it has ended.
+    /// Asks what the processes of a server have done so far, because its living owner may still use it.
     Work { server: ServerKey, look: Look },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
@@ -190,6 +200,7 @@ impl Engine {
         }
         self.watch_wires(now);
         self.look_at_servers(now);
+        self.look_for_first_messages(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -211,7 +222,7 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let watches = [self.wire_watch.due(), self.looks.due(), self.next_place()];
+        let watches = [self.wire_watch.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
         let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
         cases.into_iter().chain(others).flatten().min()
     }
@@ -268,6 +279,13 @@ impl Engine {
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
+            (Purpose::Declared { .. }, Answer::FirstMessage { message: FirstMessage::Nothing }) => {}
+            (
+                Purpose::FirstMessage { process, origin } | Purpose::Declared { process, origin },
+                Answer::FirstMessage { message },
+            ) => {
+                self.first_message_answered(now, process, origin, message);
+            }
             (Purpose::Session { server }, Answer::Session { id }) => self.session_answered(server, id),
             (Purpose::Creator { creator, recognised }, Answer::Process { process }) => {
                 self.creator_answered(now, creator, recognised, process);
@@ -296,6 +314,9 @@ impl Engine {
             }
             (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
                 self.place_answered(now, server, process, place);
+            }
+            (Purpose::Container { server }, Answer::Container { found }) => {
+                self.container_told(server, found);
             }
             (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
             (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Engine;
+use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
     case::{Event, Reason},
     lineage::{Origin, Provenance},
@@ -38,6 +38,13 @@ impl Recall {
         }
     }
 
+    /// The name of the server whose head this process was, if it was recognised by the protocol. Its first message was
+    /// read long ago.
+    pub(super) fn known_by_protocol(&self, process: ProcessId) -> Option<String> {
+        let Tracked { id, name, rule, .. } = &self.servers.get(self.by_process.get(&process)?)?.server;
+        (rule == PROTOCOL && (*id == process || !self.may_live(*id))).then(|| name.clone())
+    }
+
     fn may_live(&self, process: ProcessId) -> bool {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
@@ -65,7 +72,8 @@ impl Engine {
     /// Enters a server that was found in /proc and that an earlier daemon followed, with its owner of that time. The
     /// owner is alive, or has exited meanwhile. Returns false if no owner is stored; then the wire has to show the
     /// owner.
-    pub(super) fn server_recalled(&mut self, now: BootTime, id: ProcessId, name: &str, rule: &str) -> bool {
+    pub(super) fn server_recalled(&mut self, now: BootTime, recognised: &Recognised) -> bool {
+        let Recognised { process: id, name, rule, client, .. } = recognised.clone();
         let Some(node) = self.world.node(id) else { return false };
         let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
         let known = [id].iter().chain(&wrappers).find_map(|process| self.recall.take(*process));
@@ -74,8 +82,9 @@ impl Engine {
         };
         let new = |owner, provenance| NewServer {
             main: id,
-            name: name.to_owned(),
-            rule: rule.to_owned(),
+            name,
+            rule,
+            client,
             owner,
             wrappers,
             provenance,
@@ -177,6 +186,7 @@ fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
         id: server.id.to_string(),
         name: server.name.clone(),
         rule: server.rule.clone(),
+        client: None,
         processes: Vec::new(),
         processes_total: 0,
         rss_bytes: None,

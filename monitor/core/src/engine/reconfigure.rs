@@ -4,7 +4,7 @@
 //! The engine forgets nothing that it follows, and a change alone has no consequence. What the new rules protect is
 //! spared at the next inspection. What they no longer protect is inspected again before anything is done to it.
 
-use super::{Engine, Settings};
+use super::{Engine, Settings, first_messages::PROTOCOL};
 use crate::{
     case::Event,
     lineage::{AgentKey, Node, Provenance},
@@ -24,7 +24,11 @@ impl Engine {
         self.policies += 1;
         self.change_alerts(now, &settings.alerts);
         let before = std::mem::replace(&mut self.settings, settings);
-        let (before, sessions) = (before.rules, before.sessions);
+        let Settings { rules: before, sessions, recognise_protocol, .. } = before;
+        let by_protocol = recognise_protocol != self.settings.recognise_protocol;
+        if by_protocol && before.source() == self.settings.rules.source() {
+            self.disown(&before);
+        }
         if before.source() != self.settings.rules.source() {
             self.world.reclassify(&self.settings.rules);
             self.disown(&before);
@@ -49,8 +53,10 @@ impl Engine {
             let Some(server) = self.world.server(key) else { continue };
             let images: Vec<Image> =
                 server.recognised().iter().filter_map(|p| self.world.node(*p)?.image().cloned()).collect();
-            let was = images.iter().any(|image| is_server(before, image));
-            let is = images.iter().any(|image| is_server(now, image));
+            let spoken = server.rule == PROTOCOL;
+            let was = spoken || images.iter().any(|image| is_server(before, image));
+            let is = (spoken && self.settings.recognise_protocol)
+                || images.iter().any(|image| is_server(now, image));
             if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
                 server.disowned = !is;
             }

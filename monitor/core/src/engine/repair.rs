@@ -149,12 +149,14 @@ impl Engine {
             self.classify(now, now, seen.id);
             return;
         }
+        let wired = seen.stdio[0].is_wire() && seen.stdio[1].is_wire();
+        let was_a_server = wired && self.recall.known_by_protocol(seen.id).is_some();
         match self.settings.rules.role(&seen.image) {
             Role::Agent { .. } => {
                 self.place(now, seen, None, Provenance::FOUND);
                 self.classify(now, now, seen.id);
             }
-            Role::Server { .. } if seen.stdio[0].is_wire() && seen.stdio[1].is_wire() => {
+            role if was_a_server || (wired && matches!(role, Role::Server { .. })) => {
                 let chain = self.launch_chain(seen, others);
                 let adopted = self.is_adopted(chain.last().map_or(seen, |top| top), others);
                 for link in chain.iter().rev() {

@@ -16,13 +16,15 @@ pub(super) struct Recognised {
     pub(super) origin: Origin,
     pub(super) name: String,
     pub(super) rule: String,
+    /// The name of the client, if that was said.
+    pub(super) client: Option<String>,
 }
 
 impl Engine {
     /// A process with a wire runs a program that a rule recognises as a server. The engine comes back here with the
     /// answer if it had to ask a question first.
     pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, recognised: Recognised) {
-        let Recognised { process: id, origin, ref name, ref rule } = recognised;
+        let Recognised { process: id, origin, ref name, ref rule, ref client } = recognised;
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else { return };
         if node.protected {
             return;
@@ -30,7 +32,7 @@ impl Engine {
         if let Some(key) = node.server {
             let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin());
             if same_wire || !self.is_job(key) {
-                self.recognised_again(at, key, id);
+                self.named_deeper(at, key, id, name.clone(), rule.clone());
                 return;
             }
             self.leave_server(at, id);
@@ -42,7 +44,8 @@ impl Engine {
             return;
         }
         let provenance = node.provenance;
-        if provenance.is_found() && self.server_recalled(now, id, name, rule) {
+        self.forget_first_messages(id);
+        if provenance.is_found() && self.server_recalled(now, &recognised) {
             return;
         }
         let Some(node) = self.world.node(id) else { return };
@@ -52,6 +55,7 @@ impl Engine {
             main: id,
             name: name.clone(),
             rule: rule.clone(),
+            client: client.clone(),
             owner: None,
             wrappers: Vec::new(),
             provenance,
@@ -132,7 +136,7 @@ impl Engine {
     }
 
     /// Whether this server has no owner and none is sought. A shell's job is an example.
-    fn is_job(&self, key: ServerKey) -> bool {
+    pub(super) fn is_job(&self, key: ServerKey) -> bool {
         self.world.server(key).is_some_and(|server| server.owner().is_none() && !server.seeks_owner)
     }
 
@@ -194,7 +198,7 @@ impl Engine {
         self.server_recognised(now, now, recognised);
     }
 
-    fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
+    pub(super) fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         self.world.recognise(key, id);
         self.compare(at, key);
         self.remember_server(at, key);

@@ -16,14 +16,13 @@ use std::{
 
 use super::{Engine, Purpose};
 use crate::{
-    case::{Event, Phase, Reason},
+    case::{Event, Reason},
     lineage::{AgentKey, ServerKey},
     model::{
-        About, BootTime, Doubt, KeyState, Notice, ProcessId, RegistryLife, ServerFacts, SessionPolicy,
-        SessionState, SessionSubject, SessionsSeen,
+        About, BootTime, KeyState, Notice, RegistryLife, SessionPolicy, SessionState, SessionSubject,
+        SessionsSeen,
     },
-    verdict::Finding,
-    world::{Agent, Quiet, Server, agent_view},
+    world::{Agent, Server, agent_view},
 };
 
 /// Between two inspections of a server, if the registry gave no answer.
@@ -295,27 +294,20 @@ impl Engine {
     fn session_expired(&mut self, now: BootTime, key: ServerKey) {
         let deadline = now + self.settings.abandoned_grace;
         if let Some(server) = self.world.server_mut(key) {
-            server.quiet = None;
+            server.watches.remove(&Reason::SessionExpired);
         }
         let reason = Reason::SessionExpired;
         self.server_event(now, key, Event::Suspected { reason, since: now, deadline });
-        // The first inspection shows what its processes have done so far.
-        self.world.set_timer(key, Some(now));
+        self.watch(now, key, reason);
+        self.watch_its_grace(now, key);
         let owner = self.world.owner(key).map(agent_view);
         let Some(server) = self.world.show(key) else { return };
         self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
     }
 
-    /// What an inspection means for a server whose session has expired: adds the doubt that it is in use. Returns the
-    /// time to the next inspection if nothing follows, because the last answer of the registry is too old.
-    pub(super) fn judge_session(
-        &mut self,
-        now: BootTime,
-        key: ServerKey,
-        facts: &ServerFacts,
-        finding: &mut Finding,
-    ) -> Option<Duration> {
-        let grace = self.settings.abandoned_grace;
+    /// The time to the next inspection of a server whose session has expired, if nothing follows from this one because
+    /// the last answer of the registry is too old.
+    pub(super) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
         let server = self.world.server(key).filter(|server| is_about_session(server))?;
         let Some(policy) = &self.settings.sessions else { return Some(LEAST) };
         let session = server.session_id.as_ref().and_then(|id| self.sessions.by_id.get(id));
@@ -323,36 +315,6 @@ impl Engine {
         let fresh = self.sessions.asked.is_some_and(|asked| now.since(asked) <= policy.every * 2);
         if !missing || !fresh || !self.is_expired(key, policy) {
             return Some(policy.every.max(LEAST));
-        }
-        let begun = server.phase.verdict().is_some_and(|verdict| verdict.attempt.first_signal.is_some());
-        if begun {
-            // What it does now is to end.
-            return None;
-        }
-        let (since, waits) = (server.phase.since(), matches!(server.phase, Phase::Grace { .. }));
-        let activity = facts.processes.iter().map(|found| Some((found.process, found.activity?)));
-        let activity: Option<BTreeMap<ProcessId, _>> = activity.collect();
-        let before = server.quiet.clone();
-        let is_first = before.is_none();
-        let quiet = activity.map(|activity| match before {
-            Some(before) if before.activity == activity => before,
-            _ => Quiet { since: now, activity },
-        });
-        let is_first = is_first && quiet.is_some();
-        let lasting = quiet.as_ref().map(|quiet| now.since(quiet.since));
-        if let Some(server) = self.world.server_mut(key) {
-            server.quiet = quiet;
-        }
-        if is_first
-            && waits
-            && let Some(since) = since
-        {
-            let suspected = Event::Suspected { reason: Reason::SessionExpired, since, deadline: now + grace };
-            self.server_event(now, key, suspected);
-        } else if lasting.is_none_or(|lasting| lasting < grace) {
-            finding.doubts.push(Doubt::Active);
-            finding.doubts.sort_unstable();
-            finding.doubts.dedup();
         }
         None
     }

@@ -22,10 +22,14 @@ pub struct Settings {
     pub other_uids: bool,
     /// The rules that recognise agents, servers and other programs.
     pub rules: Rules,
+    /// Whether a process that no rule knows is a server if its first message is one of the protocol.
+    pub recognise_protocol: bool,
     /// Thresholds that raise an alert.
     pub alerts: Vec<AlertRule>,
     /// How sessions are judged; absent if they are not.
     pub sessions: Option<SessionPolicy>,
+    /// The container engines that are asked, by name.
+    pub engines: Vec<String>,
     /// The daemon and its ancestors. They never get a signal.
     pub ourselves: Vec<ProcessId>,
 }
@@ -33,8 +37,18 @@ pub struct Settings {
 impl Settings {
     /// The settings of a policy; an error if its rules are not TOML.
     pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
-        let Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts, sessions } =
-            policy;
+        let Policy {
+            mode,
+            grace,
+            abandoned_grace,
+            term_timeout,
+            other_uids,
+            rules,
+            recognise_protocol,
+            alerts,
+            sessions,
+            engines,
+        } = policy;
         let rules = Rules::from_source(&rules)?;
         Ok(Self {
             mode,
@@ -43,8 +57,10 @@ impl Settings {
             term_timeout,
             other_uids,
             rules,
+            recognise_protocol,
             alerts,
             sessions,
+            engines,
             ourselves,
         })
     }
@@ -59,8 +75,10 @@ impl Default for Settings {
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             rules: Rules::builtin(),
+            recognise_protocol: true,
             alerts: Vec::new(),
             sessions: None,
+            engines: Vec::new(),
             ourselves: Vec::new(),
         }
     }

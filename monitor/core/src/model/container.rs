@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Image, ProcessId, ServerFacts};
+use super::{Holder, Image, ProcessFacts, ProcessId, ServerFacts, WireState};
 
 /// A container whose client is part of a server. The client's command line tells what is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +17,19 @@ pub struct Container {
     pub image: Option<String>,
     /// The command that a person can run: it stops the container, or finds it if its name is not known.
     pub command: String,
+    /// Its memory in bytes when it was last inspected, without page cache that is not in use; that of its client is
+    /// not included.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
+    /// The line of the configuration that lets its engine stop it, where that is missing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub setting: Option<String>,
 }
 
 impl Container {
     /// Its texts, which count in bounded queues.
     pub fn queued_bytes(&self) -> usize {
-        let texts = [&self.id, &self.name, &self.image].into_iter().flatten();
+        let texts = [&self.id, &self.name, &self.image, &self.setting].into_iter().flatten();
         self.engine.len() + self.command.len() + texts.map(String::len).sum::<usize>()
     }
 }
@@ -63,12 +70,18 @@ pub struct OtherClient {
 pub struct ContainerFacts {
     /// Which container it is.
     pub container: ContainerId,
+    /// The client that was asked about.
+    #[serde(default)]
+    pub client: ProcessId,
     /// Its name.
     pub name: String,
     /// Its image.
     pub image: String,
     /// Whether others may use it: it has ports, or somebody runs a further program in it.
     pub shared: bool,
+    /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
     /// All other processes of the host that may be clients of an engine.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub others: Vec<OtherClient>,
@@ -86,6 +99,59 @@ impl ContainerFacts {
             name: Some(self.name.clone()),
             image: Some(self.image.clone()),
             command: format!("{engine} stop {}", id.get(..12).unwrap_or(id)),
+            memory_bytes: Some(self.bytes()),
+            setting: None,
+        }
+    }
+
+    /// Its memory in bytes: that of its control group, or else of its processes.
+    pub fn bytes(&self) -> u64 {
+        let processes = || self.inside.processes.iter().map(|one| one.rss_bytes).sum();
+        self.memory_bytes.unwrap_or_else(processes)
+    }
+
+    /// What has changed until `now`, if that may mean that somebody uses the container, or that it is another one.
+    /// `self` was found to be unused.
+    pub fn change(&self, now: &Self) -> Option<&'static str> {
+        let (before, after) = (&self.inside, &now.inside);
+        let inner = |process| after.processes.iter().any(|one| one.process == process);
+        let first = |facts: &ServerFacts| facts.processes.first().map(|one| one.process);
+        let is_user = |one: &ProcessFacts| {
+            one.sockets.clients || one.sockets.inside.iter().any(|client| !inner(*client))
+        };
+        let is_same = self.container == now.container && self.name == now.name && self.image == now.image;
+        if !is_same || first(before).is_none() || first(before) != first(after) {
+            Some("it is another container")
+        } else if after.blind.is_some() || after.opted_out != before.opted_out {
+            Some("its processes are not seen as before")
+        } else if after.stdin != WireState::HungUp {
+            Some("its standard input is open again")
+        } else if !no_new_reader(&before.stdout, &after.stdout, inner) {
+            Some("another process reads its standard output")
+        } else if now.shared || after.processes.iter().any(is_user) {
+            Some("somebody uses it")
+        } else if after.processes.iter().any(|one| one.traced) {
+            Some("a debugger is attached")
+        } else if now.others.iter().any(|other| !self.others.contains(other)) {
+            Some("another client of a container engine was started")
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether nobody holds the other end of this wire who did not hold it before, except processes of the container.
+fn no_new_reader(before: &WireState, after: &WireState, inner: impl Fn(ProcessId) -> bool) -> bool {
+    let known: &[Holder] = match before {
+        WireState::Held { holders, .. } => holders,
+        WireState::HungUp | WireState::Unknown => &[],
+    };
+    match after {
+        WireState::HungUp => true,
+        WireState::Unknown => false,
+        WireState::Held { holders, unseen } => {
+            let is_known = |one: &Holder| known.iter().any(|known| known.process == one.process);
+            !unseen && holders.iter().all(|one| is_known(one) || inner(one.process))
         }
     }
 }

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerId, ContainerQuery, CopyFacts, Fact, Knowledge, Notice, Policy, ProcessEvent,
-    ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio,
-    Whereabouts, Work,
+    BootTime, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy,
+    ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
+    SnapshotProcess, Stdio, Whereabouts, Work,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -195,18 +195,32 @@ pub enum About {
     },
     /// The session that a server was started for: [`Answer::Session`].
     Session(Box<SessionSubject>),
-    /// Has a container stopped by its engine: [`Answer::Stopped`].
+    /// Has a container stopped by its engine, if it is looked at once more and nothing has changed:
+    /// [`Answer::Stopped`].
     Stop {
-        /// The container.
-        container: ContainerId,
+        /// The container as the inspection found it.
+        seen: Box<ContainerFacts>,
         /// The time from SIGTERM to SIGKILL, in seconds.
         seconds: u64,
+        /// The user whose turn it is.
+        turn: u32,
+    },
+    /// Which container a client works for: [`Answer::Container`]. Needed for reports only.
+    Container {
+        /// What is known of the container.
+        query: Box<ContainerQuery>,
         /// The user whose turn it is.
         turn: u32,
     },
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
     HungUp(Vec<OwnEnd>),
+    /// What the first message on the standard input of this process says: [`Answer::FirstMessage`]. Needed at once,
+    /// because the process is about to read it.
+    FirstMessage(OwnEnd),
+    /// Whether the settings of an agent declare this process as an MCP server: [`Answer::FirstMessage`], with
+    /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
+    Declared(ProcessId),
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].
@@ -232,8 +246,6 @@ pub struct Subject {
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
     pub turn: Option<u32>,
-    /// Whether to tell what its processes have done so far: [`super::ProcessFacts::activity`].
-    pub activity: bool,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }
@@ -280,11 +292,25 @@ pub enum Answer {
     Stopped {
         /// Why it may still run; absent if it has ended.
         error: Option<String>,
+        /// Whether its engine was not asked to stop it, because something changed since it was inspected.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        changed: bool,
+    },
+    /// The container that a client works for.
+    Container {
+        /// The one that fits, without what an inspection would find of its processes; absent if there is none, or more
+        /// than one, or if its engine did not tell.
+        found: Option<Box<ContainerFacts>>,
     },
     /// The processes that still have their end of a wire whose other end is closed for good.
     HungUp {
         /// Those that were asked about and have it.
         processes: Vec<ProcessId>,
+    },
+    /// The first message on a standard input.
+    FirstMessage {
+        /// What it says.
+        message: FirstMessage,
     },
     /// Where a process works; absent if it is gone or could not be read.
     Whereabouts {

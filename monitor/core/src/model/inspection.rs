@@ -66,9 +66,6 @@ pub struct ProcessFacts {
     /// Whether a process outside of those requested traces it (ptrace(2)).
     #[serde(default)]
     pub traced: bool,
-    /// What it has done so far; absent if that was not asked for, or could not be read.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub activity: Option<Activity>,
 }
 
 /// How a process uses sockets of its own.
@@ -133,14 +130,5 @@ pub struct CopyFacts {
     /// requested. Standard output and error do not count.
     pub connected: bool,
     /// What it has done so far; absent if that could not be read.
-    pub activity: Option<Activity>,
-}
-
-/// What a process has done since it started. If two values are equal, it did nothing in between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Activity {
-    /// CPU time of all its threads in nanoseconds (`/proc/PID/task/TID/schedstat`, field 1).
-    pub cpu_ns: u64,
-    /// Bytes read and written (`rchar` and `wchar` of `/proc/PID/io`).
-    pub io_bytes: u64,
+    pub work: Option<Work>,
 }

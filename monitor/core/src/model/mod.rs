@@ -13,6 +13,7 @@ mod event_subject;
 mod exchange;
 mod fact;
 mod family;
+mod first_message;
 mod history;
 mod id;
 mod image;
@@ -24,6 +25,7 @@ mod queued_size;
 mod reasons;
 pub mod redact;
 mod report;
+mod rule_kind;
 mod run;
 mod session;
 mod share;
@@ -48,15 +50,17 @@ pub use exchange::{
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
 };
+pub use first_message::FirstMessage;
 pub use history::{DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, ServerCounts};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
-pub use inspection::{Activity, CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
+pub use inspection::{CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView};
-pub use policy::{Policy, abandoned_grace};
+pub use policy::{Policy, abandoned_grace, recognise_protocol};
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport};
+pub use rule_kind::recognised_by;
 pub use run::{Run, RunKey, RunReport, RunView};
 pub use session::{
     KeyState, RegistryLife, SessionMark, SessionPolicy, SessionState, SessionSubject, SessionsSeen,

@@ -344,8 +344,12 @@ pub struct ServerView {
     pub id: String,
     /// Its name: package, module or program.
     pub name: String,
-    /// The rule that recognised it.
+    /// The rule that recognised it; `protocol` for a server that no rule knows and that speaks the protocol.
     pub rule: String,
+    /// The name of the client that talks to it, as the client told it in its first message; absent if that message
+    /// was not seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub client: Option<String>,
     /// Its processes from the head of the launch chain down; at most 64.
     pub processes: Vec<ProcessView>,
     /// How many processes it has, including those not listed; 0 if they were not counted.

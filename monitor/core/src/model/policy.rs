@@ -24,17 +24,28 @@ pub struct Policy {
     pub other_uids: bool,
     /// The rules of the configuration as TOML; empty if there are none.
     pub rules: String,
+    /// Whether a process that no rule knows is a server if its first message is one of the protocol.
+    #[serde(default = "recognise_protocol")]
+    pub recognise_protocol: bool,
     /// The alert rules.
     #[serde(default)]
     pub alerts: Vec<AlertRule>,
     /// How sessions are judged; absent if they are not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sessions: Option<SessionPolicy>,
+    /// The container engines that are asked, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub engines: Vec<String>,
 }
 
 /// The default of [`Policy::abandoned_grace`].
 pub const fn abandoned_grace() -> Duration {
     Duration::from_secs(30)
+}
+
+/// The default of [`Policy::recognise_protocol`].
+pub const fn recognise_protocol() -> bool {
+    true
 }
 
 /// Durations as whole nanoseconds.

@@ -48,7 +48,8 @@ pub enum Doubt {
     Clients,
     /// A process outside of it, such as a debugger, traces one of its threads.
     Traced,
-    /// Its session has expired, and yet one of its processes did something a moment ago (CPU time, or bytes that it read or wrote).
+    /// Its session has expired, and yet somebody may use it: since then it has read or written something, or has not been at rest for
+    /// `abandoned_grace`.
     Active,
 }
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ProcessId;
 
-/// What a process has done since it started, what it read and what it wrote apart.
+/// What a process has done since it started, what it read and what it wrote apart. If two accounts of it are equal, it
+/// did nothing in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// The process.

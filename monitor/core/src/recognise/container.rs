@@ -87,6 +87,8 @@ fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) ->
         name: name.map(str::to_owned),
         image: image.map(str::to_owned),
         command,
+        memory_bytes: None,
+        setting: None,
     }
 }
 

@@ -11,9 +11,12 @@
 mod agents;
 mod candidates;
 mod container;
+mod declared;
+mod first_message;
 mod interpreter;
 mod known_programs;
 mod program;
+mod project;
 mod rule;
 mod runner;
 mod servers;
@@ -22,6 +25,8 @@ mod tests;
 mod text;
 
 pub use self::container::{container_client, started_container};
+pub use self::declared::{Notation, declared};
+pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{
     agents::Work,
@@ -136,6 +141,13 @@ impl Rules {
         };
         let behind = builtin_role(&second);
         if matches!(behind, Role::Other { .. }) { role } else { behind }
+    }
+
+    /// The name that is shown for a server that no rule knows: script, package or program without path.
+    pub fn title(&self, image: &Image) -> String {
+        let words = program::words(image);
+        let first = Program::parse(&words, 0);
+        servers::title(&program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first))
     }
 
     /// Whether `image` only runs another program on its own standard streams: a shell, a shell script or a

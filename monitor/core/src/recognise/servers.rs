@@ -3,6 +3,7 @@
 use super::{
     known_programs::{TOOLS, contains, is_steward},
     program::{Carrier, Program},
+    project,
     text::{base, is_in_bin, stem, tokens, unscoped},
 };
 
@@ -35,6 +36,7 @@ mod rule {
     pub(super) const MODULE: &str = "module-mcp";
     pub(super) const PACKAGE: &str = "package-mcp";
     pub(super) const SCRIPT: &str = "script-mcp";
+    pub(super) const PROJECT: &str = "project-mcp";
     pub(super) const PROGRAM: &str = "program-mcp";
     pub(super) const IMAGE: &str = "image-mcp";
     pub(super) const KNOWN: &str = "known-mcp";
@@ -78,10 +80,16 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
             } else if !cli && is_named(name) {
                 Some(if script { rule::SCRIPT } else { rule::PROGRAM })
             } else {
-                None
+                project(program).map(|_| rule::PROJECT)
             }
         }
     }
+}
+
+/// The project of a script with a generic name, where that is a server's.
+fn project<'w>(program: &Program<'w>) -> Option<&'w str> {
+    let is_server = |folder: &&str| contains(KNOWN, folder) || project::is_server(folder, is_named);
+    project::folder(program, is_generic).filter(is_server)
 }
 
 /// Whether the program is a tool, or a script of a tool's package. A user's own `find.py` is not.
@@ -255,7 +263,7 @@ pub(super) fn display(program: &Program<'_>) -> String {
             display_package(package).to_owned()
         }
         _ if matches!(program.carrier, Carrier::Itself | Carrier::Container) => program.name.to_owned(),
-        _ => stem.to_owned(),
+        _ => project(program).unwrap_or(stem).to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@
 use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
-    model::{ContainerFacts, Doubt, OtherClient, WireState},
+    model::{Container, ContainerFacts, Doubt, OtherClient, WireState},
     recognise::{Role, container_client, started_container},
 };
 
@@ -29,21 +29,25 @@ pub fn to_stop<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a
             || node.and_then(Node::role).is_some_and(|role| matches!(role, Role::Launcher | Role::Shell))
     };
     let whole = members.tied.is_empty() && members.all().all(only_launches);
-    let client = members.all().find_map(|id| {
+    let started = members.all().find_map(|id| {
         let image = inspection.node(id)?.image()?;
-        Some((id, started_container(image)?))
+        started_container(image).filter(|_| id == found.client)
     });
-    let (client, started) = client?;
-    // Without a name another container of this image, made at about the same time, may be the one.
-    let alike = |other: &OtherClient| {
-        let apart = other.process.start.abs_diff(client.start);
-        apart <= AT_ABOUT && started_container(&other.image).is_some_and(|other| other.image == started.image)
-    };
-    if started.name.is_none() && found.others.iter().any(alike) {
+    if !is_certain(&started?, found) {
         return None;
     }
     let seen = found.inside.blind.is_none() && !found.inside.processes.is_empty();
     (whole && seen).then_some(found)
+}
+
+/// Whether no other container may be the one that this client started.
+pub fn is_certain(started: &Container, found: &ContainerFacts) -> bool {
+    // Without a name another container of this image, made at about the same time, may be the one.
+    let alike = |other: &OtherClient| {
+        let apart = other.process.start.abs_diff(found.client.start);
+        apart <= AT_ABOUT && started_container(&other.image).is_some_and(|other| other.image == started.image)
+    };
+    started.name.is_some() || !found.others.iter().any(alike)
 }
 
 /// The doubts that remain about "nobody can use the container".

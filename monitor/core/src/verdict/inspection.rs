@@ -31,7 +31,7 @@ pub struct Inspection<'a> {
     pub other_uids: bool,
     /// Whether orphand only observes and ends nothing.
     pub observe: bool,
-    /// For how long a server must have done nothing that its living owner left behind with a thread.
+    /// For how long a server must have done nothing whose living owner may still use it.
     pub rest: Duration,
 }
 

@@ -7,9 +7,11 @@ mod guards;
 mod inspection;
 mod membership;
 mod proof;
+mod rest;
 mod spawner;
 mod wires;
 
+pub use container::is_certain;
 pub use inspection::{Inspection, Makers};
 pub use membership::{Members, members};
 pub use proof::{Finding, examine};

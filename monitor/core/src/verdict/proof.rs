@@ -4,11 +4,14 @@
 //! condition from being proven is a doubt, and nothing is ended while there is a doubt. A proven orphan may still
 //! stay because of a guard.
 
+use std::time::Duration;
+
 use super::{
     container,
     guards::guards,
     inspection::Inspection,
     membership::{Members, members},
+    rest::{must_rest, somebody_uses_it},
     spawner::thread_has_ended,
     wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
 };
@@ -33,6 +36,8 @@ pub struct Finding {
     pub doubts: Vec<Doubt>,
     /// The guards: what forbids ending it.
     pub guards: Vec<Guard>,
+    /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
+    pub must_rest: Option<Duration>,
     /// The container that has to be stopped instead of the client that works for it.
     pub container: Option<ContainerId>,
 }
@@ -47,6 +52,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         somebody_listens(inspection, &members),
         somebody_is_connected(inspection, &members),
         somebody_traces(inspection, &members),
+        somebody_uses_it(inspection, &members),
         owner_may_come_back(inspection, &members),
     ]
     .into_iter()
@@ -61,6 +67,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         evidence: evidence(inspection, &members),
         doubts,
         guards: guards(inspection, &members),
+        must_rest: must_rest(inspection, &members),
         container: container::to_stop(inspection, &members).map(|found| found.container.clone()),
         members,
     }

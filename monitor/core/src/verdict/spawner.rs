@@ -4,12 +4,13 @@
 //! started it. The owner itself still holds the wires of a server that a thread left behind. That alone is no use of
 //! the server, unless the server was used since.
 
-use super::{inspection::Inspection, membership::Members};
+use super::{inspection::Inspection, membership::Members, rest::is_unused};
 use crate::{
+    case::Reason,
     lineage::{Graph, Node},
-    model::{ProcessId, Stdio},
+    model::ProcessId,
     recognise::Rules,
-    world::{Agent, Counted},
+    world::Agent,
 };
 
 /// Whether a rule says of this agent that its servers end with the threads that started them.
@@ -36,19 +37,5 @@ pub fn holds_for_an_ended_thread(inspection: &Inspection<'_>, members: &Members,
     thread_has_ended(inspection)
         && owner.main() == holder
         && is_thread_scoped(inspection.rules, inspection.graph, owner)
-        && (is_being_ended(inspection) || is_unused(inspection, members))
-}
-
-/// Whether it was proven before: a server that is being ended works on its end.
-fn is_being_ended(inspection: &Inspection<'_>) -> bool {
-    let phase = &inspection.server.phase;
-    phase.is_terminating() && phase.strongest_signal().is_some()
-}
-
-fn is_unused(inspection: &Inspection<'_>, members: &Members) -> bool {
-    let Some(spawner) = &inspection.server.spawner else { return false };
-    let is_pipe = |wire: Stdio| matches!(wire, Stdio::Pipe(_));
-    let counted =
-        Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
-    !members.core.is_empty() && members.all().all(|process| spawner.rests(process, inspection.rest, counted))
+        && is_unused(inspection, members, Reason::SpawnerThreadExited)
 }

@@ -191,8 +191,8 @@ fn is_idle_copy(inspection: &Inspection<'_>, holder: &Holder) -> bool {
         && now.sid == owner.sid
         && !now.connected
         && !then.connected
-        && now.activity.is_some()
-        && now.activity == then.activity
+        && now.work.is_some()
+        && now.work == then.work
         && !inspection.makers.made_a_server(holder.process)
         && inspection.graph.children(holder.process).next().is_none()
 }

@@ -149,6 +149,7 @@ mod tests {
             main: id(31),
             name: "files".to_owned(),
             rule: "files".to_owned(),
+            client: None,
             owner: Some(agent),
             wrappers: vec![id(30)],
             provenance: Provenance::Witnessed,

@@ -12,15 +12,17 @@ mod server_index;
 mod servers;
 mod spawner;
 mod view;
+mod watch;
 
 pub use agents::{Agent, Agents, NewAgent};
 pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
 pub use runs::{Account, Held, Runs, TopMost};
 pub use server_index::Servers;
-pub use servers::{Asked, NewServer, Quiet, Server};
-pub use spawner::{Counted, Look, Spawner};
+pub use servers::{Asked, NewServer, Server};
+pub use spawner::Spawner;
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
+pub use watch::{Counted, Look, Watch};
 
 use crate::{
     lineage::{AgentKey, Graph, Node, ServerKey},

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Spawner};
+use super::{Account, Spawner, Watch};
 use crate::{
-    case::Phase,
+    case::{Phase, Reason},
     lineage::{AgentKey, Node, Provenance},
-    model::{Activity, BootTime, Container, ProcessId, ProcessView, ServerView, Stdio},
+    model::{BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
 };
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -21,6 +21,8 @@ pub struct Server {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// The name of the client that talks to it, as the first message said it.
+    pub client: Option<String>,
     /// Its standard input at birth: the wire that carries requests to it.
     pub stdin: Stdio,
     /// Its standard output at birth: the wire that carries its answers.
@@ -65,6 +67,10 @@ pub struct Server {
     pub main_ended: bool,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
+    /// What the last inspection found of that container.
+    pub container_seen: Option<Box<ContainerFacts>>,
+    /// How often its engine was asked which container that is.
+    pub container_asked: u8,
     /// Whether its container is being stopped. It is not over before its engine has answered.
     pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
@@ -77,8 +83,8 @@ pub struct Server {
     pub stale_inspections: u32,
     /// The id of the session that it was started for, if there is one.
     pub session_id: Option<String>,
-    /// How long its processes have done nothing, while its session is expired.
-    pub quiet: Option<Quiet>,
+    /// What its processes have done since these reasons for a case arose.
+    pub watches: BTreeMap<Reason, Watch>,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
     /// The state of its case.
@@ -96,6 +102,8 @@ pub struct NewServer {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// The name of the client that talks to it, if that was said.
+    pub client: Option<String>,
     /// The agent that owns it, if known.
     pub owner: Option<AgentKey>,
     /// Shells and launchers around it, nearest first.
@@ -104,15 +112,6 @@ pub struct NewServer {
     pub provenance: Provenance,
     /// Whether its owner is still sought.
     pub seeks_owner: bool,
-}
-
-/// Since when the processes of a server have done nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quiet {
-    /// Since this inspection.
-    pub since: BootTime,
-    /// What each process had done by then.
-    pub activity: BTreeMap<ProcessId, Activity>,
 }
 
 /// An inspection that was asked for and is not answered yet.
@@ -129,7 +128,7 @@ pub struct Asked {
 impl Server {
     /// A server with this main process. It has no processes and no owner yet.
     pub(super) fn new(new: NewServer, node: &Node) -> Self {
-        let NewServer { main, name, rule, wrappers, provenance, seeks_owner, .. } = new;
+        let NewServer { main, name, rule, client, wrappers, provenance, seeks_owner, .. } = new;
         let [stdin, stdout, _] = node.streams();
         let [talks, answers, _] = &node.exec.makers;
         let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
@@ -138,6 +137,7 @@ impl Server {
             main_process: main,
             name,
             rule,
+            client,
             stdin,
             stdout,
             session: node.sid,
@@ -158,13 +158,15 @@ impl Server {
             disowned: false,
             main_ended: false,
             container: None,
+            container_seen: None,
+            container_asked: 0,
             stopping: false,
             head_killed: false,
             blind_inspections: 0,
             inspection: None,
             stale_inspections: 0,
             session_id: None,
-            quiet: None,
+            watches: BTreeMap::new(),
             spawner: None,
             phase: Phase::default(),
             timer: None,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use orphand_core::model::{
-    About, Answer, CopyFacts, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
-    SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
+    About, Answer, CopyFacts, FirstMessage, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts,
+    SnapshotProcess, SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
 };
 
 use crate::{
@@ -27,8 +27,15 @@ impl Host {
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
             About::Session(_) => Answer::Session { id: None },
-            About::Stop { .. } => Answer::Stopped { error: Some("there is no engine".to_owned()) },
+            About::Container { .. } => Answer::Container { found: None },
+            About::Stop { .. } => {
+                Answer::Stopped { error: Some("there is no engine".to_owned()), changed: false }
+            }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
+            // No server of this world speaks to one that no rule knows.
+            About::FirstMessage(_) | About::Declared(_) => {
+                Answer::FirstMessage { message: FirstMessage::Nothing }
+            }
             About::Whereabouts(process) => {
                 let place =
                     |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
@@ -113,7 +120,7 @@ impl Host {
             process: p.id,
             sid: p.sid,
             connected: self.kernel.is_connected(p, &known),
-            activity: Some(p.doings.activity()),
+            work: Some(p.doings.work(p.id)),
         };
         copies.iter().filter_map(|copy| self.kernel.get(*copy)).map(facts).collect()
     }
@@ -191,6 +198,5 @@ fn facts(kernel: &Kernel, p: &Process, asked: &[ProcessId]) -> ProcessFacts {
         },
         stale_binary: false,
         traced: p.doings.tracer.is_some_and(|tracer| !asked.contains(&tracer)),
-        activity: None,
     }
 }

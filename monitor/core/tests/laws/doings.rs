@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use orphand_core::model::{Activity, BootTime, ProcessId};
+use orphand_core::model::{BootTime, ProcessId, Work};
 
 use crate::{
     files::End,
@@ -46,8 +46,10 @@ impl Doings {
         }
     }
 
-    pub fn activity(&self) -> Activity {
-        Activity { cpu_ns: self.deeds * 1000, io_bytes: self.deeds }
+    /// What the process that has these has done.
+    pub fn work(&self, process: ProcessId) -> Work {
+        let (cpu_ns, read_bytes) = (self.deeds * 1000, self.deeds);
+        Work { process, cpu_ns, read_bytes, ..Work::default() }
     }
 }
 

@@ -32,8 +32,18 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
 
 /// What settings say, as an engine is told.
 pub fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, ref rules, ref alerts, .. } =
+    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, recognise_protocol, .. } =
         *settings;
-    let (rules, alerts, sessions) = (rules.source(), alerts.clone(), settings.sessions.clone());
-    Policy { mode, grace, abandoned_grace, term_timeout, other_uids, rules, alerts, sessions }
+    Policy {
+        mode,
+        grace,
+        abandoned_grace,
+        term_timeout,
+        other_uids,
+        recognise_protocol,
+        rules: settings.rules.source(),
+        alerts: settings.alerts.clone(),
+        sessions: settings.sessions.clone(),
+        engines: settings.engines.clone(),
+    }
 }

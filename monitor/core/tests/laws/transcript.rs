@@ -82,7 +82,10 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Memory(processes), .. } => {
             format!("<- ask memory {:?}", pids(processes.iter().copied()))
         }
-        Effect::Ask { about: About::Stop { container, .. }, .. } => format!("stop {}", container.id),
+        Effect::Ask { about: About::Container { query, .. }, .. } => {
+            format!("<- ask which container {} works for", query.client)
+        }
+        Effect::Ask { about: About::Stop { seen, .. }, .. } => format!("stop {}", seen.container.id),
         Effect::Ask { about: About::Copies { copies, .. }, .. } => {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
@@ -90,6 +93,10 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::HungUp(servers), .. } => {
             format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
         }
+        Effect::Ask { about: About::FirstMessage(end), .. } => {
+            format!("<- ask what is said to {}", end.process)
+        }
+        Effect::Ask { about: About::Declared(process), .. } => format!("<- ask what declares {process}"),
         Effect::Ask { about: About::Whereabouts(process), .. } => format!("<- ask where {process} works"),
         Effect::Ask { about: About::Work(processes), .. } => {
             format!("<- ask what {:?} did", pids(processes.iter().copied()))

@@ -2,6 +2,7 @@
 
 mod checks;
 mod duplicates;
+mod sources;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,6 +32,7 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     logging::start(config.log.min(LogLevel::Error));
     let mut checks = checks::of_host(&config, &flags.lock);
     checks.push(duplicates::check());
+    checks.extend(sources::all(&config));
     let seen = super::scan::inspect(flags.config.as_deref())?;
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };

@@ -10,6 +10,7 @@ fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
         id: id.to_owned(),
         name: "files".to_owned(),
         rule: "r".to_owned(),
+        client: None,
         processes: Vec::new(),
         rss_bytes: None,
         session_leader: false,

@@ -59,6 +59,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         setsid: config.setsid,
         ring_bytes: config.ring_size.bytes(),
         members: config.members.unwrap_or_else(members::as_many_as_can_live).get(),
+        wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
         ..KernelOptions::default()
     };

@@ -136,6 +136,16 @@ const TOP: &[Key] = &[
         example: "true",
     },
     Key {
+        name: "recognise_protocol",
+        form: "true or false",
+        default: Some("true"),
+        limits: "",
+        about: "Whether a program that no rule knows is a server if the first message on its standard input is one of the \
+                Model Context Protocol. The message is read without being taken, and nothing of it is kept but this fact \
+                and the name of the client.",
+        example: "false",
+    },
+    Key {
         name: "setsid",
         form: "\"auto\", \"fentry\", \"tracepoint\" or \"none\"",
         default: Some("\"auto\""),

@@ -42,14 +42,25 @@ pub(super) enum Question {
     },
     /// Stop a container.
     Stop {
-        /// Its id.
-        id: String,
+        /// What the engine must still tell of it.
+        expected: Found,
         /// The time from SIGTERM to SIGKILL.
         seconds: u64,
     },
 }
 
-type Answer = Result<Vec<Found>, String>;
+/// What the helper found or did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Told {
+    /// The containers that fit.
+    Found(Vec<Found>),
+    /// The container has been stopped, or had ended before.
+    Stopped,
+    /// The engine tells something else of the container than before. It was not stopped.
+    Changed,
+}
+
+type Answer = Result<Told, String>;
 
 /// The main function of the helper. Standard input is the engine's socket, opened with `O_PATH`; the second argument
 /// is the question, and the answer goes to standard output. Returns whether the answer could be written.
@@ -83,16 +94,28 @@ fn answer(question: &Question) -> Answer {
                 let (status, body) = call(&socket, Method::Get, &format!("/containers/{}/json", one.id))?;
                 found.extend(told::container(told::parse(status, &body)?));
             }
-            Ok(found)
+            Ok(Told::Found(found))
         }
-        Question::Stop { id, seconds } => {
+        Question::Stop { expected, seconds } => {
+            let id = &expected.id;
             if !told::is_id(id) {
                 return Err(format!("`{id}` is no id"));
+            }
+            let (status, body) = call(&socket, Method::Get, &format!("/containers/{id}/json"))?;
+            if status == 404 {
+                return Ok(Told::Stopped);
+            }
+            let inspected: told::Inspected = told::parse(status, &body)?;
+            if inspected.has_ended(id) {
+                return Ok(Told::Stopped);
+            }
+            if told::container(inspected).as_ref() != Some(expected) {
+                return Ok(Told::Changed);
             }
             let (status, _) = call(&socket, Method::Post, &format!("/containers/{id}/stop?t={seconds}"))?;
             match status {
                 // Stopped; had ended before; is not there any more.
-                204 | 304 | 404 => Ok(Vec::new()),
+                204 | 304 | 404 => Ok(Told::Stopped),
                 _ => Err(format!("the engine answered with status {status}")),
             }
         }

@@ -6,6 +6,7 @@
 
 mod child;
 mod http;
+mod stop;
 mod told;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
@@ -20,7 +21,7 @@ use told::Found;
 
 use super::Probe;
 use crate::{
-    host::{ProcessDir, Target, UnixSockets},
+    host::{ProcessDir, Target, UnixSockets, memory_of},
     os::clock,
 };
 use orphand_core::model::{
@@ -38,8 +39,6 @@ pub struct Engines {
 
 /// How long an engine may take to tell what it knows.
 const TELLING: Duration = Duration::from_secs(3);
-/// How long it may take to stop a container, beyond the time that the container has after SIGTERM.
-const STOPPING: Duration = Duration::from_secs(5);
 /// The seconds from the start of a client to the creation of its container. An image that has to be fetched first
 /// takes longer: then the container is not found.
 const CREATION: u64 = 10;
@@ -64,7 +63,7 @@ impl Engines {
         engine: &str,
         question: &child::Question,
         patience: Duration,
-    ) -> Result<Vec<Found>, String> {
+    ) -> Result<child::Told, String> {
         child::ask(self.open(engine)?.0, question, patience)
     }
 
@@ -88,13 +87,26 @@ impl Probe {
         Self { engines: std::sync::Arc::new(engines), ..self }
     }
 
-    /// The one running container that fits. `None` if there is none or more than one, if the engine does not tell, or
-    /// if the host does not show it.
+    /// The one running container that fits, inspected. `None` if there is none or more than one, if the engine does not
+    /// tell, or if the host does not show it.
     pub(super) fn container(
         &self,
         query: &ContainerQuery,
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> Option<ContainerFacts> {
+        let (found, first) = self.matching(query)?;
+        let inside = Box::new(self.inside(&first, others)?);
+        Some(ContainerFacts { inside, ..self.described(query, found, &first)? })
+    }
+
+    /// The one running container that fits; it is not inspected.
+    pub(super) fn known_container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
+        let (found, first) = self.matching(query)?;
+        self.described(query, found, &first)
+    }
+
+    /// What the engine tells of the container, with its first process.
+    fn matching(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir)> {
         self.engines.socket(&query.engine)?;
         if !self.talks_to(query) {
             return None;
@@ -108,7 +120,8 @@ impl Probe {
             to: born + CREATION,
         };
         let found = match self.engines.ask(&query.engine, &question, TELLING) {
-            Ok(found) => found,
+            Ok(child::Told::Found(found)) => found,
+            Ok(_) => return None,
             Err(why) => {
                 tracing::warn!("{} did not tell which container a client works for: {why}", query.engine);
                 return None;
@@ -118,14 +131,22 @@ impl Probe {
         let first = self.proc.process(found.pid).ok()?;
         // The engine's word is not enough: the host must show the process in a group of the container's id, and
         // younger than the client.
-        if !is_inside(&first, &found.id) || first.id().start < query.client.start {
-            return None;
-        }
-        let inside = self.inside(&first, others)?;
-        let others = self.other_clients(query.client)?;
-        let container = ContainerId { engine: query.engine.clone(), id: found.id.clone() };
-        let Found { name, image, shared, .. } = found;
-        Some(ContainerFacts { container, name, image, shared, others, inside: Box::new(inside) })
+        let fits = is_inside(&first, &found.id) && first.id().start >= query.client.start;
+        fits.then_some((found, first))
+    }
+
+    fn described(&self, query: &ContainerQuery, found: Found, first: &ProcessDir) -> Option<ContainerFacts> {
+        let Found { id, name, image, shared, .. } = found;
+        Some(ContainerFacts {
+            container: ContainerId { engine: query.engine.clone(), id },
+            client: query.client,
+            name,
+            image,
+            shared,
+            memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
+            others: self.other_clients(query.client)?,
+            inside: Box::default(),
+        })
     }
 
     /// Whether the client is connected to the socket that is configured. It may work for another engine: that of
@@ -170,13 +191,6 @@ impl Probe {
         let found: Vec<OtherClient> =
             others.take(MOST + 1).map(|(process, image)| OtherClient { process, image }).collect();
         (found.len() <= MOST).then_some(found)
-    }
-
-    /// Has a container stopped; the error says why it may still run.
-    pub(super) fn stop(&self, container: &ContainerId, seconds: u64) -> Option<String> {
-        let question = child::Question::Stop { id: container.id.clone(), seconds };
-        let patience = Duration::from_secs(seconds) + STOPPING;
-        self.engines.ask(&container.engine, &question, patience).err()
     }
 }
 

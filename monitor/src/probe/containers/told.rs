@@ -52,7 +52,7 @@ pub(super) struct Inspected {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct State {
-    running: bool,
+    running: Option<bool>,
     paused: bool,
     restarting: bool,
     pid: u32,
@@ -72,6 +72,13 @@ struct Config {
 struct Network {
     /// A port that is not published has no value.
     ports: Option<BTreeMap<String, Option<Value>>>,
+}
+
+impl Inspected {
+    /// Whether it is the container with this id, and does not run any more.
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        self.id == id && self.state.running == Some(false) && !self.state.restarting
+    }
 }
 
 /// Parses a reply.
@@ -113,7 +120,7 @@ fn plain(image: &str) -> &str {
 pub(super) fn container(told: Inspected) -> Option<Found> {
     let Inspected { id, name, state, config, execs, network_settings } = told;
     let fed = config.open_stdin && config.stdin_once && !config.tty;
-    let runs = state.running && !state.paused && !state.restarting && state.pid > 1;
+    let runs = state.running == Some(true) && !state.paused && !state.restarting && state.pid > 1;
     let ports = network_settings.ports.is_some_and(|ports| ports.values().any(Option::is_some));
     let shared = ports || execs.is_some_and(|execs| !execs.is_empty());
     let name = name.trim_start_matches('/').to_owned();
@@ -159,6 +166,21 @@ mod tests {
         ] {
             assert_eq!(found(|told| *told.pointer_mut(pointer).unwrap() = value), None, "{pointer}");
         }
+    }
+
+    #[test]
+    fn what_has_ended() {
+        let ended = |change: &dyn Fn(&mut Value)| {
+            let mut told = inspected();
+            change(&mut told);
+            parse::<Inspected>(200, told.to_string().as_bytes()).unwrap().has_ended(&"0a".repeat(32))
+        };
+        assert!(!ended(&|_| {}));
+        assert!(ended(&|told| told["State"]["Running"] = json!(false)));
+        assert!(!ended(&|told| told["State"] = json!({ "Running": false, "Restarting": true })));
+        assert!(!ended(&|told| *told = json!({ "Id": "0b".repeat(32) })));
+        // It says nothing of its state.
+        assert!(!ended(&|told| *told = json!({ "Id": "0a".repeat(32) })));
     }
 
     #[test]

@@ -27,11 +27,11 @@ fn copies(copies: &[ProcessId], among: &[ProcessId]) -> Vec<CopyFacts> {
 fn a_copy_without_sockets_is_not_connected() {
     let copy = Started::bare(Std::null(), Std::null(), Std::null());
     let found = copies(&[copy.id()], &[]);
-    let [CopyFacts { process, sid, connected: false, activity: Some(activity) }] = found[..] else {
+    let [CopyFacts { process, sid, connected: false, work: Some(work) }] = found[..] else {
         panic!("{found:?}")
     };
     assert_eq!((process, sid), (copy.id(), crate::probe::tests::our_session()));
-    assert!(activity.cpu_ns > 0 && activity.io_bytes > 0);
+    assert!(work.cpu_ns > 0 && work.read_bytes > 0);
 }
 
 #[test]
@@ -162,7 +162,7 @@ for line in sys.stdin: sum(range(100000)); print(flush=True)";
     while probe.proc.process(copy.0.id()).unwrap().stat().state != b'S' {
         std::thread::yield_now();
     }
-    let now = || probe.copies(&[copy.id()], &[])[0].activity.unwrap();
+    let now = || probe.copies(&[copy.id()], &[])[0].work.unwrap();
     // It is shown as waiting a moment before it stops running.
     let (mut before, begun) = (now(), std::time::Instant::now());
     while std::mem::replace(&mut before, now()) != before {
@@ -171,7 +171,7 @@ for line in sys.stdin: sum(range(100000)); print(flush=True)";
     std::io::Write::write_all(&mut copy.0.stdin.as_ref().unwrap(), b"x\n").unwrap();
     lines.next().unwrap().unwrap();
     let after = now();
-    assert!(after.cpu_ns > before.cpu_ns && after.io_bytes > before.io_bytes, "{before:?} {after:?}");
+    assert!(after.cpu_ns > before.cpu_ns && after.read_bytes > before.read_bytes, "{before:?} {after:?}");
 }
 
 #[test]

@@ -22,7 +22,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Options, life, trouble::Trouble};
+use super::{
+    Options, life,
+    trouble::{Action, Trouble},
+};
 use crate::os::clock;
 use orphand_core::model::{KeyState, RegistryLife};
 
@@ -118,7 +121,10 @@ impl Open {
         let stream = Bounded { stream, left: Arc::clone(&left) };
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
         let login = MultiplexedConnection::new_with_config(&options.login, stream, config);
-        let (redis, driver) = timeout(PATIENCE, login).await.map_err(|_| Trouble::Timeout)??;
+        let (redis, driver) = timeout(PATIENCE, login)
+            .await
+            .map_err(|_| Trouble::Timeout)?
+            .map_err(|error| Trouble::at_login(error, options.login.db()))?;
         Ok(Self { redis, driver: tokio::spawn(driver), left })
     }
 
@@ -137,9 +143,10 @@ impl Open {
         let mut answers = answers.into_iter();
         let mut sections = Vec::new();
         for answer in answers.by_ref().take(life::SECTIONS.len()) {
-            sections.push(redis::from_redis_value::<String>(answer?).map_err(|_| Trouble::Reply)?);
+            let answer = answer.map_err(|error| Action::Info.failed(error))?;
+            sections.push(redis::from_redis_value::<String>(answer).map_err(|_| Trouble::Reply)?);
         }
-        let states = answers.map(|answer| match answer? {
+        let states = answers.map(|answer| match answer.map_err(|error| Action::Exists.failed(error))? {
             Value::Int(0) => Ok(KeyState::Missing),
             Value::Int(1) => Ok(KeyState::Active),
             _ => Err(Trouble::Reply),

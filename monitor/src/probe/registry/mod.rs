@@ -86,6 +86,13 @@ impl Drop for Task {
     }
 }
 
+/// Asks once for a key that no session has. The error is a sentence that says what is missing.
+pub async fn check(options: &Options) -> Result<(), String> {
+    let [before, after] = &options.key;
+    let answer = Connection::default().ask(options, &[format!("{before}orphand-doctor{after}")]).await;
+    answer.map(drop).map_err(|trouble| trouble.to_string())
+}
+
 /// How many rounds failed, by what.
 #[derive(Debug, Default)]
 struct Account(Mutex<BTreeMap<String, u64>>);

@@ -107,6 +107,19 @@ async fn no_other_answer_says_that_a_key_is_missing() {
     assert!(!format!("{trouble} {trouble:?}").contains("hunter2"), "{trouble:?}");
 }
 
+#[tokio::test]
+async fn what_its_user_may_not_do_is_named_with_the_right() {
+    let denied = "-NOPERM User orphand has no permissions to run the 'info' command\r\n";
+    for (answers, right) in [
+        (denied.repeat(3) + ":0\r\n:0\r\n", "it forbids INFO to its user: add `+info` to"),
+        (whole("-NOPERM No permissions to access a key\r\n:0\r\n"), "EXISTS of the keys of sessions"),
+    ] {
+        let trouble = ask(answering(answers)).await.unwrap_err();
+        assert!(matches!(trouble, Trouble::Forbidden(_)) && trouble.kind() == "auth", "{trouble:?}");
+        assert!(trouble.to_string().contains(right), "{trouble}");
+    }
+}
+
 /// Whether a registry could not send as much as it wanted to.
 static CUT: AtomicBool = AtomicBool::new(false);
 

@@ -9,6 +9,39 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 /// Every kind, in the words of the metrics.
 pub const KINDS: [&str; 7] = ["auth", "changed", "closed", "connect", "loading", "reply", "timeout"];
 
+/// What a user of the registry must be allowed to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// To ask which process answers, which data it has, and how often it was emptied.
+    Info,
+    /// To ask for the keys of sessions.
+    Exists,
+}
+
+impl Action {
+    const fn action(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Exists => "EXISTS of the keys of sessions",
+        }
+    }
+
+    const fn right(self) -> &'static str {
+        match self {
+            Self::Info => "`+info`",
+            Self::Exists => "`+exists` and the pattern of the keys, such as `~mcp:session:*`,",
+        }
+    }
+
+    /// What an error means that answers this.
+    pub fn failed(self, error: RedisError) -> Trouble {
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoPerm) => Trouble::Forbidden(self),
+            _ => error.into(),
+        }
+    }
+}
+
 /// Why the registry could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
@@ -24,11 +57,17 @@ pub enum Trouble {
     /// The connection ended.
     #[error("the connection ended")]
     Closed,
-    /// It wants a password, or another one, or forbids a command to its user.
-    #[error(
-        "it refuses the user or the password, or forbids INFO or EXISTS to this user; correct `redis` in [sessions]"
-    )]
+    /// It wants a password, or another one.
+    #[error("it refuses the user or the password; correct `redis` in [sessions]")]
     Auth,
+    /// It does not let its user choose the database.
+    #[error(
+        "it refuses the database of its address: there is none of that number, or its user lacks the right `+select`"
+    )]
+    Database,
+    /// It forbids something to its user.
+    #[error("it forbids {} to its user: add {} to the rights of that user (ACL SETUSER)", .0.action(), .0.right())]
+    Forbidden(Action),
     /// It has not loaded its data yet, or is the copy of a server that it has no connection to.
     #[error("it has not loaded its data, or is a copy that is not up to date")]
     Loading,
@@ -50,10 +89,20 @@ impl Trouble {
             Self::Connect(_) | Self::Name => "connect",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
-            Self::Auth => "auth",
+            Self::Auth | Self::Database | Self::Forbidden(_) => "auth",
             Self::Loading => "loading",
             Self::Changed => "changed",
             Self::Moved | Self::Reply => "reply",
+        }
+    }
+}
+
+impl Trouble {
+    /// What an error means that answers the login, which chooses this database.
+    pub fn at_login(error: RedisError, database: i64) -> Self {
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::ResponseError) if database != 0 => Self::Database,
+            _ => error.into(),
         }
     }
 }

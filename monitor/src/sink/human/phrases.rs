@@ -33,10 +33,16 @@ pub(super) fn further(server: &ServerView, owner: Option<&AgentView>, count: u64
 
 /// `npm exec > sh > node, pid 1234`: a server that was just recognised.
 pub(super) fn born(server: &ServerView) -> String {
-    match server.processes.last() {
+    let process = match server.processes.last() {
         Some(process) => format!("{}, pid {}", launch_chain(&server.processes), process.pid),
         None => text::sanitise(&server.id).into_owned(),
-    }
+    };
+    process + &client(server)
+}
+
+/// `, client claude-code`: who talks to a server, if the client said it.
+fn client(server: &ServerView) -> String {
+    server.client.as_deref().map(|name| format!(", client {}", text::sanitise(name))).unwrap_or_default()
 }
 
 /// `npm exec > sh > node, 4 processes, 197 MB`.
@@ -184,7 +190,10 @@ pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
 /// The guards of a server as text. If its container keeps it, with the command that a person can run.
 pub(in crate::sink) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
     let command = server.container.as_ref().filter(|_| guards.contains(&Guard::Container));
-    let run = command.map(|container| format!(" (run: {})", text::sanitise(&container.command)));
+    let run = command.map(|container| {
+        let setting = container.setting.as_ref().map(|line| format!("; to let orphand do it: {line}"));
+        format!(" (run: {}{})", text::sanitise(&container.command), setting.unwrap_or_default())
+    });
     format!("{}{}", list_guards(guards), run.unwrap_or_default())
 }
 

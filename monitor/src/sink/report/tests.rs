@@ -27,6 +27,7 @@ pub(in crate::sink) fn filesystem() -> ServerView {
         id: "1234@229468".to_owned(),
         name: "server-filesystem".to_owned(),
         rule: "npm-mcp".to_owned(),
+        client: None,
         processes: vec![
             process(1234, "/usr/bin/node", &["npm exec @modelcontextprotocol/server-filesystem /tmp"]),
             process(1240, "/usr/bin/dash", &["sh", "-c", "mcp-server-filesystem /tmp"]),

@@ -7,7 +7,7 @@ use super::{ENUMS, STRUCTS, TYPEDEFS, ends};
 use crate::source::btf::{Btf, Kind, Type, TypeId};
 
 /// The fields that are kept, whatever structure they are in.
-const FIELDS: [&str; 41] = [
+const FIELDS: [&str; 42] = [
     "tgid",
     "group_leader",
     "real_parent",
@@ -17,6 +17,7 @@ const FIELDS: [&str; 41] = [
     "real_cred",
     "mm",
     "files",
+    "comm",
     "live",
     "flags",
     "group_exit_code",

@@ -25,6 +25,8 @@ fn header() -> TraceHeader {
 fn policy() -> Policy {
     Policy {
         sessions: None,
+        engines: vec!["docker".to_owned()],
+        recognise_protocol: true,
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
         abandoned_grace: Duration::from_secs(30),
@@ -188,19 +190,19 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":5,\"other\":true}\n",
-        "t.orphtrace has format 5, this orphand reads 4: replay it with the version that recorded it",
+        "{\"orphand_trace\":6,\"other\":true}\n",
+        "t.orphtrace has format 6, this orphand reads 5: replay it with the version that recorded it",
     );
     fails(
         "{\"orphand_trace\":2,\"other\":true}\n",
-        "t.orphtrace has format 2, this orphand reads 4: replay it with the version that recorded it",
+        "t.orphtrace has format 2, this orphand reads 5: replay it with the version that recorded it",
     );
     fails(
-        "{\"orphand_trace\":4,",
+        "{\"orphand_trace\":5,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":4}\n",
+        "{\"orphand_trace\":5}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }

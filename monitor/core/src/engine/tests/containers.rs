@@ -12,11 +12,11 @@ use crate::{
     },
 };
 
-const RUN: &[&str] = &["docker", "run", "-i", "--rm", "--name", "box", "mcp/fetch"];
-const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
+pub const RUN: &[&str] = &["docker", "run", "-i", "--rm", "--name", "box", "mcp/fetch"];
+pub const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 
 /// Agent 20 starts a client, 30.
-fn with_client(argv: &[&str]) -> Story {
+pub fn with_client(argv: &[&str]) -> Story {
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.fork(20, 30);
@@ -25,7 +25,7 @@ fn with_client(argv: &[&str]) -> Story {
     story
 }
 
-fn detected(story: &Story) -> &ServerView {
+pub fn detected(story: &Story) -> &ServerView {
     let found = story.notices.iter().find_map(|notice| match notice {
         Notice::OrphanDetected { server, .. } => Some(server),
         _ => None,
@@ -150,13 +150,15 @@ fn a_client_that_appears_among_the_killed_is_not_signalled() {
 // ---- with an engine that tells and stops -------------------------------------------------------------------------
 
 /// What the engine tells of the container, 90, whose standard streams its shim, 89, holds.
-fn found() -> ContainerFacts {
+pub fn found() -> ContainerFacts {
     let shim = Holder { process: id(89), image: image(&["containerd-shim-runc-v2"]), ..Holder::default() };
     ContainerFacts {
         container: ContainerId { engine: "docker".to_owned(), id: "0a".repeat(32) },
+        client: id(30),
         name: "box".to_owned(),
         image: "mcp/fetch".to_owned(),
         shared: false,
+        memory_bytes: None,
         others: Vec::new(),
         inside: Box::new(ServerFacts {
             processes: vec![ProcessFacts { process: id(90), ..ProcessFacts::default() }],

@@ -4,7 +4,7 @@
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
 use crate::{
     engine::Settings,
-    model::{Activity, CopyFacts, Notice, ProcessFacts, Signal, Stdio},
+    model::{CopyFacts, Notice, ProcessFacts, Signal, Stdio, Work},
 };
 
 pub(super) const PLAIN: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
@@ -293,8 +293,8 @@ pub(super) fn with_copy() -> Story {
 }
 
 pub(super) fn idle(sid: u32) -> CopyFacts {
-    let activity = Some(Activity { cpu_ns: 1, io_bytes: 1 });
-    CopyFacts { process: id(21), sid, connected: false, activity }
+    let work = Some(Work { process: id(21), cpu_ns: 1, ..Work::default() });
+    CopyFacts { process: id(21), sid, connected: false, work }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     engine::Settings,
     model::{
-        Activity, CopyFacts, ExitStatus, Holder, Input, ProcessEvent, ProcessFacts, ReapRequest, SocketUse,
-        WireState,
+        CopyFacts, ExitStatus, Holder, Input, ProcessEvent, ProcessFacts, ReapRequest, SocketUse, WireState,
+        Work,
     },
 };
 
@@ -64,11 +64,11 @@ fn a_holder_that_nobody_sees_is_a_holder() {
 
 #[test]
 fn an_idle_copy_of_the_killed_owner_holds_the_wire_by_accident() {
-    let active = |cpu_ns| Some(Activity { cpu_ns, io_bytes: 1 });
+    let active = |cpu_ns| Some(Work { process: id(21), cpu_ns, ..Work::default() });
     for (change, in_use) in [
         (idle(0), false),
-        (CopyFacts { activity: active(2), ..idle(0) }, true),
-        (CopyFacts { activity: None, ..idle(0) }, true),
+        (CopyFacts { work: active(2), ..idle(0) }, true),
+        (CopyFacts { work: None, ..idle(0) }, true),
         (CopyFacts { connected: true, ..idle(0) }, true),
         (CopyFacts { sid: 21, ..idle(0) }, true),
     ] {

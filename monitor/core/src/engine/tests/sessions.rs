@@ -6,8 +6,8 @@ use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
 use crate::{
     engine::Settings,
     model::{
-        Activity, BootTime, Doubt, Evidence, Holder, Input, KeyState, Mode, Notice, ProcessFacts,
-        RegistryLife, SessionMark, SessionPolicy, SessionState, SessionsSeen, Signal, WireState,
+        BootTime, Doubt, Evidence, Holder, Input, KeyState, Mode, Notice, ProcessFacts, RegistryLife,
+        SessionMark, SessionPolicy, SessionState, SessionsSeen, Signal, Stdio, WireState, Work,
     },
 };
 
@@ -50,8 +50,7 @@ fn manager(settings: Settings) -> Story {
 
 /// What a process has done so far.
 fn did(story: &mut Story, pid: u32, cpu_ns: u64) {
-    let activity = Some(Activity { cpu_ns, io_bytes: 0 });
-    story.apart.insert(pid, ProcessFacts { activity, ..ProcessFacts::default() });
+    story.work.insert(pid, Work { cpu_ns, ..Work::default() });
 }
 
 /// One answer of the registry in this life.
@@ -226,15 +225,15 @@ fn any_other_user_of_the_server_is_a_doubt() {
     assert_eq!(doubt(&|story| story.facts.stdout = held_by(50)), "orphan_unproven stdout_read");
     assert_eq!(doubt(&|story| story.facts.stdin = WireState::Unknown), "orphan_unproven wire_unknown");
     let traced = |story: &mut Story| {
-        story.apart.get_mut(&30).unwrap().traced = true;
+        story.apart.insert(30, ProcessFacts { traced: true, ..ProcessFacts::default() });
     };
     assert_eq!(doubt(&traced), "orphan_unproven traced");
     let served = |story: &mut Story| {
-        story.apart.get_mut(&30).unwrap().sockets.clients = true;
+        story.sockets.clients = true;
     };
     assert_eq!(doubt(&served), "orphan_unproven clients");
     let unread = |story: &mut Story| {
-        story.apart.get_mut(&30).unwrap().activity = None;
+        story.work.remove(&30);
     };
     assert_eq!(doubt(&unread), "orphan_unproven active");
 }
@@ -254,6 +253,38 @@ fn a_server_that_works_is_in_use() {
     answers(&mut story, 1500, &[("a", MISSING), ("b", ACTIVE)]);
     assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
     assert_eq!(story.sent()[0], (30, Signal::Term));
+}
+
+#[test]
+fn one_that_reads_a_request_after_its_session_expired_is_never_ended_for_it() {
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
+    story.work.insert(30, Work { cpu_ns: 2, read_bytes: 100, ..Work::default() });
+    answers(&mut story, 15_000, &[("a", MISSING), ("b", ACTIVE)]);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven active"]);
+    assert_eq!(story.sent(), []);
+    // Its session lives again, and expires: what it did before says nothing.
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 360, &[("a", MISSING), ("b", ACTIVE)]);
+    let again = ["orphan_cleared session_lives", "orphan_suspected", "orphan_detected", "orphan_reaped TERM"];
+    assert_eq!(story.told(), again);
+}
+
+#[test]
+fn a_use_before_the_session_expired_is_none_since() {
+    // Its thread has ended long before, which opens no case without a rule, and it was used since.
+    let mut story = manager(settings());
+    story.fork_by(21, 20, 50);
+    story.sessions.insert(50, "c".to_owned());
+    story.work.insert(50, Work { cpu_ns: 1, ..Work::default() });
+    story.exec(50, 20, SERVER, [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null]);
+    story.end_thread(20, 21);
+    let all = |c| [("a", ACTIVE), ("b", ACTIVE), ("c", c)];
+    answers(&mut story, 15, &all(ACTIVE));
+    story.work.insert(50, Work { cpu_ns: 2, read_bytes: 100, ..Work::default() });
+    answers(&mut story, 360, &all(MISSING));
+    assert_eq!(story.sent()[0], (50, Signal::Term));
 }
 
 #[test]

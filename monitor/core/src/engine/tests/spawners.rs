@@ -143,13 +143,12 @@ fn the_leading_thread_is_not_followed() {
 
 #[test]
 fn another_thread_uses_it() {
-    // A request and an answer, long ago or just now, a request alone, CPU time at the end of the grace.
+    // A request and an answer, long ago or just now, or a request alone.
     for (after, done) in [
         (0, work(9, [148, 172], 2)),
         (2, work(9, [148, 172], 2)),
         (29, work(9, [148, 172], 2)),
         (2, work(9, [148, 100], 1)),
-        (29, work(9, [100, 100], 1)),
     ] {
         let mut story = left(SCOPED);
         story.pass_secs(after);
@@ -183,6 +182,8 @@ fn the_end_of_the_threads_last_request_is_no_use() {
     story.pass(std::time::Duration::from_millis(500));
     story.work.insert(30, work(9, [100, 250], 3));
     story.pass_secs(30);
+    assert_eq!(story.sent(), [], "it has not rested for the grace yet");
+    story.pass_secs(1);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     // A further request is one even then.
     let mut story = left(SCOPED);
@@ -196,8 +197,29 @@ fn a_runtime_that_tidies_up_does_not_use_it() {
     let mut story = left(SCOPED);
     story.pass_secs(8);
     story.work.insert(30, work(9, [900, 900], 101));
-    story.pass_secs(22);
-    assert_eq!(story.told(), ["orphan_suspected", "orphan_detected"]);
+    // The look late in the grace sees that, 24 s after the end of the thread. From then on it must rest.
+    story.pass_secs(22 + 23);
+    assert_eq!((story.told(), story.sent()), (vec!["orphan_suspected".to_owned()], Vec::new()));
+    story.pass_secs(1);
+    assert_eq!((story.told(), story.sent()), (vec!["orphan_detected".to_owned()], vec![(30, Signal::Term)]));
+}
+
+#[test]
+fn one_that_never_rests_is_told_after_a_second_grace() {
+    let mut story = left(SCOPED);
+    story.told();
+    for cpu_ns in 0..59 {
+        story.work.insert(30, work(10 + cpu_ns, [100, 100], 1));
+        story.pass_secs(1);
+        assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()), "after {cpu_ns} s");
+    }
+    story.work.insert(30, work(90, [100, 100], 1));
+    story.pass_secs(1);
+    assert_eq!(story.told(), ["orphan_unproven wire_held stdout_read"]);
+    // Then it rests.
+    story.polite.insert(30);
+    story.pass_secs(100);
+    assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
@@ -299,6 +321,16 @@ fn a_program_that_runs_itself_again_ends_its_threads_and_keeps_its_servers() {
     assert_eq!(story.told(), ["orphan_suspected", "orphan_cleared owner_found"]);
     story.pass_secs(10_000);
     assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn another_program_of_one_agent_says_nothing_about_the_threads_of_another() {
+    let mut story = left(SCOPED);
+    story.exec(60, 10, GATEWAY, TERMINAL);
+    story.exec(60, 10, GATEWAY, TERMINAL);
+    assert_eq!(story.told(), ["orphan_suspected", "agent_started"]);
+    story.pass_secs(30);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::{
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, Image, Input, Notice, OwnEnd,
-        ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
-        SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState, Work,
+        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice,
+        OwnEnd, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot,
+        SnapshotProcess, SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState, Work,
     },
 };
 
@@ -90,6 +90,12 @@ pub struct Story {
     pub hung_up: BTreeSet<u32>,
     /// When hung-up wires were asked for, and about how many servers.
     pub wire_looks: Vec<(BootTime, usize)>,
+    /// What is said first to each process, by pid.
+    pub messages: BTreeMap<u32, FirstMessage>,
+    /// The names under which settings declare processes.
+    pub declared: BTreeMap<u32, String>,
+    /// When it was asked what is said first to which process.
+    pub message_looks: Vec<(BootTime, u32)>,
     /// When an inspection of a server was asked for.
     pub looks: Vec<BootTime>,
     pub signals: Vec<(u32, Signal, BootTime)>,
@@ -97,6 +103,12 @@ pub struct Story {
     pub stops: Vec<String>,
     /// Why no container can be stopped.
     pub stop_error: Option<String>,
+    /// When it was asked which container a client works for.
+    pub containers_asked: Vec<(BootTime, u32)>,
+    /// Whether the second look finds that something changed.
+    pub container_changes: bool,
+    /// Containers that were not stopped because of that.
+    pub stops_refused: Vec<String>,
     pub resyncs: u32,
     pub notices: Vec<Notice>,
     /// The facts that were to be stored.
@@ -136,10 +148,16 @@ impl Story {
             late: None,
             hung_up: BTreeSet::new(),
             wire_looks: Vec::new(),
+            messages: BTreeMap::new(),
+            declared: BTreeMap::new(),
+            message_looks: Vec::new(),
             looks: Vec::new(),
             signals: Vec::new(),
             stops: Vec::new(),
             stop_error: None,
+            containers_asked: Vec::new(),
+            container_changes: false,
+            stops_refused: Vec::new(),
             resyncs: 0,
             notices: Vec::new(),
         }
@@ -173,7 +191,7 @@ impl Story {
                 Effect::Ask { token, about } => {
                     let may_wait = match &about {
                         About::Server(subject) => subject.turn.is_some(),
-                        About::Stop { .. } => true,
+                        About::Stop { .. } | About::Container { .. } => true,
                         _ => false,
                     };
                     let answer = self.answer(about);
@@ -220,15 +238,33 @@ impl Story {
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
             }
-            About::Stop { container, .. } => {
-                self.stops.push(container.id);
-                Answer::Stopped { error: self.stop_error.clone() }
+            About::Container { query, .. } => {
+                self.containers_asked.push((self.now, query.client.pid));
+                Answer::Container { found: self.facts.container.clone() }
+            }
+            About::Stop { seen, .. } if self.container_changes => {
+                self.stops_refused.push(seen.container.id);
+                Answer::Stopped { error: Some("somebody came".to_owned()), changed: true }
+            }
+            About::Stop { seen, .. } => {
+                self.stops.push(seen.container.id);
+                Answer::Stopped { error: self.stop_error.clone(), changed: false }
             }
             About::HungUp(servers) => {
                 self.wire_looks.push((self.now, servers.len()));
                 let hung_up = |end: &&OwnEnd| self.hung_up.contains(&end.process.pid);
                 let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
                 Answer::HungUp { processes }
+            }
+            About::Declared(process) => {
+                let name = self.declared.get(&process.pid).cloned();
+                let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
+                Answer::FirstMessage { message }
+            }
+            About::FirstMessage(end) => {
+                self.message_looks.push((self.now, end.process.pid));
+                let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
+                Answer::FirstMessage { message }
             }
             About::Copies { copies, .. } => {
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);

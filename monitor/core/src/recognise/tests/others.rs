@@ -22,7 +22,6 @@ fn names_in_other_places_prove_nothing() {
         sleep 100 mcp serve => other sleep
         ps aux mcp => other ps
         node /home/u/mcp-projects/app/server.js => other server.js
-        node /home/u/foo-mcp/dist/index.js => other index.js
         node dist/index.js --name mcp-server => other index.js
         python3 /srv/mcp/server.py => other server.py
         python3 server.py --mcp => other server.py
@@ -64,6 +63,65 @@ fn names_in_other_places_prove_nothing() {
         fastmcp dev server.py => other fastmcp
         npx -y mcp-cli list => launcher
         npx create-mcp-server foo => launcher
+        ",
+    );
+}
+
+#[test]
+fn folders_that_are_not_the_project_of_a_server() {
+    check(
+        "
+        # the other side of the protocol, and what is about it
+        node /home/u/src/mcp-client/dist/index.js => other index.js
+        python3 /home/u/mcp-agent/src/main.py => other main.py
+        python3 /home/u/mcp-chatbot/src/main.py => other main.py
+        node /x/mcp-docs/build/index.js => other index.js
+        node /x/weather-mcp-docs/build/server.js => other server.js
+        node /x/mcp-server-website/dist/index.js => other index.js
+        node /x/mcp-hub/dist/index.js => other index.js
+        node /x/mcp-inspector/server/build/index.js => other index.js
+        node /x/mcp-inspector/build/index.js => other index.js
+        node /x/create-mcp-server/build/index.js => other index.js
+        node /x/mcp-test/dist/index.js => other index.js
+        python3 /x/mcp-tutorial/src/main.py => other main.py
+        # folders above the project: users, folders of projects, parts of one
+        python3 /home/mcp/project/src/main.py => other main.py
+        python3 /home/mcp/src/main.py => other main.py
+        python3 /home/mcp-server/src/main.py => other main.py
+        python3 /data/home/mcp-user/server.py => other server.py
+        python3 /home/u/src/mcp/server.py => other server.py
+        node /srv/mcp/dist/index.js => other index.js
+        node /x/mcp-monorepo/packages/web/dist/server.js => other server.js
+        node /x/mcp-monorepo/dist/server.js => other server.js
+        node /x/weather-mcp/web/dist/index.js => other index.js
+        node /x/weather-mcp/tests/server.js => other server.js
+        node /x/weather-mcp/dist/test/index.js => other index.js
+        node /x/weather-mcp/main/index.js => other index.js
+        python3 /x/weather-mcp/examples/server.py => other server.py
+        /x/weather-mcp/.venv/bin/python /x/weather-mcp/.venv/bin/app => other app
+        node /x/weather-mcp/build/../web/index.js => other index.js
+        # without a build folder only a script that is called a server
+        python3 /home/u/weather-mcp/main.py => other main.py
+        node /home/u/weather-mcp/index.js => other index.js
+        python3 /home/u/weather-mcp/app.py => other app.py
+        # scripts with a name of their own, and commands that do not serve
+        node /x/weather-mcp/dist/worker.js => other worker.js
+        node /x/weather-mcp/build/install.js => other install.js
+        node /x/weather-mcp/dist/cli.js login => other cli.js
+        node /x/weather-mcp/dist/cli.js --version => other cli.js
+        python3 -c 1 /x/weather-mcp/src/main.py => other python3
+        python3 -m pytest /x/weather-mcp/src/main.py => other pytest
+        node --test /x/weather-mcp/dist/index.js => other node
+        node --check /x/weather-mcp/dist/index.js => other node
+        vim /x/weather-mcp/dist/index.js => other vim
+        cat /x/weather-mcp/src/server.py => other cat
+        node /x/weather-mcp/node_modules/foo/dist/index.js => other foo
+        node /x/weather-mcp/node_modules/.bin/tsc => other tsc
+        # no folder in the path
+        node build/index.js => other index.js
+        node ./src/index.js => other index.js
+        node /dist/index.js => other index.js
+        node index.js => other index.js
         ",
     );
 }

@@ -130,9 +130,17 @@ proptest! {
     }
 
     #[test]
-    fn a_folder_is_no_part_of_a_name(folder in "(/(mcp|mcp-server|claude|foo-mcp|\\.claude|bin|src|x y)){0,4}", name in select(&["server.js", "index.js", "app.py", "main.py", "x.sh", "worker"][..])) {
+    fn a_folder_is_no_part_of_a_name(folder in "(/(mcp|mcp-server|claude|foo-mcp|\\.claude|bin|src|x y)){0,4}", name in select(&["serve.js", "worker.js", "tool.py", "app.test.py", "x.sh", "worker"][..])) {
         let interpreter = if name.ends_with("js") { "node" } else if name.ends_with("py") { "python3" } else { "bash" };
         let found = role(vec![interpreter.into(), format!("{folder}/{name}")]);
+        prop_assert!(matches!(found, Role::Other { .. } | Role::Shell), "{}", told(&found));
+    }
+
+    /// What is above the project's own folder proves nothing.
+    #[test]
+    fn a_folder_above_the_project_is_no_part_of_a_name(folder in "(/(mcp|mcp-server|claude|foo-mcp|\\.claude|bin|src|x y)){0,4}", project in select(&["app", "mcp", "mcp-client", "foo-mcp-docs", "home/foo-mcp", "tests"][..]), code in "(/(src|dist|build|lib|bin)){0,2}", name in select(&["server.js", "index.js", "app.py", "main.py", "cli.js", "x.sh"][..])) {
+        let interpreter = if name.ends_with("js") { "node" } else if name.ends_with("py") { "python3" } else { "bash" };
+        let found = role(vec![interpreter.into(), format!("{folder}/{project}{code}/{name}")]);
         prop_assert!(matches!(found, Role::Other { .. } | Role::Shell), "{}", told(&found));
     }
 

@@ -185,6 +185,39 @@ fn scripts_and_programs() {
 }
 
 #[test]
+fn scripts_with_a_generic_name_in_the_project_of_a_server() {
+    check(
+        "
+        node /home/me/weather-mcp/build/index.js => server weather-mcp by project-mcp
+        node /home/me/weather-mcp/dist/index.js --port 1 => server weather-mcp by project-mcp
+        node --enable-source-maps /opt/weather_mcp/lib/main.mjs /data => server weather_mcp by project-mcp
+        node /home/u/mcp-server-weather/dist/src/index.js => server mcp-server-weather by project-mcp
+        node /home/u/mcp-weather/build/main/index.js => server mcp-weather by project-mcp
+        node /home/u/mcp-weather/dist/cjs/server.cjs => server mcp-weather by project-mcp
+        node /x/mono/packages/weather-mcp/dist/index.js => server weather-mcp by project-mcp
+        node weather-mcp/dist/index.js => server weather-mcp by project-mcp
+        node ./servers/WeatherMCP/dist//index.js => server WeatherMCP by project-mcp
+        node /srv/mcp-server/build/cli.js => server mcp-server by project-mcp
+        node /srv/weather-mcp/bin/cli.js --stdio => server weather-mcp by project-mcp
+        node /srv/weather-mcp/bin/cli.js serve => server weather-mcp by project-mcp
+        node /home/u/dbhub/dist/index.js --dsn x => server dbhub by project-mcp
+        node /home/u/mcp-docs-server/dist/index.js => server mcp-docs-server by project-mcp
+        node /home/u/docs-mcp/dist/index.js => server docs-mcp by project-mcp
+        node /home/mcp/weather-mcp/dist/index.js => server weather-mcp by project-mcp
+        tsx /home/me/weather-mcp/src/index.ts => server weather-mcp by project-mcp
+        npx -y tsx /home/me/weather-mcp/src/index.ts => server weather-mcp by project-mcp
+        bun run /home/me/weather-mcp/src/index.ts => server weather-mcp by project-mcp
+        deno run -A /home/me/weather-mcp/src/mod.ts => server weather-mcp by project-mcp
+        python3 /home/me/weather-mcp/src/main.py => server weather-mcp by project-mcp
+        /home/me/weather-mcp/.venv/bin/python /home/me/weather-mcp/src/server.py => server weather-mcp by project-mcp
+        python3 /home/me/weather-mcp/server.py => server weather-mcp by project-mcp
+        uv run /home/me/weather-mcp/server.py => server weather-mcp by project-mcp
+        python3 /home/me/weather/src/weather_mcp/__main__.py => server weather_mcp by project-mcp
+        ",
+    );
+}
+
+#[test]
 fn containers() {
     check(
         "

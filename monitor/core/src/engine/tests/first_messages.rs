@@ -1,0 +1,283 @@
+//! Servers that no rule knows: recognised by the first message on their standard input.
+
+use std::time::Duration;
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use crate::{
+    engine::{Engine, Settings},
+    model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio},
+};
+
+const OWN: &[&str] = &["/usr/bin/python3", "/home/me/weather/server.py"];
+const PIPED: [Stdio; 3] = [Stdio::Pipe(1), Stdio::Pipe(3), Stdio::Null];
+
+fn mcp() -> FirstMessage {
+    FirstMessage::Mcp { client: Some("home-made".to_owned()) }
+}
+
+/// Agent 20 lives.
+fn agent() -> Story {
+    let mut story = Story::new(Settings::default());
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    story.told();
+    story
+}
+
+/// Its child runs a program.
+fn started(story: &mut Story, pid: u32, argv: &[&str], message: FirstMessage) {
+    story.messages.insert(pid, message);
+    story.fork(20, pid);
+    story.exec(pid, 20, argv, WIRE);
+}
+
+fn server(story: &Story) -> ServerView {
+    let of = |notice: &Notice| match notice {
+        Notice::ServerStarted { server, .. } => Some(server.clone()),
+        _ => None,
+    };
+    story.notices.iter().rev().find_map(of).unwrap()
+}
+
+#[test]
+fn it_is_recognised_owned_judged_and_ended() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, mcp());
+    let view = server(&story);
+    assert_eq!((view.name.as_str(), view.rule.as_str()), ("server.py", "protocol"));
+    assert_eq!(view.client.as_deref(), Some("home-made"));
+    assert_eq!(story.told(), ["server_started"]);
+    assert_eq!((story.message_looks.len(), story.engine.first_messages.len()), (1, 0));
+    story.polite.insert(30);
+    story.end(20);
+    story.pass_secs(11);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
+}
+
+#[test]
+fn it_is_asked_again_with_growing_pauses_and_then_no_more() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, FirstMessage::Nothing);
+    story.pass_secs(60);
+    let looks: Vec<Duration> =
+        story.message_looks.windows(2).map(|pair| pair[1].0.since(pair[0].0)).collect();
+    assert_eq!(looks, (0..14).map(|n| Duration::from_millis(1 << n)).collect::<Vec<_>>());
+    assert_eq!((story.told(), story.engine.first_messages.len()), (Vec::new(), 0));
+}
+
+#[test]
+fn the_message_may_come_later() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, FirstMessage::Nothing);
+    story.pass(Duration::from_millis(100));
+    story.messages.insert(30, mcp());
+    story.pass(Duration::from_millis(100));
+    assert_eq!(story.told(), ["server_started"]);
+    assert_eq!(story.engine.first_messages.len(), 0);
+}
+
+#[test]
+fn what_says_something_else_is_asked_once() {
+    for other in [FirstMessage::Framed, FirstMessage::Other, FirstMessage::Unknown] {
+        let mut story = agent();
+        started(&mut story, 30, OWN, other);
+        story.messages.insert(30, mcp());
+        story.pass_secs(60);
+        assert_eq!((story.told(), story.message_looks.len()), (Vec::new(), 1));
+    }
+}
+
+#[test]
+fn nobody_is_asked_who_cannot_be_one() {
+    let cases: [(&[&str], [Stdio; 3]); 4] = [
+        (OWN, [Stdio::Pipe(1), Stdio::File, Stdio::Null]),
+        (OWN, [Stdio::Null, Stdio::Pipe(2), Stdio::Null]),
+        (SERVER, WIRE),
+        (&["/usr/bin/tmux"], WIRE),
+    ];
+    for (argv, streams) in cases {
+        let mut story = agent();
+        story.messages.insert(30, mcp());
+        story.fork(20, 30);
+        story.exec(30, 20, argv, streams);
+        story.pass_secs(60);
+        assert_eq!(story.message_looks, [], "{argv:?}");
+    }
+}
+
+#[test]
+fn it_is_turned_off_by_the_configuration() {
+    let mut story = Story::new(Settings { recognise_protocol: false, ..Settings::default() });
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    started(&mut story, 30, OWN, mcp());
+    assert_eq!(story.message_looks, []);
+}
+
+#[test]
+fn once_turned_off_what_was_recognised_is_not_ended() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, mcp());
+    let policy = |recognise_protocol| Policy { recognise_protocol, ..Policy::default() };
+    story.hand_in(Input::Configured { policy: policy(false) });
+    story.end(20);
+    story.pass_secs(60);
+    assert_eq!(story.sent(), []);
+    story.hand_in(Input::Configured { policy: policy(true) });
+    story.pass_secs(60);
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+/// `sh -c "cat log | sort | uniq"`: the shell made the streams of the one in the middle.
+#[test]
+fn the_middle_of_a_pipeline_is_nobodys_server() {
+    let mut story = agent();
+    story.fork(20, 30);
+    story.exec(30, 20, &["/bin/sh", "-c", "sort | uniq | tail"], TERMINAL);
+    story.messages.insert(31, mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, &["/usr/bin/uniq"], WIRE);
+    assert_eq!((story.told(), story.message_looks.len()), (Vec::new(), 0));
+}
+
+#[test]
+fn a_launcher_hands_the_message_on_to_what_it_starts() {
+    let mut story = agent();
+    started(&mut story, 30, &["uv", "run", "main.py"], mcp());
+    story.pass_secs(60);
+    assert_eq!(story.told(), Vec::<String>::new());
+    // The program reads at once: nothing is there when it is asked.
+    story.fork(30, 31);
+    story.exec(31, 30, &["/usr/bin/python3", "main.py"], WIRE);
+    let view = server(&story);
+    assert_eq!((view.id, view.name.as_str()), (id(30).to_string(), "main.py"));
+    assert_eq!(view.client.as_deref(), Some("home-made"));
+    assert_eq!((story.told(), story.engine.first_messages.len()), (vec!["server_started".to_owned()], 0));
+}
+
+/// `sh -c "tee in | server | tee out"`
+#[test]
+fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {
+    let mut story = agent();
+    started(&mut story, 30, &["/bin/sh", "/srv/wrapper"], mcp());
+    story.messages.insert(31, mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, &["/usr/bin/tee", "in"], PIPED);
+    story.messages.insert(32, mcp());
+    story.fork(30, 32);
+    story.exec(32, 30, OWN, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    assert_eq!(story.message_looks.len(), 1);
+    story.pass_secs(3);
+    let view = server(&story);
+    assert_eq!((view.name.as_str(), view.processes.len()), ("wrapper", 3));
+    assert_eq!(story.told(), ["server_started"]);
+}
+
+/// A launcher that no rule knows is taken for the server, until the server runs below it.
+#[test]
+fn an_unknown_launcher_is_part_of_the_server() {
+    let mut story = agent();
+    started(&mut story, 30, &["/opt/acme/with-secrets"], mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, OWN, WIRE);
+    let report = story.engine.report();
+    let shown = &report.agents[0].servers[0].server;
+    assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 2));
+    assert_eq!(story.told(), ["server_started"]);
+    // A rule knows better.
+    story.fork(31, 32);
+    story.exec(32, 31, SERVER, WIRE);
+    let report = story.engine.report();
+    assert_eq!(report.agents[0].servers[0].server.rule, "script-mcp");
+}
+
+#[test]
+fn what_an_inner_wire_says_makes_no_second_server() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, mcp());
+    story.messages.insert(31, mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, &["/srv/inner"], [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    assert_eq!((story.told(), story.message_looks.len()), (vec!["server_started".to_owned()], 1));
+}
+
+#[test]
+fn one_that_started_a_server_meanwhile_is_an_agent() {
+    let mut story = agent();
+    started(&mut story, 30, &["/usr/bin/python3", "gateway.py"], FirstMessage::Nothing);
+    story.fork(30, 31);
+    story.exec(31, 30, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    story.messages.insert(30, mcp());
+    story.pass_secs(60);
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+}
+
+#[test]
+fn after_a_restart_it_is_known_by_what_was_stored() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, mcp());
+    let stored = story.facts_persisted.iter().rev().find_map(|fact| match fact {
+        crate::model::Fact::Server { server } => Some(server.clone()),
+        _ => None,
+    });
+    let known = crate::model::RememberedServer { server: stored.unwrap(), orphan: None };
+    let agent = seen(20, 10, CLAUDE, TERMINAL);
+    let processes = vec![seen(30, 20, OWN, WIRE), seen(33, 20, OWN, PIPED)];
+    for owner in [Some(agent), None] {
+        let mut story = Story::new(Settings::default());
+        let knowledge = Knowledge { servers: vec![known.clone()], ..Knowledge::default() };
+        story.hand_in(Input::Remembered { knowledge });
+        story.snapshot(owner.clone().into_iter().chain(processes.clone()).collect());
+        let told = story.told();
+        assert_eq!(told.iter().filter(|event| *event == "server_started").count(), 1, "{told:?}");
+        assert_eq!(told.contains(&"orphan_suspected".to_owned()), owner.is_none());
+        assert_eq!(story.message_looks, []);
+    }
+}
+
+#[test]
+fn a_user_with_many_takes_no_room_from_another() {
+    let mut story = agent();
+    for pid in 100..400 {
+        story.fork(20, pid);
+        story.exec_as(1000, pid, 20, OWN, WIRE);
+    }
+    assert_eq!(story.engine.first_messages.len(), 128);
+    started(&mut story, 30, OWN, mcp());
+    assert_eq!(story.told(), ["server_started"]);
+    story.end(100);
+    assert_eq!(story.engine.first_messages.len(), 127);
+    story.pass_secs(60);
+    assert_eq!(story.engine.first_messages.len(), 0);
+}
+
+/// Nothing is awaited where nothing starts.
+#[test]
+fn at_rest_nothing_is_due() {
+    let story = agent();
+    let due = |engine: &Engine| engine.first_messages.due();
+    assert_eq!(due(&story.engine), None);
+}
+
+#[test]
+fn one_that_reads_at_once_is_known_by_the_settings_of_its_agent() {
+    for declared in [true, false] {
+        let mut story = agent();
+        story.declared.extend(declared.then(|| (30, "weather".to_owned())));
+        started(&mut story, 30, OWN, FirstMessage::Nothing);
+        story.pass(Duration::from_millis(100));
+        assert_eq!(story.told(), Vec::<String>::new(), "its message may still be there");
+        story.pass(Duration::from_millis(100));
+        if declared {
+            let view = server(&story);
+            assert_eq!((view.name.as_str(), view.rule.as_str(), view.client), ("weather", "protocol", None));
+            assert_eq!(
+                (story.told(), story.engine.first_messages.len()),
+                (vec!["server_started".to_owned()], 0)
+            );
+        } else {
+            assert_eq!(story.engine.first_messages.len(), 1, "it is looked at further");
+            story.pass_secs(60);
+            assert_eq!((story.told(), story.engine.first_messages.len()), (Vec::new(), 0));
+        }
+    }
+}

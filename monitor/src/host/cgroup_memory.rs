@@ -1,0 +1,47 @@
+//! The memory of a control group.
+
+use std::fs;
+
+/// Where the hierarchies are mounted: version 2, its place on hybrid hosts, and version 1.
+const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+const MEMORY: &str = "/sys/fs/cgroup/memory";
+
+/// The memory in bytes of the control group of a process with this text of `/proc/PID/cgroup`, without inactive page
+/// cache, which the kernel takes back when it wants to. `None` if it cannot be read.
+pub fn memory_of(cgroup: &str) -> Option<u64> {
+    cgroup.lines().find_map(|line| {
+        let (id, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        // A group outside of our cgroup namespace has a path that is not known.
+        if path.split('/').any(|part| part == "..") {
+            return None;
+        }
+        if controllers.split(',').any(|controller| controller == "memory") {
+            return read(MEMORY, path, "memory.usage_in_bytes", "total_inactive_file ");
+        }
+        let is_unified = id == "0" && controllers.is_empty();
+        let mut mounts = UNIFIED.iter().filter(|_| is_unified);
+        mounts.find_map(|mount| read(mount, path, "memory.current", "inactive_file "))
+    })
+}
+
+fn read(mount: &str, path: &str, current: &str, cache: &str) -> Option<u64> {
+    let text = |name: &str| fs::read_to_string(format!("{mount}{path}/{name}")).ok();
+    let current: u64 = text(current)?.trim().parse().ok()?;
+    let stat = text("memory.stat")?;
+    let cache = stat.lines().find_map(|line| line.strip_prefix(cache)).and_then(|line| line.parse().ok());
+    Some(current.saturating_sub(cache.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_that_cannot_be_read() {
+        for text in ["", "0::/../x", "0::/no/such/group", "4:memory:/no/such/group", "4:cpu,memory:/..", "x"]
+        {
+            assert_eq!(memory_of(text), None, "{text}");
+        }
+    }
+}

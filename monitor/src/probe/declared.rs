@@ -1,0 +1,235 @@
+//! Whether the settings of an agent declare a process as an MCP server: for programs that read their first message
+//! before anybody can look at it.
+//!
+//! The files are those that agents read themselves: in the working directories of the process and of its parent, in
+//! the directories above these, and in the home directory. They are walked as the process sees them. Invariant: only a
+//! regular file of the process's own user (or of root) is opened, so that nobody learns anything about the files of
+//! others; a file on a remote mount is not opened, and not more than [`SIZE`] bytes of one are read. Nothing of them
+//! leaves this module but the name of the entry that matches.
+
+use std::{
+    collections::BTreeSet,
+    io::Read as _,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, fstat, openat},
+    io::Errno,
+};
+
+use super::Probe;
+use crate::{
+    host::{FdDir, ProcessDir},
+    os::own,
+};
+use orphand_core::{
+    model::{FirstMessage, ProcessId},
+    recognise::{Notation, declared},
+};
+
+/// The most bytes of a file. The largest one is Claude Code's, which has a history in it.
+const SIZE: u64 = 4 * 1024 * 1024;
+/// The most directories that are looked into.
+const DIRECTORIES: usize = 32;
+/// Bytes of the command line that are compared. A longer one is not compared.
+const COMMAND_LINE: usize = 32 * 1024;
+
+/// Files of a project, and of a home directory.
+const OF_PROJECT: &[&str] = &[
+    ".mcp.json",
+    ".cursor/mcp.json",
+    ".vscode/mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".roo/mcp.json",
+    "opencode.json",
+];
+const OF_HOME: &[&str] = &[
+    ".claude.json",
+    ".cursor/mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".copilot/mcp-config.json",
+    ".codeium/windsurf/mcp_config.json",
+    ".config/Claude/claude_desktop_config.json",
+    ".config/Code/User/mcp.json",
+    ".config/opencode/opencode.json",
+    ".config/zed/settings.json",
+];
+
+impl Probe {
+    /// Whether settings declare this process: [`FirstMessage::Declared`], or [`FirstMessage::Nothing`].
+    pub(super) fn declared(&self, process: ProcessId) -> FirstMessage {
+        let name = self.name_in_settings(process).unwrap_or_else(|errno| {
+            tracing::debug!("cannot look for settings that declare {process}: {errno}");
+            None
+        });
+        name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name })
+    }
+
+    fn name_in_settings(&self, process: ProcessId) -> Result<Option<String>, Errno> {
+        let Some(dir) = self.proc.identified(process)? else { return Ok(None) };
+        let (line, more) = dir.command_line(COMMAND_LINE)?;
+        let Ok(line) = std::str::from_utf8(&line) else { return Ok(None) };
+        let Some(line) = line.strip_suffix('\0').filter(|_| !more) else { return Ok(None) };
+        let argv: Vec<&str> = line.split('\0').collect();
+        let parent = self.proc.process(dir.stat().ppid)?;
+        let home = dir.environment("HOME")?.unwrap_or_default();
+        let reader = Reader { user: dir.uid()?, fds: dir.fd_dir()?, dir: &dir };
+        let places = places(&[dir.working_directory()?, parent.working_directory()?]);
+        let projects = places.iter().flat_map(|place| OF_PROJECT.iter().map(|file| place.join(file)));
+        let home = Path::new(std::ffi::OsStr::from_bytes(&home));
+        let homes = OF_HOME.iter().filter(|_| home.is_absolute()).map(|file| home.join(file));
+        let found = projects.chain(homes).find_map(|path| {
+            let toml = path.extension().is_some_and(|extension| extension == "toml");
+            let notation = if toml { Notation::Toml } else { Notation::Json };
+            declared(&reader.text(&path)?, notation, &argv)
+        });
+        Ok(found.filter(|_| dir.still_alive()))
+    }
+}
+
+/// These directories and those above them, the nearest first.
+fn places(of: &[Vec<u8>; 2]) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let paths = of.iter().map(|path| Path::new(std::ffi::OsStr::from_bytes(path)));
+    let above = paths.filter(|path| path.is_absolute()).flat_map(Path::ancestors);
+    above.filter(|path| seen.insert(path.to_path_buf())).take(DIRECTORIES).map(Path::to_path_buf).collect()
+}
+
+/// Reads files as a process sees them.
+struct Reader<'a> {
+    dir: &'a ProcessDir,
+    fds: FdDir,
+    user: u32,
+}
+
+impl Reader<'_> {
+    /// The text of a file; `None` if there is none, or it may not be read.
+    fn text(&self, path: &Path) -> Option<Vec<u8>> {
+        let _at = self.dir.at().ok()?;
+        let path = path.as_os_str().as_bytes();
+        if self.fds.may_hang(path) {
+            return None;
+        }
+        let pinned = self.dir.file_inside(path).ok()?;
+        let stat = fstat(&pinned).ok()?;
+        let is_theirs = stat.st_uid == self.user || stat.st_uid == 0;
+        let size = u64::try_from(stat.st_size).ok()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_theirs || size > SIZE {
+            return None;
+        }
+        // A lease on it does not make us wait.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(CWD, own::path_of(&pinned), flags, Mode::empty()).ok()?;
+        let mut text = Vec::new();
+        std::fs::File::from(file).take(SIZE).read_to_end(&mut text).ok()?;
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::symlink,
+        process::{Command, Stdio as Std},
+    };
+
+    use super::*;
+    use crate::probe::tests::Started;
+
+    const ENTRY: &str = r#"{"mcpServers":{"nap":{"command":"sleep","args":["600"]}}}"#;
+
+    /// A process `sleep 600` that works in a folder of a project, below a home.
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            let place = Self(tempfile::tempdir().unwrap());
+            for folder in ["home/.cursor", "home/.codex", "project/.vscode", "project/src"] {
+                fs::create_dir_all(place.0.path().join(folder)).unwrap();
+            }
+            place
+        }
+
+        fn write(&self, file: &str, text: &str) {
+            fs::write(self.0.path().join(file), text).unwrap();
+        }
+
+        fn says(&self) -> FirstMessage {
+            let mut command = Command::new("sleep");
+            command.arg("600").current_dir(self.0.path().join("project/src"));
+            let command = command.env("HOME", self.0.path().join("home")).stdin(Std::null());
+            Probe::new().unwrap().declared(Started::new(command).id())
+        }
+    }
+
+    fn nap() -> FirstMessage {
+        FirstMessage::Declared { name: "nap".to_owned() }
+    }
+
+    #[test]
+    fn the_files_of_project_and_home_are_found() {
+        for (file, text) in [
+            ("project/src/.mcp.json", ENTRY),
+            ("project/.mcp.json", ENTRY),
+            ("project/.vscode/mcp.json", r#"{"servers":{"nap":{"command":"sleep","args":["600"]}}}"#),
+            ("home/.claude.json", ENTRY),
+            ("home/.cursor/mcp.json", ENTRY),
+            ("home/.codex/config.toml", "[mcp_servers.nap]\ncommand = 'sleep'\nargs = ['600']\n"),
+        ] {
+            let place = Place::new();
+            assert_eq!(place.says(), FirstMessage::Nothing);
+            place.write(file, text);
+            assert_eq!(place.says(), nap(), "{file}");
+            place.write(file, &text.replace("600", "60"));
+            assert_eq!(place.says(), FirstMessage::Nothing, "other arguments in {file}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_passed_over() {
+        let place = Place::new();
+        let path = place.0.path().join("project/.mcp.json");
+        for target in ["/dev/zero", "/proc/self/mem", "/nowhere", "."] {
+            symlink(target, &path).unwrap();
+            place.write("home/.claude.json", ENTRY);
+            assert_eq!(place.says(), nap(), "{target}");
+            fs::remove_file(&path).unwrap();
+        }
+        // Nobody would ever write to it.
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, &path, FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(place.says(), nap());
+        fs::remove_file(&path).unwrap();
+        symlink(place.0.path().join("home/.claude.json"), &path).unwrap();
+        fs::rename(place.0.path().join("home/.claude.json"), place.0.path().join("home/.cursor/mcp.json"))
+            .unwrap();
+        symlink(".cursor/mcp.json", place.0.path().join("home/.claude.json")).unwrap();
+        assert_eq!(place.says(), nap(), "a link to a file of the same user");
+        let large = format!("{}{}", " ".repeat(usize::try_from(SIZE).unwrap()), ENTRY);
+        place.write("home/.cursor/mcp.json", &large);
+        assert_eq!(place.says(), FirstMessage::Nothing, "it is too large");
+    }
+
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn the_files_of_another_user_tell_nothing() {
+        let place = Place::new();
+        place.write("project/.mcp.json", ENTRY);
+        assert_eq!(place.says(), nap());
+        std::os::unix::fs::chown(place.0.path().join("project/.mcp.json"), Some(4321), None).unwrap();
+        assert_eq!(place.says(), FirstMessage::Nothing);
+    }
+
+    #[test]
+    fn one_that_is_gone_is_not_declared() {
+        let mut sleeper = Started::sleeper(Std::null());
+        let id = sleeper.id();
+        sleeper.end();
+        assert_eq!(Probe::new().unwrap().declared(id), FirstMessage::Nothing);
+    }
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/python3 -B
+"""A server that no rule knows, of a home-made host, stays when the host is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "protocol/home_made_host_lives"
+
+
+def build(stage):
+    stage.server("server.py", "timer")
+    host = stage.run(stage.part("chat_host.py", "use('host', session('server.py').ask)\n"))
+    stage.was_used("host")
+    host.kill()
+    return stage.truth(orphans=[stage.who("server.py")])
+
+
+situation.main()

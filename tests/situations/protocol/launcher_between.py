@@ -1,0 +1,22 @@
+#!/usr/bin/python3 -B
+"""A company's own launcher runs the server on its own streams; both stay when the host is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "protocol/launcher_between_host_lives"
+
+
+def build(stage):
+    stage.server("server.py", "timer")
+    stage.part("company-run", "here()\nsubprocess.run([f'{BIN}/server.py'])\n")
+    host = stage.run(stage.part("chat_host.py", "use('host', session('company-run').ask)\n"))
+    stage.was_used("host")
+    host.kill()
+    return stage.truth(orphans=[stage.who("company-run"), stage.who("server.py")])
+
+
+situation.main()

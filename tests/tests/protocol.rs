@@ -1,0 +1,186 @@
+//! Servers that no rule knows by their name are known by what their host says to them first.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tests::{Client, Daemon, Event, Identity, Launch, Scene, Sdk, scene, within};
+
+const SERVER: &str = include_str!("../actors/notes.py");
+const HOST: &str = include_str!("../actors/host.py");
+const INITIALIZE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","#,
+    r#""capabilities":{},"clientInfo":{"name":"home","version":"1"}}}"#,
+    "\n"
+);
+const DISCOVER: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":"a","method":"server/discover","params":{"_meta":{"#,
+    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
+    "\n"
+);
+
+/// What other programs are told first: a language server, a debug adapter, an editor's agent, the server of an
+/// agent's own protocol, a TypeScript server, a node of a currency, a filter, and one that is told nothing.
+const OTHERS: &[&str] = &[
+    "Content-Length: 58\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{}}",
+    "Content-Length: 70\r\n\r\n{\"seq\":1,\"type\":\"request\",\"command\":\"initialize\",\"arguments\":{}}",
+    "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,\"clientCapabilities\":{}}}\n",
+    "{\"method\":\"initialize\",\"id\":0,\"params\":{\"clientInfo\":{\"name\":\"x\",\"version\":\"1\"}}}\n",
+    "{\"seq\":0,\"type\":\"request\",\"command\":\"configure\",\"arguments\":{}}\n",
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}\n",
+    "[{\"name\":\"server/discover\",\"jsonrpc\":\"2.0\"}]\n",
+    "",
+];
+
+/// The server's script; servers read when [`open`] was called.
+fn server(s: &Scene) -> Result<(PathBuf, String)> {
+    let path = s.folder().join("notes.py");
+    fs::write(&path, SERVER)?;
+    Ok((s.folder().join("notes"), path.to_string_lossy().into_owned()))
+}
+
+fn recognised(daemon: &Daemon, server: Identity, client: Option<&str>) -> Result<Event> {
+    let event = daemon.wait_for("server_started", server)?;
+    ensure!(event.pointer("/server/rule").is_some_and(|rule| rule == "protocol"), "{}", event.line);
+    let told = event.pointer("/server/client").and_then(Value::as_str);
+    ensure!(told == client, "{}", event.line);
+    Ok(event)
+}
+
+/// Hosts on all SDKs start a home-made server. It is known before it has read a byte, misses none afterwards, and
+/// is ended when its host was killed; that of the living host is left alone.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_home_made_server_is_known_by_its_first_message() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let (folder, script) = server(s)?;
+        fs::create_dir(&folder)?;
+        let command = ["python3", &*script, &*folder.to_string_lossy()];
+        let plan = json!({ "mute": true });
+        let mut hosts = Vec::new();
+        for (sdk, client) in
+            [(Sdk::Node, "host"), (Sdk::Python1, "mcp"), (Sdk::Python2, "mcp"), (Sdk::Node, "host")]
+        {
+            let host = Client::start(s, sdk, &plan, &command, s.folder())?;
+            let server = within("its server", || host.id.children().first().copied())?;
+            recognised(&daemon, server, Some(client)).with_context(|| format!("{sdk:?}"))?;
+            hosts.push((host, server));
+        }
+        File::create(folder.join("open"))?;
+        for (_, server) in &hosts {
+            let initialised = folder.join(server.pid.to_string());
+            within("the client's second message", || initialised.exists().then_some(()))?;
+        }
+        let (living, used) = hosts.pop().context("no host")?;
+        for (host, server) in hosts {
+            host.kill()?;
+            let reaped = daemon.reaped(&[server])?;
+            ensure!(reaped["signal"] == "TERM", "{}", reaped.line);
+        }
+        s.barrier(&daemon)?;
+        ensure!(living.id.alive() && used.alive(), "a server in use was ended");
+        daemon.silent(&[used])
+    })
+}
+
+/// A host without an SDK, with programs that read nothing: each is told one of `says` first. All have the same name.
+fn start(s: &Scene, says: &[&str]) -> Result<(Identity, Vec<Identity>)> {
+    let waits = s.folder().join("waits.py");
+    fs::write(&waits, "import signal\nsignal.pause()\n")?;
+    let programs: Vec<Value> =
+        says.iter().map(|says| json!({ "command": ["python3", waits], "says": says })).collect();
+    play(s, "host.py", s.folder(), &json!(programs))
+}
+
+/// A host under the name `name` in the directory `at`, and the programs that it has started.
+fn play(s: &Scene, name: &str, at: &Path, programs: &Value) -> Result<(Identity, Vec<Identity>)> {
+    let host = s.folder().join(name);
+    fs::write(&host, HOST)?;
+    let (reader, writer) = std::io::pipe()?;
+    let mut command = s.command("python3")?;
+    command.arg(host).arg(programs.to_string()).current_dir(at).stdin(Stdio::null()).stdout(writer);
+    let id = s.spawn(&mut command)?;
+    drop(command);
+    let mut line = String::new();
+    BufReader::new(reader).read_line(&mut line)?;
+    let pids: Vec<u32> = serde_json::from_str(&line).with_context(|| format!("the host said {line:?}"))?;
+    let started = pids.into_iter().map(|pid| Identity::of(pid).context("a program has ended"));
+    Ok((id, started.collect::<Result<_>>()?))
+}
+
+/// Of programs that differ in nothing but their first message, those that are told one of MCP are servers, in both of
+/// its eras. The others are nobody's business, also when their host is killed.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn only_the_message_makes_a_server() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let says: Vec<&str> = [INITIALIZE].iter().chain(OTHERS).chain(&[DISCOVER]).copied().collect();
+        let (host, started) = start(s, &says)?;
+        let [initialised, others @ .., discovered] = &*started else { anyhow::bail!("{started:?}") };
+        recognised(&daemon, *initialised, Some("home"))?;
+        recognised(&daemon, *discovered, None)?;
+        host.signal(rustix::process::Signal::KILL)?;
+        daemon.reaped(&[*initialised])?;
+        daemon.reaped(&[*discovered])?;
+        s.barrier(&daemon)?;
+        for event in daemon.events() {
+            ensure!(!event.has_any(others), "{}", event.line);
+        }
+        ensure!(others.iter().all(|one| one.alive()), "a program that is no server was ended");
+        Ok(())
+    })
+}
+
+/// A server to which nothing is said, or which has read it at once, is known by the settings of its agent. One with
+/// other arguments is not declared.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn settings_declare_a_silent_server() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let project = s.folder().join("project");
+        fs::create_dir(&project)?;
+        let settings = json!({ "mcpServers": { "naps": { "command": "sleep", "args": ["600"] } } });
+        fs::write(project.join(".mcp.json"), settings.to_string())?;
+        let programs = json!([
+            { "command": ["sleep", "600"], "says": "" },
+            { "command": ["sleep", "601"], "says": "" },
+        ]);
+        let (agent, started) = play(s, "claude", &project, &programs)?;
+        let [declared, other] = *started else { anyhow::bail!("{started:?}") };
+        let event = recognised(&daemon, declared, None)?;
+        ensure!(event.pointer("/server/name").is_some_and(|name| name == "naps"), "{}", event.line);
+        agent.signal(rustix::process::Signal::KILL)?;
+        daemon.reaped(&[declared])?;
+        s.barrier(&daemon)?;
+        ensure!(other.alive(), "a program that is no server was ended");
+        ensure!(!daemon.events().iter().any(|event| event.has(other)), "it was taken for a server");
+        Ok(())
+    })
+}
+
+/// Where the configuration says so, nobody looks.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_configuration_turns_it_off() -> Result<()> {
+    scene(|s| {
+        let config = "recognise_protocol = false\n".to_owned();
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let (host, started) = start(s, &[INITIALIZE])?;
+        s.barrier(&daemon)?;
+        host.signal(rustix::process::Signal::KILL)?;
+        s.barrier(&daemon)?;
+        for event in daemon.events() {
+            ensure!(!event.has_any(&started), "{}", event.line);
+        }
+        ensure!(started.iter().all(|one| one.alive()), "it was ended");
+        Ok(())
+    })
+}
