@@ -19,7 +19,7 @@ use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, Stdio, Tracking};
 pub const CHILD_ARGUMENT: &str = "__selftest-child";
 
 /// How long a record may stay behind another CPU's that is not finished.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the child does: all that is hooked.
 pub fn child() {

@@ -151,7 +151,7 @@ impl Engine {
             Role::Launcher | Role::Shell if has_wire => {
                 self.await_first_message(now, at, id);
             }
-            Role::Other { .. } if self.await_first_message(now, at, id) => {}
+            Role::Other { .. } | Role::ServiceManager if self.await_first_message(now, at, id) => {}
             _ => self.dismiss_if_pending(id),
         }
     }

@@ -221,9 +221,9 @@ impl Engine {
     /// No message of the protocol came, or another one.
     fn is_no_server(&mut self, id: ProcessId) {
         self.first_messages.forget(id);
-        let hands_on = self.world.node(id).is_some_and(hands_on);
+        let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.
-        if !hands_on {
+        if !self.world.node(id).is_some_and(launches) {
             self.dismiss_if_pending(id);
         }
     }
@@ -304,10 +304,10 @@ impl Engine {
     }
 }
 
-/// Whether the process runs another program on its own streams. The client of a container engine does not: the
+/// Whether the process runs another program on its own streams, as an init stub (`tini`) does, too. The client of a container engine does not: the
 /// program runs elsewhere.
 fn hands_on(node: &Node) -> bool {
-    matches!(node.role(), Some(Role::Launcher | Role::Shell))
+    matches!(node.role(), Some(Role::Launcher | Role::Shell | Role::ServiceManager))
         && node.image().is_none_or(|image| container_client(image).is_none())
 }
 

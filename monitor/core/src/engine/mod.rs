@@ -19,6 +19,7 @@ mod first_messages;
 mod inspections;
 mod left_agents;
 mod makers;
+mod purpose;
 mod recall;
 mod reconfigure;
 mod repair;
@@ -39,16 +40,16 @@ use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use self::servers::Recognised;
+use self::purpose::Purpose;
 pub use self::settings::Settings;
 use crate::{
     case::Event,
-    lineage::{AgentKey, Origin, ServerKey},
+    lineage::AgentKey,
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, Input, Notice, ProcessEvent,
-        ProcessId, SnapshotProcess, Tracking,
+        About, Answer, BootTime, Effect, Fact, FirstMessage, Input, Notice, ProcessEvent, ProcessId,
+        SnapshotProcess, Tracking,
     },
-    world::{Look, World},
+    world::World,
 };
 
 /// The engine: all state of the daemon, and the queue of effects that the shell has not fetched yet.
@@ -103,46 +104,6 @@ pub struct Engine {
 
 /// How many cases reach their deadline in one pass. Cases that become due meanwhile wait for the next pass.
 const DUE_AT_ONCE: usize = 4;
-
-/// Why the engine asked the shell a question. It decides how the answer is used.
-#[derive(Debug)]
-enum Purpose {
-    /// An agent exited. Asks for the memory of its servers.
-    AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
-    /// The main process of an agent exited. Asks what its forked copies do.
-    Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
-    /// Asks for the session that a server was started for.
-    Session { server: ServerKey },
-    /// Asks what is said first to a process, since this exec.
-    FirstMessage { process: ProcessId, origin: Origin },
-    /// Asks which container a living server works in.
-    Container { server: ServerKey },
-    /// Asks whether settings declare it as a server.
-    Declared { process: ProcessId, origin: Origin },
-    /// Has the container of a server stopped.
-    Stop { server: ServerKey },
-    /// Asks which of these servers, each with its main process, have a hung-up standard input.
-    Wires { servers: Vec<(ServerKey, ProcessId)> },
-    /// Asks what the processes of a server have done so far, because its living owner may still use it.
-    Work { server: ServerKey, look: Look },
-    /// Asks for the memory of these servers.
-    Measure { servers: Vec<ServerKey> },
-    /// Asks what program the creator of a new server runs.
-    Creator { creator: ProcessId, recognised: Recognised },
-    /// Asks for the unit that this process, an agent, runs in.
-    Unit { process: ProcessId, at: BootTime, name: String, implied: bool },
-    /// Asks whether this process is the main process of a unit that a rule names.
-    UnitRule { process: ProcessId, at: BootTime },
-    /// Asks for the unit of an agent that has exited; its server, which it left, runs in the same unit.
-    Account { recognised: Recognised, at: BootTime },
-    /// The inspection of an agent that may have been left behind, and the state of the agent when it was asked for.
-    InspectAgent { agent: AgentKey, observed: Option<inspections::ObservedAgent> },
-    /// The inspection of a server, and the state of the server when it was asked for. The state is absent if the
-    /// answer comes at once.
-    Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },
-    /// Asks where a server works, whose main process is this.
-    Whereabouts { server: ServerKey, process: ProcessId },
-}
 
 impl Engine {
     /// An engine that knows no process yet.

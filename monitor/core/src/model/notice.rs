@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Container, Doubt, Evidence, Guard, Losses, ProcessId, RunView, Signal, Watched};
+use super::{AgentView, Doubt, Evidence, Guard, Losses, ProcessId, ProcessView, ServerView, Signal, Watched};
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -311,94 +311,4 @@ pub enum Mode {
     Reap,
     /// It judges and never sends a signal.
     Observe,
-}
-
-/// A process in an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessView {
-    /// Its process id.
-    pub pid: u32,
-    /// Its start time in clock ticks since boot.
-    pub start: u64,
-    /// Its real user id.
-    pub uid: u32,
-    /// The path of its executable.
-    pub exe: String,
-    /// Its arguments with secrets masked.
-    pub argv: Vec<String>,
-    /// Whether the arguments were cut.
-    pub argv_truncated: bool,
-    /// Whether its executable was replaced or deleted on disk since it started, as last seen.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub stale_binary: bool,
-}
-
-/// How many processes of one server are listed. A server may have thousands, and an event has to fit into
-/// bounded queues and lines.
-pub const SHOWN: usize = 64;
-
-/// A server in an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerView {
-    /// `PID@START` of its first process; unique while the host is up.
-    pub id: String,
-    /// Its name: package, module or program.
-    pub name: String,
-    /// The rule that recognised it; `protocol` for a server that no rule knows and that speaks the protocol.
-    pub rule: String,
-    /// The name of the client that talks to it, as the client told it in its first message; absent if that message
-    /// was not seen.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub client: Option<String>,
-    /// Its processes from the head of the launch chain down; at most 64.
-    pub processes: Vec<ProcessView>,
-    /// How many processes it has, including those not listed; 0 if they were not counted.
-    #[serde(default)]
-    pub processes_total: u64,
-    /// Their resident memory in bytes as last measured.
-    pub rss_bytes: Option<u64>,
-    /// Whether the main process of the server leads a session.
-    pub session_leader: bool,
-    /// The run of its top-most agent; null for a server without an owner.
-    #[serde(default)]
-    pub run: Option<RunView>,
-    /// The id of the session that it was started for; of a long one only the beginning.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub session: Option<String>,
-    /// The container that it works in; absent for a server that is no client of a container engine.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub container: Option<Container>,
-}
-
-impl ServerView {
-    /// How many processes it has, including those not listed.
-    pub fn count(&self) -> u64 {
-        self.processes_total.max(self.processes.len() as u64)
-    }
-
-    /// How many processes are not listed.
-    pub fn hidden(&self) -> u64 {
-        self.count() - self.processes.len() as u64
-    }
-}
-
-/// An agent in an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentView {
-    /// The name that its rule gives it, or the name of its program.
-    pub name: String,
-    /// Its process number.
-    pub pid: u32,
-    /// Start time of that process in clock ticks since boot.
-    pub start: u64,
-    /// The number of its run.
-    pub generation: Option<u64>,
-    /// The systemd unit it runs in.
-    pub unit: Option<String>,
-    /// That unit's invocation id.
-    pub invocation_id: Option<String>,
-    /// Whether it is alive.
-    pub alive: bool,
-    /// Whether no rule matched it: it counts as an agent because it started an MCP server.
-    pub implied: bool,
 }

@@ -154,6 +154,19 @@ fn a_launcher_hands_the_message_on_to_what_it_starts() {
     assert_eq!((story.told(), story.engine.first_messages.len()), (vec!["server_started".to_owned()], 0));
 }
 
+#[test]
+fn an_init_stub_hands_the_message_on() {
+    let mut story = Story::new(Settings::default());
+    story.creator = Some(seen(20, 10, &["/opt/acme/host"], TERMINAL));
+    story.messages.insert(30, mcp());
+    story.exec(30, 20, &["/usr/bin/tini", "--", "/opt/acme/own"], WIRE);
+    assert_eq!(story.told(), Vec::<String>::new());
+    story.fork(30, 31);
+    story.exec(31, 30, &["/opt/acme/own"], WIRE);
+    assert_eq!(server(&story).name, "own");
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+}
+
 /// `sh -c "tee in | server | tee out"`
 #[test]
 fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {

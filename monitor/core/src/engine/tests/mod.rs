@@ -22,5 +22,6 @@ mod requests;
 mod sessions;
 mod spawners;
 mod story;
+mod story_answers;
 mod units;
 mod verdicts;

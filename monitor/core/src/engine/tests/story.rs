@@ -10,8 +10,8 @@ use crate::{
     engine::{Engine, Settings},
     model::{
         About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice,
-        OwnEnd, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot,
-        SnapshotProcess, SocketUse, Stdio, Subject, UnitFacts, Whereabouts, WireState, Work,
+        ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
+        SocketUse, Stdio, UnitFacts, Whereabouts, WireState, Work,
     },
 };
 
@@ -67,7 +67,7 @@ pub struct Story {
     /// The units that processes run in, by pid.
     pub units: BTreeMap<u32, UnitFacts>,
     /// Processes that have run a program.
-    ran: BTreeSet<u32>,
+    pub(super) ran: BTreeSet<u32>,
     /// Processes that have exited when a question about them is answered.
     pub gone: BTreeSet<u32>,
     /// The errno(3) value that every signal fails with.
@@ -224,83 +224,7 @@ impl Story {
         }
     }
 
-    fn answer(&mut self, about: About) -> Answer {
-        match about {
-            About::Memory(_) => Answer::Memory { processes: Vec::new() },
-            About::Process(process) => {
-                if self.gone.contains(&process.pid) {
-                    return Answer::Process { process: None };
-                }
-                let unit = self.units.get(&process.pid).cloned();
-                let known = self.creator.clone().filter(|c| c.id == process);
-                let plain = || SnapshotProcess { id: process, ..SnapshotProcess::default() };
-                let lives = unit.is_some() || self.ran.contains(&process.pid);
-                let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
-                Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
-            }
-            About::Container { query, .. } => {
-                self.containers_asked.push((self.now, query.client.pid));
-                Answer::Container { found: self.facts.container.clone() }
-            }
-            About::Stop { seen, .. } if self.container_changes => {
-                self.stops_refused.push(seen.container.id);
-                Answer::Stopped { error: Some("somebody came".to_owned()), changed: true }
-            }
-            About::Stop { seen, .. } => {
-                self.stops.push(seen.container.id);
-                Answer::Stopped { error: self.stop_error.clone(), changed: false }
-            }
-            About::HungUp(servers) => {
-                self.wire_looks.push((self.now, servers.len()));
-                let hung_up = |end: &&OwnEnd| self.hung_up.contains(&end.process.pid);
-                let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
-                Answer::HungUp { processes }
-            }
-            About::Declared(process) => {
-                let name = self.declared.get(&process.pid).cloned();
-                let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
-                Answer::FirstMessage { message }
-            }
-            About::FirstMessage(end) => {
-                self.message_looks.push((self.now, end.process.pid));
-                let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
-                Answer::FirstMessage { message }
-            }
-            About::Copies { copies, .. } => {
-                let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
-                Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
-            }
-            About::Session(subject) => Answer::Session { id: self.sessions.get(&subject.main.pid).cloned() },
-            About::Whereabouts(process) => {
-                self.places_asked.push(process.pid);
-                Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
-            }
-            About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
-            About::Server(Subject { processes, copies, work, .. }) => {
-                self.looks.push(self.now);
-                let (uid, rss_bytes) = (self.uid, self.rss_bytes);
-                let sockets = self.sockets.clone();
-                let facts = |process| ProcessFacts {
-                    process,
-                    uid,
-                    rss_bytes,
-                    sockets: sockets.clone(),
-                    ..ProcessFacts::default()
-                };
-                let apart = |id: ProcessId| {
-                    self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() })
-                };
-                let work = if work { self.work_of(&processes) } else { Vec::new() };
-                let processes =
-                    processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
-                let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
-                let copies = self.copies.iter().filter(asked).copied().collect();
-                Answer::Server { facts: ServerFacts { processes, copies, work, ..self.facts.clone() } }
-            }
-        }
-    }
-
-    fn work_of(&self, processes: &[ProcessId]) -> Vec<Work> {
+    pub(super) fn work_of(&self, processes: &[ProcessId]) -> Vec<Work> {
         let of = |process: &ProcessId| self.work.get(&process.pid).map(|w| Work { process: *process, ..*w });
         processes.iter().filter_map(of).collect()
     }
