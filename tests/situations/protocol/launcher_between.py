@@ -7,7 +7,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
-TWIN = "protocol/launcher_between_host_lives"
+TWIN = "protocol/launcher_killed"
 
 
 def build(stage):
