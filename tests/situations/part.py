@@ -127,6 +127,11 @@ def session(program, *args, **how):
     return server
 
 
+def of_session(name):
+    """The environment of a server that is started for this session (`registry.Registry`)."""
+    return {**os.environ, "MCP_SESSION_ID": f"{os.path.basename(DIR)}-{name}"}
+
+
 def words(server):
     """The arguments by which `handed` finds this server's wires."""
     return ["--wires", f"{server.w},{server.r}"]

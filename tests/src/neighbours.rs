@@ -28,7 +28,7 @@ pub const HOSTILE: u32 = 64_001;
 pub const HONEST: u32 = 64_002;
 
 /// How long after its grace period an honest orphan may wait for its verdict.
-const IN_TIME: Duration = Duration::from_secs(1);
+const IN_TIME: Duration = Duration::from_secs(2);
 
 /// An agent of the honest user, with a server.
 pub struct Honest {
@@ -55,7 +55,7 @@ impl Honest {
         self.agent.kill().context("kill the honest user's agent")
     }
 
-    /// Kills the agent. Its server must be judged within `grace` and one second, and be ended. Returns the
+    /// Kills the agent. Its server must be judged within `grace` and two seconds, and be ended. Returns the
     /// time to the verdict including the grace period, by this test's clock.
     pub fn judged_in_time(&self, daemon: &Daemon, grace: Duration) -> Result<Duration> {
         let killed = Instant::now();

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
 };
 
@@ -91,17 +91,20 @@ fn a_home_made_server_is_known_by_its_first_message() -> Result<()> {
 
 /// A host without an SDK, with programs that read nothing: each is told one of `says` first. All have the same name.
 fn start(s: &Scene, says: &[&str]) -> Result<(Identity, Vec<Identity>)> {
-    let [host, waits] =
-        [("host.py", HOST), ("waits.py", "import signal\nsignal.pause()\n")].map(|(name, text)| {
-            let path = s.folder().join(name);
-            fs::write(&path, text).map(|()| path.to_string_lossy().into_owned())
-        });
-    let (host, waits) = (host?, waits?);
+    let waits = s.folder().join("waits.py");
+    fs::write(&waits, "import signal\nsignal.pause()\n")?;
     let programs: Vec<Value> =
         says.iter().map(|says| json!({ "command": ["python3", waits], "says": says })).collect();
+    play(s, "host.py", s.folder(), &json!(programs))
+}
+
+/// A host under the name `name` in the directory `at`, and the programs that it has started.
+fn play(s: &Scene, name: &str, at: &Path, programs: &Value) -> Result<(Identity, Vec<Identity>)> {
+    let host = s.folder().join(name);
+    fs::write(&host, HOST)?;
     let (reader, writer) = std::io::pipe()?;
     let mut command = s.command("python3")?;
-    command.args([host, json!(programs).to_string()]).stdin(Stdio::null()).stdout(writer);
+    command.arg(host).arg(programs.to_string()).current_dir(at).stdin(Stdio::null()).stdout(writer);
     let id = s.spawn(&mut command)?;
     drop(command);
     let mut line = String::new();
@@ -131,6 +134,34 @@ fn only_the_message_makes_a_server() -> Result<()> {
             ensure!(!event.has_any(others), "{}", event.line);
         }
         ensure!(others.iter().all(|one| one.alive()), "a program that is no server was ended");
+        Ok(())
+    })
+}
+
+/// A server to which nothing is said, or which has read it at once, is known by the settings of its agent. One with
+/// other arguments is not declared.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn settings_declare_a_silent_server() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let project = s.folder().join("project");
+        fs::create_dir(&project)?;
+        let settings = json!({ "mcpServers": { "naps": { "command": "sleep", "args": ["600"] } } });
+        fs::write(project.join(".mcp.json"), settings.to_string())?;
+        let programs = json!([
+            { "command": ["sleep", "600"], "says": "" },
+            { "command": ["sleep", "601"], "says": "" },
+        ]);
+        let (agent, started) = play(s, "claude", &project, &programs)?;
+        let [declared, other] = *started else { anyhow::bail!("{started:?}") };
+        let event = recognised(&daemon, declared, None)?;
+        ensure!(event.pointer("/server/name").is_some_and(|name| name == "naps"), "{}", event.line);
+        agent.signal(rustix::process::Signal::KILL)?;
+        daemon.reaped(&[declared])?;
+        s.barrier(&daemon)?;
+        ensure!(other.alive(), "a program that is no server was ended");
+        ensure!(!daemon.events().iter().any(|event| event.has(other)), "it was taken for a server");
         Ok(())
     })
 }

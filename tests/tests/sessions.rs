@@ -209,7 +209,7 @@ fn two_rights_are_enough_and_one_that_is_missing_is_named() -> Result<()> {
         for (address, is_well, word) in [
             (format!("redis://orphand:hunter2@{place}/0"), true, "answers"),
             (format!("redis://blind:hunter2@{place}/0"), false, "add `+info`"),
-            (format!("redis://orphand:hunter2@{place}/2"), false, "add `+select`"),
+            (format!("redis://orphand:hunter2@{place}/2"), false, "lacks the right `+select`"),
             (format!("redis://orphand:wrong@{place}/0"), false, "refuses the user or the password"),
             ("redis://127.0.0.1:1/0".to_owned(), false, "no connection"),
         ] {

@@ -27,6 +27,7 @@ pub use self::{
 use crate::{
     binary::orphand,
     daemon::Launch,
+    redis::Redis,
     scene::{Scene, scene},
 };
 
@@ -36,9 +37,17 @@ const AGAIN: u32 = 2;
 /// The grace period of the daemon.
 const GRACE: &str = "6s";
 
-/// What the daemon is told of a program of the situations.
-const RULES: &str =
-    "[[agent]]\nname = \"threaded-gateway\"\nprogram = \"threaded-gateway\"\nthread_scoped = true\n";
+/// What the daemon is told of programs of the situations.
+const RULES: &str = r#"
+[[agent]]
+name = "threaded-gateway"
+program = "threaded-gateway"
+thread_scoped = true
+[[agent]]
+name = "job-daemon"
+program = "job-daemon"
+daemon = true
+"#;
 
 /// How long processes in use must be left running after they were built: the time between two questions about
 /// wires under living owners, the grace period, the term timeout, and a reserve.
@@ -91,10 +100,12 @@ fn play_again(scripts: &[Script], lines: &mut [Line]) -> Result<()> {
 fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     // Checked first, so that a missing daemon is noticed before everything is built.
     orphand()?;
-    let before = play::build(s, scripts, |stated| stated.when == When::Before)?;
-    let config = format!("abandoned_grace = \"{GRACE}\"\n{RULES}");
+    let redis = registry(s, scripts)?;
+    let before = play::build(s, scripts, redis.as_ref(), |stated| stated.when == When::Before)?;
+    let sessions = redis.as_ref().map(sessions).unwrap_or_default();
+    let config = format!("abandoned_grace = \"{GRACE}\"\n{sessions}{RULES}");
     let daemon = s.daemon_with(&Launch { grace: GRACE, config, ..Launch::default() })?;
-    let watched = play::build(s, scripts, |stated| stated.when == When::Watched)?;
+    let watched = play::build(s, scripts, redis.as_ref(), |stated| stated.when == When::Watched)?;
     let mut plays: Vec<Situation> = before.into_iter().chain(watched).collect();
     play::wait_for_ends(&plays, STANDS, ENDS);
     // After this, everything that was suspect has been judged.
@@ -108,8 +119,20 @@ fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     Ok(all.map(|(((play, said), fates), use_went_on)| line(play, &fates, use_went_on, said)).collect())
 }
 
+/// The registry of sessions, if one of these needs it.
+fn registry(s: &Scene, scripts: &[Script]) -> Result<Option<Redis>> {
+    scripts.iter().any(|script| script.stated.needs_redis()).then(|| Redis::start(s)).transpose()
+}
+
+/// What the daemon is told of the registry of sessions.
+fn sessions(redis: &Redis) -> String {
+    let place = format!("redis://127.0.0.1:{}/0", redis.port);
+    format!("[sessions]\nredis = \"{place}\"\nidle = \"3s\"\ninterval = \"1s\"\n")
+}
+
 fn by_command(s: &Scene, scripts: &[Script], command: &str) -> Result<Vec<Line>> {
-    let mut plays = play::build(s, scripts, |_| true)?;
+    let redis = registry(s, scripts)?;
+    let mut plays = play::build(s, scripts, redis.as_ref(), |_| true)?;
     play::wait_for_ends(&plays, STANDS, Duration::ZERO);
     let answer = answer::run_judge(command)?;
     let fates = plays.iter().map(|play| answer::fates(&play.cast, &answer)).collect::<Vec<_>>();

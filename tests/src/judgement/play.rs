@@ -18,7 +18,7 @@ use super::{
     script::Script,
     stated::{Cast, Stated},
 };
-use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
+use crate::{fixtures::Fixtures, host::Identity, redis::Redis, scene::Scene};
 
 /// How many are built at the same time.
 const AT_A_TIME: usize = 4;
@@ -43,8 +43,13 @@ pub struct Situation {
     log: PathBuf,
 }
 
-/// Builds those of `scripts` for which `wanted` holds.
-pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) -> Result<Vec<Situation>> {
+/// Builds those of `scripts` for which `wanted` holds. `redis`: the registry of sessions, if one of them needs it.
+pub fn build(
+    s: &Scene,
+    scripts: &[Script],
+    redis: Option<&Redis>,
+    wanted: impl Fn(&Stated) -> bool,
+) -> Result<Vec<Situation>> {
     let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
     let began = Instant::now();
     let mut started = Vec::new();
@@ -54,7 +59,7 @@ pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) ->
         if started.len() == AT_A_TIME {
             built.push(StartingSituation::wait(started.remove(0)));
         }
-        started.push(StartingSituation::new(s, script)?);
+        started.push(StartingSituation::new(s, script, redis)?);
     }
     for one in started {
         built.push(one.wait());
@@ -67,14 +72,17 @@ pub fn build(s: &Scene, scripts: &[Script], wanted: impl Fn(&Stated) -> bool) ->
 struct StartingSituation(Situation);
 
 impl StartingSituation {
-    fn new(s: &Scene, script: &Script) -> Result<Self> {
+    fn new(s: &Scene, script: &Script, redis: Option<&Redis>) -> Result<Self> {
         let Script { path, stated } = script;
         // Short, because the path of a socket may have at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
         let log = folder.with_extension("log");
         let mut command = s.command(&path.to_string_lossy())?;
         command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
-        if !stated.needs.is_empty() {
+        if let Some(redis) = redis.filter(|_| stated.needs_redis()) {
+            command.env("ORPHAND_SITUATION_REDIS", redis.port.to_string());
+        }
+        if stated.needs_fixtures() {
             let fixtures =
                 Fixtures::open().with_context(|| format!("{} needs {:?}", stated.name, stated.needs))?;
             command.envs(fixtures.environment());

@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::host::Identity;
 
+/// What a situation needs that uses the registry of sessions, which all share.
+const REDIS: &str = "redis";
+
 /// What is true of a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum GroundTruth {
@@ -54,7 +57,7 @@ pub struct Stated {
     pub truth: GroundTruth,
     /// When it is built.
     pub when: When,
-    /// The published software that it needs.
+    /// The published software that it needs, and `redis` for the registry of sessions.
     pub needs: Vec<String>,
     /// The situation that differs from it only in the cause.
     pub twin: Option<String>,
@@ -64,6 +67,16 @@ pub struct Stated {
 }
 
 impl Stated {
+    /// Whether it needs the registry of sessions.
+    pub fn needs_redis(&self) -> bool {
+        self.needs.iter().any(|need| need == REDIS)
+    }
+
+    /// Whether it needs published software.
+    pub fn needs_fixtures(&self) -> bool {
+        self.needs.iter().any(|need| need != REDIS)
+    }
+
     /// The folder of its script.
     pub fn group(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()

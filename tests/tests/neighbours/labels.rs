@@ -55,6 +55,7 @@ fn many_names_take_nobodys_series() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon_with(&observed("state"))?;
         let honest = Honest::at_work(s, "honest")?;
+        daemon.wait_for("server_started", honest.server())?;
         let before = page(&daemon, "/metrics")?;
         let (servers, few) = (sum(&before, "orphand_servers"), series(&before));
         let folder = s.folder().join("names");

@@ -1,5 +1,5 @@
 //! One user's trouble is nobody else's: whatever a user without rights does on the host, the orphan of an honest user beside
-//! it is judged within its grace and one second. Each file is one kind of trouble.
+//! it is judged within its grace and two seconds. Each file is one kind of trouble.
 
 mod agents;
 mod crowd;

@@ -27,7 +27,7 @@ const SHELL: Layers = &[
     ("os", &["model"]),
     ("host", &["model", "os"]),
     ("source", &["model", "os", "host"]),
-    ("probe", &["model", "os", "host"]),
+    ("probe", &["model", "recognise", "os", "host"]),
     ("sink", &["model", "os"]),
     ("actuator", &["model", "os", "host"]),
     ("store", &["model", "os"]),

@@ -25,6 +25,7 @@ mod queued_size;
 mod reasons;
 pub mod redact;
 mod report;
+mod rule_kind;
 mod run;
 mod session;
 mod share;
@@ -59,6 +60,7 @@ pub use notice::{AgentView, Class, Mode, Notice, ProcessView, SHOWN, ServerView}
 pub use policy::{Policy, abandoned_grace, recognise_protocol};
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport};
+pub use rule_kind::recognised_by;
 pub use run::{Run, RunKey, RunReport, RunView};
 pub use session::{
     KeyState, RegistryLife, SessionMark, SessionPolicy, SessionState, SessionSubject, SessionsSeen,

@@ -78,10 +78,10 @@ fn command_line(entry: &Value) -> Option<Vec<&str>> {
 /// Whether a program with the command line `argv` is what `words` start. A script has its interpreter in front,
 /// sometimes with one option, and a path that was searched for.
 fn runs(argv: &[&str], words: &[&str]) -> bool {
-    let Some((command, args)) = words.split_first().filter(|(command, _)| !command.is_empty()) else {
+    let Some((command, rest)) = words.split_first().filter(|(command, _)| !command.is_empty()) else {
         return false;
     };
-    let Some(program) = argv.strip_suffix(args) else { return false };
+    let Some(program) = argv.strip_suffix(rest) else { return false };
     let (path, interpreter) = match program {
         [path] => (path, None),
         [interpreter, path] | [interpreter, _, path] => (path, Some(*interpreter)),

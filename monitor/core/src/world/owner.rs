@@ -75,7 +75,12 @@ impl Search<'_> {
     fn chain(&self) -> (Vec<ProcessId>, Option<ServerKey>) {
         let mut wrappers = Vec::new();
         for node in self.graph.ancestors(self.server.id) {
-            let launches = matches!(node.role(), Some(Role::Launcher | Role::Shell));
+            let launches = match node.role() {
+                Some(Role::Launcher | Role::Shell) => true,
+                // A company's own launcher.
+                Some(Role::Other { .. }) => self.hands_on(node),
+                _ => false,
+            };
             if !launches || node.protected || node.stdin() != self.server.stdin() {
                 break;
             }
@@ -86,6 +91,17 @@ impl Search<'_> {
             wrappers.push(node.id);
         }
         (wrappers, None)
+    }
+
+    /// Whether a process hands both of its wires on to the server. What makes a wire of its own talks to the server
+    /// instead.
+    fn hands_on(&self, node: &Node) -> bool {
+        let wires = [node.stdin(), node.stdout()];
+        wires == [self.server.stdin(), self.server.stdout()]
+            && wires.iter().all(|wire| wire.is_wire())
+            && node.id.pid != 1
+            && node.server.is_none()
+            && runs_agent(node, self.agents).is_none()
     }
 
     /// The owner, where the records name the process that made the wire.
@@ -163,7 +179,9 @@ impl Search<'_> {
                 return Claim::Agent(agent);
             }
             let Some(program) = &node.exec.program else { return Claim::Ask(node.id) };
-            if node.stdin() == self.server.stdin() && program.role != Role::ServiceManager {
+            if node.stdin() == self.server.stdin()
+                && (program.role != Role::ServiceManager || self.hands_on(node))
+            {
                 // The process passes its own standard input on, so it does not talk to the server.
                 if let Some(server) = node.server {
                     return Claim::Joins(server);

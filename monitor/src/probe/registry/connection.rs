@@ -121,7 +121,10 @@ impl Open {
         let stream = Bounded { stream, left: Arc::clone(&left) };
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
         let login = MultiplexedConnection::new_with_config(&options.login, stream, config);
-        let (redis, driver) = timeout(PATIENCE, login).await.map_err(|_| Trouble::Timeout)??;
+        let (redis, driver) = timeout(PATIENCE, login)
+            .await
+            .map_err(|_| Trouble::Timeout)?
+            .map_err(|error| Trouble::at_login(error, options.login.db()))?;
         Ok(Self { redis, driver: tokio::spawn(driver), left })
     }
 

@@ -12,8 +12,6 @@ pub const KINDS: [&str; 7] = ["auth", "changed", "closed", "connect", "loading",
 /// What a user of the registry must be allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To choose another database than the first.
-    Select,
     /// To ask which process answers, which data it has, and how often it was emptied.
     Info,
     /// To ask for the keys of sessions.
@@ -23,7 +21,6 @@ pub enum Action {
 impl Action {
     const fn action(self) -> &'static str {
         match self {
-            Self::Select => "SELECT",
             Self::Info => "INFO",
             Self::Exists => "EXISTS of the keys of sessions",
         }
@@ -31,7 +28,6 @@ impl Action {
 
     const fn right(self) -> &'static str {
         match self {
-            Self::Select => "`+select`",
             Self::Info => "`+info`",
             Self::Exists => "`+exists` and the pattern of the keys, such as `~mcp:session:*`,",
         }
@@ -64,6 +60,11 @@ pub enum Trouble {
     /// It wants a password, or another one.
     #[error("it refuses the user or the password; correct `redis` in [sessions]")]
     Auth,
+    /// It does not let its user choose the database.
+    #[error(
+        "it refuses the database of its address: there is none of that number, or its user lacks the right `+select`"
+    )]
+    Database,
     /// It forbids something to its user.
     #[error("it forbids {} to its user: add {} to the rights of that user (ACL SETUSER)", .0.action(), .0.right())]
     Forbidden(Action),
@@ -88,10 +89,20 @@ impl Trouble {
             Self::Connect(_) | Self::Name => "connect",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
-            Self::Auth | Self::Forbidden(_) => "auth",
+            Self::Auth | Self::Database | Self::Forbidden(_) => "auth",
             Self::Loading => "loading",
             Self::Changed => "changed",
             Self::Moved | Self::Reply => "reply",
+        }
+    }
+}
+
+impl Trouble {
+    /// What an error means that answers the login, which chooses this database.
+    pub fn at_login(error: RedisError, database: i64) -> Self {
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::ResponseError) if database != 0 => Self::Database,
+            _ => error.into(),
         }
     }
 }
@@ -102,9 +113,7 @@ impl From<RedisError> for Trouble {
             return Self::Timeout;
         }
         match error.kind() {
-            ErrorKind::AuthenticationFailed => Self::Auth,
-            // The database is chosen at the login.
-            ErrorKind::Server(ServerErrorKind::NoPerm) => Self::Forbidden(Action::Select),
+            ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => Self::Auth,
             ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown) => Self::Loading,
             ErrorKind::Server(
                 ServerErrorKind::Moved

@@ -64,6 +64,8 @@ families! {
         "Orphans ended, by the last signal that was needed.";
     RECLAIMED_BYTES = "orphand_reclaimed_bytes", Counter, ["agent", "unit", "manager", "uid", "class"],
         "Resident memory that orphans had before they were ended.";
+    RECOGNISED = "orphand_servers_recognised", Counter, ["by"],
+        "MCP servers recognised, by what: name, arguments, protocol or config.";
     REAP_FAILURES = "orphand_reap_failures", Counter, ["reason"], "Orphans that could not be ended, by the first error.";
     DETECTION_LATENCY = "orphand_detection_latency_seconds", Histogram, [],
         "From the owner's exit to the verdict, less the grace.";

@@ -29,11 +29,11 @@ use prometheus_client::{
 pub use self::exposition::Exposition;
 use self::{
     counters::{Counts, Owners},
-    families::{DETECTION_LATENCY, REAP_FAILURES},
+    families::{DETECTION_LATENCY, REAP_FAILURES, RECOGNISED},
     labels::Labels,
 };
 use super::wall_clock::WallClock;
-use orphand_core::model::{AgentView, Class, Notice, ServerView, Signal, Status};
+use orphand_core::model::{AgentView, Class, Notice, ServerView, Signal, Status, recognised_by};
 
 /// Upper bounds of the latency buckets in seconds. A verdict takes a few milliseconds.
 const LATENCY: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -53,6 +53,7 @@ pub struct Metrics {
 struct Inner {
     wall: WallClock,
     counters: Registry,
+    recognised: Family<Labels, Counter>,
     failures: Family<Labels, Counter>,
     latency: Histogram,
     owners: Mutex<Owners>,
@@ -62,14 +63,16 @@ impl Metrics {
     /// Metrics with all counters at zero. `wall` converts times.
     pub fn new(wall: WallClock) -> Self {
         let mut counters = Registry::default();
+        let recognised = Family::<Labels, Counter>::default();
         let failures = Family::<Labels, Counter>::default();
         let latency = Histogram::new(LATENCY);
         // The registry ends each help with a dot of its own.
         let help = |family: &families::Family| family.help.trim_end_matches('.');
+        counters.register(RECOGNISED.name, help(&RECOGNISED), recognised.clone());
         counters.register(REAP_FAILURES.name, help(&REAP_FAILURES), failures.clone());
         counters.register(DETECTION_LATENCY.name, help(&DETECTION_LATENCY), latency.clone());
         let owners = Mutex::default();
-        let inner = Inner { wall, counters, failures, latency, owners };
+        let inner = Inner { wall, counters, recognised, failures, latency, owners };
         Self { inner: Arc::new(inner) }
     }
 
@@ -93,6 +96,10 @@ impl Metrics {
                 let owner = owner.as_ref();
                 inner
                     .count(*class, server, owner, |counts, class| counts.reaped(class, signal, *freed_bytes));
+            }
+            Notice::ServerStarted { server, .. } => {
+                let by = vec![("by", recognised_by(&server.rule).to_owned())];
+                inner.recognised.get_or_create(&by).inc();
             }
             Notice::ReapFailed { errno, .. } => {
                 let reason = vec![("reason", reason(*errno).to_owned())];

@@ -116,6 +116,10 @@ fn metrics() -> Metrics {
         freed_pss_bytes: None,
         let_go: Vec::new(),
     });
+    for rule in ["npm-mcp", "protocol", "protocol"] {
+        let server = ServerView { rule: rule.to_owned(), ..filesystem() };
+        metrics.observe(&Notice::ServerStarted { server, owner: None });
+    }
     let error = "x".to_owned();
     metrics.observe(&Notice::ReapFailed { failed: 1, server: filesystem(), pid: 1, error, errno: Some(1) });
     metrics

@@ -11,6 +11,7 @@ mod daemons;
 mod duplicates;
 mod first_messages;
 mod late;
+mod launchers;
 mod memory;
 mod owners;
 mod proof;

@@ -1,0 +1,116 @@
+//! Tests of a launcher that no rule knows, between a host and its server.
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use crate::{
+    engine::Settings,
+    model::{AgentView, FirstMessage, Holder, Notice, Signal, Stdio, WireState},
+};
+
+const HOST: &[&str] = &["/opt/desk/deskhost"];
+const LAUNCHER: &[&str] = &["/opt/company/company-run", "--", "node"];
+const TINI: &[&str] = &["tini", "--", "node"];
+
+fn owner(story: &Story) -> Option<AgentView> {
+    story.notices.iter().find_map(|notice| match notice {
+        Notice::ServerStarted { owner, .. } => owner.clone(),
+        _ => None,
+    })
+}
+
+/// The processes of the server, as the last notice about it says.
+fn processes(story: &Story) -> Vec<u32> {
+    let of = |notice: &Notice| match notice {
+        Notice::OrphanDetected { server, .. } => Some(server.processes.iter().map(|p| p.pid).collect()),
+        _ => None,
+    };
+    story.notices.iter().rev().find_map(of).unwrap_or_default()
+}
+
+/// Host 20 starts launcher 30, which runs server 40 on its own streams. `said` is what the first look at the launcher's
+/// standard input finds.
+fn launched(host: &[&str], launcher: &[&str], said: FirstMessage) -> Story {
+    let mut story = Story::new(Settings::default());
+    story.creator = Some(seen(20, 10, host, TERMINAL));
+    if host == CLAUDE {
+        story.exec(20, 10, host, TERMINAL);
+        story.fork(20, 30);
+    }
+    story.messages.insert(30, said);
+    story.exec(30, 20, launcher, WIRE);
+    story.fork(30, 40);
+    story.exec(40, 30, SERVER, WIRE);
+    story
+}
+
+#[test]
+fn it_hides_neither_owner_nor_server_and_ends_with_it() {
+    let mcp = FirstMessage::Mcp { client: None };
+    for (host, launchers) in [(CLAUDE, &[LAUNCHER, TINI][..]), (HOST, &[LAUNCHER])] {
+        for launcher in launchers.iter().copied() {
+            for said in [FirstMessage::Nothing, mcp.clone()] {
+                let case = format!("{host:?} {launcher:?} {said:?}");
+                let mut story = launched(host, launcher, said);
+                assert_eq!(owner(&story).map(|o| o.pid), Some(20), "{case}");
+                story.pass_secs(60);
+                story.polite.extend([30, 40]);
+                story.end(20);
+                story.pass_secs(11);
+                // An init stub ends with its child, and is never signalled.
+                let ended: &[u32] = if launcher == TINI { &[40] } else { &[30, 40] };
+                assert_eq!(processes(&story), ended, "{case}");
+                story.pass_secs(60);
+                let sent = story.sent();
+                assert!(sent.contains(&(40, Signal::Term)), "{case}: {sent:?}");
+                assert!(sent.iter().all(|(pid, _)| ended.contains(pid)), "{case}: {sent:?}");
+                assert_eq!(story.told().last().map(String::as_str), Some("orphan_reaped TERM"), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn it_may_end_before_the_host() {
+    for said in [FirstMessage::Nothing, FirstMessage::Mcp { client: None }] {
+        let mut story = launched(HOST, LAUNCHER, said);
+        story.end(30);
+        story.pass_secs(60);
+        assert_eq!(story.sent(), []);
+        story.told();
+        story.polite.insert(40);
+        story.end(20);
+        story.pass_secs(11);
+        let reaped = ["agent_exited", "orphan_suspected", "orphan_detected", "orphan_reaped TERM"];
+        assert_eq!(story.told(), reaped);
+        assert_eq!(story.sent(), [(40, Signal::Term)]);
+    }
+}
+
+#[test]
+fn while_somebody_talks_to_the_server_nothing_is_ended() {
+    let mut story = launched(HOST, LAUNCHER, FirstMessage::Nothing);
+    let heir = Holder { process: id(70), ..Holder::default() };
+    story.facts.stdin = WireState::Held { holders: vec![heir], unseen: false };
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+}
+
+/// One that makes a wire of its own is no launcher: it talks to the server, and owns it.
+#[test]
+fn what_makes_a_wire_of_its_own_is_the_owner() {
+    for server in
+        [[Stdio::Pipe(1), Stdio::Pipe(9), Stdio::Null], [Stdio::Pipe(8), Stdio::Pipe(9), Stdio::Null]]
+    {
+        let mut story = Story::new(Settings::default());
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.fork(20, 30);
+        story.exec(30, 20, LAUNCHER, WIRE);
+        story.fork(30, 40);
+        story.exec(40, 30, SERVER, server);
+        story.polite.extend([30, 40]);
+        story.end(20);
+        story.pass_secs(100);
+        let sent = story.sent();
+        assert!(!sent.iter().any(|(pid, _)| *pid == 30), "{server:?} {sent:?}");
+    }
+}

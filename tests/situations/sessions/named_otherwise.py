@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""A manager whose sessions have keys of another name: none of them was ever seen, and its servers rest."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+from registry import Registry
+
+TRUTH = "in use"
+TWIN = "sessions/expired"
+NEEDS = ["redis"]
+
+
+def build(stage):
+    Registry()
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        servers = [start("mcp-server-fake", "--as", name, env=of_session(name)) for name in ("one", "other")]
+        here()
+        on_call("claude", lambda: [server.ask() for server in servers])
+    """))
+    stage.when_called("claude", agent)
+    return stage.truth(in_use=[agent, stage.who("one"), stage.who("other")])
+
+
+situation.main()
