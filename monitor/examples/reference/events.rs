@@ -13,6 +13,7 @@ use super::{
 
 const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
+const VIEW: &str = include_str!("../../core/src/model/view.rs");
 const REASONS: &str = include_str!("../../core/src/model/reasons.rs");
 const RUN: &str = include_str!("../../core/src/model/run.rs");
 
@@ -44,9 +45,9 @@ pub fn all() -> Result<String> {
         push(&fields, &mut text)?;
     }
     let objects = [
-        ("Agent", NOTICE, "AgentView"),
-        ("Server", NOTICE, "ServerView"),
-        ("Process", NOTICE, "ProcessView"),
+        ("Agent", VIEW, "AgentView"),
+        ("Server", VIEW, "ServerView"),
+        ("Process", VIEW, "ProcessView"),
         ("Run", RUN, "RunView"),
         ("Container", CONTAINER, "Container"),
     ];

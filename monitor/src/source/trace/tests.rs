@@ -25,7 +25,7 @@ fn header() -> TraceHeader {
 fn policy() -> Policy {
     Policy {
         sessions: None,
-        engines: vec!["docker".to_owned()],
+        engines: Vec::new(),
         recognise_protocol: true,
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
