@@ -166,6 +166,46 @@ fn settings_declare_a_silent_server() -> Result<()> {
     })
 }
 
+/// What else an agent talks to on two pipes: tools that it feeds, a shell, a pipeline, interpreters, a pool of workers.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn other_helpers_of_an_agent_are_no_servers() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let pool = "import multiprocessing as m, signal
+workers = [m.Process(target=signal.pause) for _ in range(3)]
+[worker.start() for worker in workers]
+signal.pause()";
+        let programs = json!([
+            { "command": ["git", "hash-object", "--stdin-paths"], "says": "/etc/passwd\n" },
+            { "command": ["cat"], "says": "{\"jsonrpc\":\"2.0\",\"method\":\"initialized\"}\n" },
+            { "command": ["sort"], "says": "b\na\n" },
+            { "command": ["sed", "-u", "p"], "says": "a\n" },
+            { "command": ["perl", "-ne", "print"], "says": "[1]\n" },
+            { "command": ["sh"], "says": "cat\n" },
+            { "command": ["sh", "-c", "cat | sed -u p | sort"], "says": "{\"id\":1}\n" },
+            { "command": ["python3", "-i"], "says": "1\n" },
+            { "command": ["python3", "-c", pool], "says": "" },
+            { "command": ["node", "-i"], "says": "1\n" },
+        ]);
+        let (agent, started) = play(s, "claude", s.folder(), &programs)?;
+        daemon.wait_for("agent_started", agent)?;
+        // Longer than the settings are asked for.
+        let (_, last) = start(s, &[INITIALIZE])?;
+        recognised(&daemon, *last.first().context("no server")?, Some("home"))?;
+        s.barrier(&daemon)?;
+        agent.signal(rustix::process::Signal::KILL)?;
+        s.barrier(&daemon)?;
+        for event in daemon.events() {
+            ensure!(!event.has_any(&started), "{}", event.line);
+        }
+        let by_protocol = |event: &&Event| event["event"] == "server_started" && event.line.contains("\"rule\":\"protocol\"");
+        let known = daemon.events().iter().filter(by_protocol).count();
+        ensure!(known == 1, "{known} servers were recognised by the protocol");
+        Ok(())
+    })
+}
+
 /// Where the configuration says so, nobody looks.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]

@@ -148,6 +148,14 @@ impl Engine {
         true
     }
 
+    /// The configuration turned it off: nothing more is asked.
+    pub(super) fn forget_all_first_messages(&mut self) {
+        let awaited: Vec<ProcessId> = self.first_messages.awaited.keys().copied().collect();
+        for id in awaited {
+            self.is_no_server(id);
+        }
+    }
+
     /// Asks about the processes that are due.
     pub(super) fn look_for_first_messages(&mut self, now: BootTime) {
         for id in self.first_messages.take_due(now) {
@@ -271,7 +279,7 @@ impl Engine {
         rule: String,
     ) {
         if let Some(server) = self.world.server_mut(key).filter(|server| server.rule == PROTOCOL) {
-            (server.name, server.rule) = (name, rule);
+            server.name_by(id, name, rule);
         }
         self.recognised_again(at, key, id);
     }
@@ -304,8 +312,8 @@ impl Engine {
     }
 }
 
-/// Whether the process runs another program on its own streams, as an init stub (`tini`) does, too. The client of a container engine does not: the
-/// program runs elsewhere.
+/// Whether the process runs another program on its own streams, as an init stub (`tini`) does, too. The client of a
+/// container engine does not: the program runs elsewhere.
 fn hands_on(node: &Node) -> bool {
     matches!(node.role(), Some(Role::Launcher | Role::Shell | Role::ServiceManager))
         && node.image().is_none_or(|image| container_client(image).is_none())

@@ -26,6 +26,9 @@ impl Engine {
         let before = std::mem::replace(&mut self.settings, settings);
         let Settings { rules: before, sessions, recognise_protocol, .. } = before;
         let by_protocol = recognise_protocol != self.settings.recognise_protocol;
+        if !self.settings.recognise_protocol {
+            self.forget_all_first_messages();
+        }
         if by_protocol && before.source() == self.settings.rules.source() {
             self.disown(&before);
         }

@@ -84,6 +84,7 @@ impl World {
         let Some(server) = servers.get_mut(key) else { return Remains::Nothing };
         let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
         let was_core = server.recognised.remove(&lost.id) || has_wire;
+        server.forget_name_by(lost.id);
         if was_core {
             server.ended.insert(lost.id);
         }

@@ -9,6 +9,9 @@ use crate::{
     model::{BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
 };
 
+/// How many names of a server are kept.
+const NAMES: usize = 8;
+
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -21,6 +24,8 @@ pub struct Server {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// What each process further down the launch chain showed it to be, oldest first. The last one counts.
+    names: Vec<(ProcessId, String, String)>,
     /// The name of the client that talks to it, as the first message said it.
     pub client: Option<String>,
     /// Its standard input at birth: the wire that carries requests to it.
@@ -135,6 +140,7 @@ impl Server {
         Self {
             id: wrappers.last().copied().unwrap_or(main),
             main_process: main,
+            names: vec![(main, name.clone(), rule.clone())],
             name,
             rule,
             client,
@@ -170,6 +176,28 @@ impl Server {
             spawner: None,
             phase: Phase::default(),
             timer: None,
+        }
+    }
+
+    /// A process further down the launch chain shows what the server is.
+    pub fn name_by(&mut self, process: ProcessId, name: String, rule: String) {
+        self.names.retain(|(by, ..)| *by != process);
+        if self.names.len() >= NAMES {
+            self.names.remove(1);
+        }
+        self.names.push((process, name, rule));
+        self.take_last_name();
+    }
+
+    /// This process has ended. Another one shows what the server is; if there is none, the last name stays.
+    pub(super) fn forget_name_by(&mut self, process: ProcessId) {
+        self.names.retain(|(by, ..)| *by != process);
+        self.take_last_name();
+    }
+
+    fn take_last_name(&mut self) {
+        if let Some((_, name, rule)) = self.names.last() {
+            (self.name, self.rule) = (name.clone(), rule.clone());
         }
     }
 

@@ -114,6 +114,18 @@ fn it_is_turned_off_by_the_configuration() {
 }
 
 #[test]
+fn once_turned_off_nobody_is_asked_any_more() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, FirstMessage::Nothing);
+    let looks = story.message_looks.len();
+    let policy = Policy { recognise_protocol: false, ..Policy::default() };
+    story.hand_in(Input::Configured { policy });
+    story.messages.insert(30, mcp());
+    story.pass_secs(60);
+    assert_eq!((story.message_looks.len(), story.engine.first_messages.len()), (looks, 0));
+}
+
+#[test]
 fn once_turned_off_what_was_recognised_is_not_ended() {
     let mut story = agent();
     started(&mut story, 30, OWN, mcp());
@@ -201,6 +213,18 @@ fn an_unknown_launcher_is_part_of_the_server() {
     story.exec(32, 31, SERVER, WIRE);
     let report = story.engine.report();
     assert_eq!(report.agents[0].servers[0].server.rule, "script-mcp");
+}
+
+/// A helper that inherits both of the server's streams is not what the server is.
+#[test]
+fn a_helper_gives_its_name_for_its_own_life_only() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, &["/usr/bin/notify-send", "x"], WIRE);
+    story.end(31);
+    let shown = &story.engine.report().agents[0].servers[0].server;
+    assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 1));
 }
 
 #[test]
