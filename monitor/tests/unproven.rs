@@ -156,7 +156,7 @@ impl Outside {
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-            About::FirstMessage(_) | About::Declared(_) => {
+            About::FirstMessage { .. } | About::Declared { .. } => {
                 Answer::FirstMessage { message: FirstMessage::Nothing }
             }
             About::Work(_) => Answer::Work { processes: Vec::new() },

@@ -189,7 +189,9 @@ signal.pause()";
             { "command": ["node", "-i"], "says": "1\n" },
         ]);
         let (agent, started) = play(s, "claude", s.folder(), &programs)?;
-        daemon.wait_for("agent_started", agent)?;
+        let is_agent =
+            |event: &Event| event["event"] == "agent_started" && event["agent"]["pid"] == agent.pid;
+        within("the agent", || daemon.events().iter().any(is_agent).then_some(()))?;
         // Longer than the settings are asked for.
         let (_, last) = start(s, &[INITIALIZE])?;
         recognised(&daemon, *last.first().context("no server")?, Some("home"))?;
@@ -199,7 +201,9 @@ signal.pause()";
         for event in daemon.events() {
             ensure!(!event.has_any(&started), "{}", event.line);
         }
-        let by_protocol = |event: &&Event| event["event"] == "server_started" && event.line.contains("\"rule\":\"protocol\"");
+        let by_protocol = |event: &&Event| {
+            event["event"] == "server_started" && event.line.contains("\"rule\":\"protocol\"")
+        };
         let known = daemon.events().iter().filter(by_protocol).count();
         ensure!(known == 1, "{known} servers were recognised by the protocol");
         Ok(())

@@ -3,7 +3,7 @@
 use super::{
     command_lines::Completer,
     descriptor_shortage::DescriptorShortage,
-    inspections::{Inspections, Request},
+    inspections::{Haste, Inspections, Request},
     last_check::PendingRecords,
     member_shares::MemberShares,
     persistence::Persistence,
@@ -89,20 +89,26 @@ impl EffectHandler for Environment {
         Ok(())
     }
 
-    /// At once, but for inspections of servers, which may take seconds: these are made beside the loop.
+    /// At once, but for what a user can delay, such as inspections of servers, which may take seconds: that is answered
+    /// beside the loop.
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
         let wires = || driver.engine().judged_wires();
         let user = match &about {
             About::Server(subject) => subject.turn,
-            About::Stop { turn, .. } | About::Container { turn, .. } => Some(*turn),
-            About::HungUp(_) | About::Declared(_) => Some(NO_USER),
+            About::Stop { turn, .. }
+            | About::Container { turn, .. }
+            | About::FirstMessage { turn, .. }
+            | About::Declared { turn, .. } => Some(*turn),
+            About::HungUp(_) => Some(NO_USER),
             _ => None,
         };
+        let haste = if matches!(about, About::FirstMessage { .. }) { Haste::AtOnce } else { Haste::InTurn };
         let about = match user {
             None => about,
             Some(user) => {
+                let others = if haste == Haste::InTurn { wires() } else { Vec::new() };
                 let request = Request { token, about: Box::new(about) };
-                match self.inspections.ask(&self.probe, user, request, wires()) {
+                match self.inspections.ask(&self.probe, haste, user, request, others) {
                     Ok(()) => return Ok(()),
                     Err(request) => *request.about,
                 }

@@ -1,7 +1,8 @@
 //! Inspections of servers, on threads beside the loop: one may take seconds (a server of thousands of processes), and neither the
 //! ring nor the server of another user waits for it.
 //!
-//! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own.
+//! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own. What has
+//! to be looked at before it is gone has threads of its own, so that it does not wait for inspections.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -28,14 +29,30 @@ pub struct Request {
     pub about: Box<About>,
 }
 
+/// Whether a question may wait for inspections of the same user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// It waits for its turn among them.
+    InTurn,
+    /// What it is about is gone in milliseconds.
+    AtOnce,
+}
+
 /// The questions that wait, the threads that answer them, and the answers.
 #[derive(Debug)]
 pub struct Inspections {
-    shared: Arc<Shared>,
-    threads: usize,
+    in_turn: Crew,
+    at_once: Crew,
     report: mpsc::UnboundedSender<(u64, Answer)>,
     /// The answers, in the order in which they were found.
     pub answers: mpsc::UnboundedReceiver<(u64, Answer)>,
+}
+
+/// Threads and what they have to do.
+#[derive(Debug, Default)]
+struct Crew {
+    shared: Arc<Shared>,
+    threads: usize,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +77,7 @@ impl Inspections {
     /// No thread is started yet.
     pub fn new() -> Self {
         let (report, answers) = mpsc::unbounded_channel();
-        Self { shared: Arc::default(), threads: 0, report, answers }
+        Self { in_turn: Crew::default(), at_once: Crew::default(), report, answers }
     }
 
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started.
@@ -68,26 +85,35 @@ impl Inspections {
     pub fn ask(
         &mut self,
         probe: &Probe,
+        haste: Haste,
         user: u32,
         request: Request,
         others: Vec<Stdio>,
     ) -> Result<(), Box<Request>> {
-        if self.threads < THREADS && self.start_thread(probe) {
-            self.threads += 1;
-        }
-        if self.threads == 0 {
+        let crew = match haste {
+            Haste::InTurn => &mut self.in_turn,
+            Haste::AtOnce => &mut self.at_once,
+        };
+        crew.take_on(probe, &self.report);
+        if crew.threads == 0 {
             return Err(Box::new(request));
         }
-        let mut queue = self.shared.queue();
+        let mut queue = crew.shared.queue();
         queue.by_user.entry(user).or_default().push_back(request);
         queue.others = Arc::new(others);
         drop(queue);
-        self.shared.news.notify_one();
+        crew.shared.news.notify_one();
         Ok(())
     }
+}
 
-    fn start_thread(&self, probe: &Probe) -> bool {
-        let (shared, probe, report) = (Arc::clone(&self.shared), probe.clone(), self.report.clone());
+impl Crew {
+    /// Starts a further thread, if there are not enough.
+    fn take_on(&mut self, probe: &Probe, report: &mpsc::UnboundedSender<(u64, Answer)>) {
+        if self.threads >= THREADS {
+            return;
+        }
+        let (shared, probe, report) = (Arc::clone(&self.shared), probe.clone(), report.clone());
         let work = move || {
             while let Some((user, Request { token, about }, others)) = shared.next() {
                 let answer = probe.answer(&about, &|| others.to_vec());
@@ -97,7 +123,8 @@ impl Inspections {
                 }
             }
         };
-        thread::Builder::new().name("orphand-turn".to_owned()).stack_size(STACK).spawn(work).is_ok()
+        let builder = thread::Builder::new().name("orphand-turn".to_owned()).stack_size(STACK);
+        self.threads += usize::from(builder.spawn(work).is_ok());
     }
 }
 
@@ -109,8 +136,10 @@ impl Default for Inspections {
 
 impl Drop for Inspections {
     fn drop(&mut self) {
-        self.shared.queue().over = true;
-        self.shared.news.notify_all();
+        for crew in [&self.in_turn, &self.at_once] {
+            crew.shared.queue().over = true;
+            crew.shared.news.notify_all();
+        }
     }
 }
 
@@ -203,7 +232,9 @@ mod tests {
         let probe = Probe::new().unwrap();
         let mut inspections = Inspections::new();
         for token in 0..50 {
-            inspections.ask(&probe, u32::try_from(token % 5).unwrap(), request(token), Vec::new()).unwrap();
+            let haste = if token % 2 == 0 { Haste::InTurn } else { Haste::AtOnce };
+            let user = u32::try_from(token % 5).unwrap();
+            inspections.ask(&probe, haste, user, request(token), Vec::new()).unwrap();
         }
         let mut told: Vec<u64> = (0..50).map(|_| inspections.answers.blocking_recv().unwrap().0).collect();
         told.sort_unstable();

@@ -65,7 +65,7 @@ impl EffectHandler for Host {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-            About::FirstMessage(_) | About::Declared(_) => {
+            About::FirstMessage { .. } | About::Declared { .. } => {
                 Answer::FirstMessage { message: FirstMessage::Nothing }
             }
             About::Work(_) => Answer::Work { processes: Vec::new() },

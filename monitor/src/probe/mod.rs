@@ -113,8 +113,8 @@ impl Probe {
                 Answer::Container { found: self.known_container(query).map(Box::new) }
             }
             About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
-            About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
-            About::Declared(process) => Answer::FirstMessage { message: self.declared(*process) },
+            About::FirstMessage { end, .. } => Answer::FirstMessage { message: self.first_message(*end) },
+            About::Declared { process, .. } => Answer::FirstMessage { message: self.declared(*process) },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }

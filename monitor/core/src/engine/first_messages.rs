@@ -188,10 +188,12 @@ impl Engine {
                 let pause = PAUSE * (1 << awaited.looks);
                 awaited.looks += 1;
                 if awaited.looks < LOOKS {
-                    let is_silent = awaited.looks == SILENT;
+                    let (is_silent, awaited_by) = (awaited.looks == SILENT, awaited.uid);
                     self.first_messages.set_due(id, Some(now + pause));
                     if is_silent {
-                        self.ask(About::Declared(id), Purpose::Declared { process: id, origin });
+                        let (process, turn) = (id, awaited_by);
+                        let about = About::Declared { process, turn };
+                        self.ask(about, Purpose::Declared { process, origin });
                     }
                 } else {
                     self.is_no_server(id);
@@ -221,8 +223,8 @@ impl Engine {
 
     fn ask_first_message(&mut self, process: ProcessId) {
         let Some(node) = self.world.node(process) else { return };
-        let (stdin, origin) = (node.stdin(), node.origin());
-        let about = About::FirstMessage(OwnEnd { process, stdin });
+        let (stdin, origin, turn) = (node.stdin(), node.origin(), node.uid);
+        let about = About::FirstMessage { end: OwnEnd { process, stdin }, turn };
         self.ask(about, Purpose::FirstMessage { process, origin });
     }
 

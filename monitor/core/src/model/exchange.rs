@@ -215,12 +215,22 @@ pub enum About {
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
     HungUp(Vec<OwnEnd>),
-    /// What the first message on the standard input of this process says: [`Answer::FirstMessage`]. Needed at once,
-    /// because the process is about to read it.
-    FirstMessage(OwnEnd),
-    /// Whether the settings of an agent declare this process as an MCP server: [`Answer::FirstMessage`], with
+    /// What the first message on the standard input of a process says: [`Answer::FirstMessage`]. The process is about
+    /// to read it, so it does not wait for inspections. The answer may come later.
+    FirstMessage {
+        /// The process, and its standard input.
+        end: OwnEnd,
+        /// The user whose turn it is.
+        turn: u32,
+    },
+    /// Whether the settings of an agent declare a process as an MCP server: [`Answer::FirstMessage`], with
     /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
-    Declared(ProcessId),
+    Declared {
+        /// The process.
+        process: ProcessId,
+        /// The user whose turn it is.
+        turn: u32,
+    },
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].

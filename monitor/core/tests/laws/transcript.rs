@@ -93,10 +93,12 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::HungUp(servers), .. } => {
             format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
         }
-        Effect::Ask { about: About::FirstMessage(end), .. } => {
+        Effect::Ask { about: About::FirstMessage { end, .. }, .. } => {
             format!("<- ask what is said to {}", end.process)
         }
-        Effect::Ask { about: About::Declared(process), .. } => format!("<- ask what declares {process}"),
+        Effect::Ask { about: About::Declared { process, .. }, .. } => {
+            format!("<- ask what declares {process}")
+        }
         Effect::Ask { about: About::Whereabouts(process), .. } => format!("<- ask where {process} works"),
         Effect::Ask { about: About::Work(processes), .. } => {
             format!("<- ask what {:?} did", pids(processes.iter().copied()))

@@ -142,7 +142,7 @@ const TOP: &[Key] = &[
         limits: "",
         about: "Whether a program that no rule knows is a server if the first message on its standard input is one of the \
                 Model Context Protocol. The message is read without being taken, and nothing of it is kept but this fact \
-                and the name of the client.",
+                and the name of the client. What no agent has started is looked at if this was so at the start.",
         example: "false",
     },
     Key {

@@ -279,7 +279,10 @@ fn a_reader_that_keeps_the_lock_costs_one_bounded_look() {
         while fs::read(&place).unwrap() != b"handle_userfault" {
             std::thread::yield_now();
         }
-        let about = orphand_core::model::About::FirstMessage(OwnEnd { process: reader.id(), stdin: wire });
+        let about = orphand_core::model::About::FirstMessage {
+            end: OwnEnd { process: reader.id(), stdin: wire },
+            turn: 0,
+        };
         let pid = reader.id().pid;
         let is_stuck = || crate::host::stuck().iter().any(|one| one.pid == pid);
         let probe = Probe::new().unwrap();

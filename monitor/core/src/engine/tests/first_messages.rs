@@ -77,6 +77,25 @@ fn the_message_may_come_later() {
 }
 
 #[test]
+fn the_answer_may_come_late() {
+    for host_lives in [true, false] {
+        let mut story = agent();
+        story.late = Some(Vec::new());
+        started(&mut story, 30, OWN, mcp());
+        started(&mut story, 40, OWN, mcp());
+        story.end(40);
+        if !host_lives {
+            story.end(20);
+        }
+        story.told();
+        story.answer_late();
+        let expected: &[&str] =
+            if host_lives { &["server_started"] } else { &["server_started", "orphan_suspected"] };
+        assert_eq!(story.told(), expected);
+    }
+}
+
+#[test]
 fn what_says_something_else_is_asked_once() {
     for other in [FirstMessage::Framed, FirstMessage::Other, FirstMessage::Unknown] {
         let mut story = agent();

@@ -191,7 +191,7 @@ impl Story {
                 Effect::Ask { token, about } => {
                     let may_wait = match &about {
                         About::Server(subject) => subject.turn.is_some(),
-                        About::Stop { .. } | About::Container { .. } => true,
+                        About::Stop { .. } | About::Container { .. } | About::FirstMessage { .. } => true,
                         _ => false,
                     };
                     let answer = self.answer(about);

@@ -39,12 +39,12 @@ impl Story {
                 let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
                 Answer::HungUp { processes }
             }
-            About::Declared(process) => {
+            About::Declared { process, .. } => {
                 let name = self.declared.get(&process.pid).cloned();
                 let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
                 Answer::FirstMessage { message }
             }
-            About::FirstMessage(end) => {
+            About::FirstMessage { end, .. } => {
                 self.message_looks.push((self.now, end.process.pid));
                 let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
                 Answer::FirstMessage { message }
