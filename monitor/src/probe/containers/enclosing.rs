@@ -35,8 +35,8 @@ fn container_of(cgroup: &str) -> Option<ContainerId> {
         let path = line.splitn(3, ':').nth(2)?;
         let path = path.strip_suffix(" (deleted)").unwrap_or(path);
         let parts: Vec<&str> = path.split('/').collect();
-        let pairs = parts.windows(2).rev().filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
-        pairs.filter_map(|[above, part]| named(above, part)).next()
+        let mut pairs = parts.windows(2).rev().filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
+        pairs.find_map(|[above, part]| named(above, part))
     })
 }
 

@@ -11,9 +11,9 @@ use crate::{
     model::{ContainerId, Enclosing, Holder, Input, Notice, ReapRequest, ServerView, Signal, WireState},
 };
 
-fn enclosing() -> Option<Box<Enclosing>> {
+fn enclosing() -> Enclosing {
     let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
-    Some(Box::new(Enclosing { container, memory_bytes: Some(7) }))
+    Enclosing { container, memory_bytes: Some(7) }
 }
 
 /// The daemon comes when a server is there, whose parent is the engine's shim.
@@ -43,7 +43,7 @@ fn unproven(story: &Story) -> &ServerView {
 
 #[test]
 fn a_server_whose_client_had_ended_is_told_with_its_container() {
-    let mut story = late(enclosing(), by_the_shim());
+    let mut story = late(Some(Box::new(enclosing())), by_the_shim());
     let container = unproven(&story).container.clone().unwrap();
     assert_eq!(container.command, "docker stop 0c0c0c0c0c0c");
     assert_eq!((container.id, container.memory_bytes), (Some("0c".repeat(32)), Some(7)));
@@ -55,7 +55,7 @@ fn a_server_whose_client_had_ended_is_told_with_its_container() {
 
 #[test]
 fn a_server_found_in_a_container_is_never_signalled() {
-    let mut story = late(enclosing(), WireState::HungUp);
+    let mut story = late(Some(Box::new(enclosing())), WireState::HungUp);
     assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop 0c0c0c0c0c0c");
     assert_eq!(story.told(), ["server_started", "orphan_detected container", "orphan_spared container"]);
     // Not on a person's word, either.
@@ -70,7 +70,7 @@ fn a_server_found_in_a_container_is_never_signalled() {
 #[test]
 fn an_agent_and_its_server_in_one_container_are_judged_as_anywhere() {
     let mut story = Story::agent_with_server(Settings::default());
-    story.facts.enclosing = enclosing();
+    story.facts.enclosing = Some(Box::new(enclosing()));
     let mut story = judged(story);
     assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop 0c0c0c0c0c0c");
     assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
@@ -79,7 +79,7 @@ fn an_agent_and_its_server_in_one_container_are_judged_as_anywhere() {
 #[test]
 fn a_client_in_a_container_works_for_another_one() {
     let mut story = with_client(RUN);
-    story.facts.enclosing = enclosing();
+    story.facts.enclosing = Some(Box::new(enclosing()));
     let mut story = judged(story);
     assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop box");
     assert_eq!(story.sent(), []);
