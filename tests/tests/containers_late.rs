@@ -57,11 +57,13 @@ fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
         ensure!(answer.contains("docker stop "), "{answer}");
         s.barrier(&daemon)?;
         ensure!(removed.alive(), "a signal went into a container");
-        let ended = daemon.events().into_iter().find(|e| e.kind().starts_with("orphan_reap"));
+        let all = [used, used_inside, removed, kept];
+        let is_one = |e: &tests::Event| all.iter().any(|one| e.has(*one));
+        let ended = daemon.events().into_iter().find(|e| e.kind() == "orphan_reaped" && is_one(e));
         ensure!(ended.is_none(), "called ended: {}", ended.context("none")?.line);
         let told = daemon.events().into_iter().find(|e| e.kind().starts_with("orphan") && e.has(used));
         ensure!(told.is_none(), "in use: {}", told.context("none")?.line);
         engine.call(&["stop", "-t", "0", "removed"])?;
-        daemon.wait_for("orphan_exited", removed).map(drop)
+        removed.wait_gone()
     })
 }
