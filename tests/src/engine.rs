@@ -187,6 +187,11 @@ impl Engine {
         words
     }
 
+    /// A group below that of its containers, with the name that Docker gives to its own.
+    pub fn usual_group(&self) -> String {
+        format!("{}/docker", self.group)
+    }
+
     /// Waits until the container runs; gives its first process.
     pub fn running(&self, name: &str) -> Result<Identity> {
         within(&format!("a running container {name}"), || {

@@ -78,6 +78,7 @@ impl Probe {
             self.look_around(subject, &looked, others, &mut facts);
             self.judge_tracers(&tracing, &mut facts);
         }
+        facts.enclosing = self.enclosing(&facts.processes).map(Box::new);
         if subject.work {
             facts.work = self.work(&subject.processes);
         }

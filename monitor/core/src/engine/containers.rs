@@ -6,8 +6,8 @@ use super::{Engine, Purpose};
 use crate::{
     case::{Event, Refusal},
     lineage::ServerKey,
-    model::{About, Answer, BootTime, Container, ContainerFacts, ContainerId, Signal},
-    recognise::started_container,
+    model::{About, Answer, BootTime, Container, ContainerFacts, ContainerId, ServerFacts, Signal},
+    recognise::{container_client, started_container},
     verdict::is_certain,
 };
 
@@ -25,12 +25,23 @@ const AT_ONCE: usize = 8;
 
 impl Engine {
     /// Keeps what an inspection found of a server's container.
-    pub(super) fn container_found(&mut self, key: ServerKey, found: Option<&ContainerFacts>) {
+    pub(super) fn container_found(&mut self, key: ServerKey, facts: &ServerFacts) {
+        let found = facts.container.as_deref();
+        let enclosing = self.enclosing(key, facts);
         let certain = found.filter(|found| self.is_certain(found)).map(ContainerFacts::view);
         let missing = if found.is_none() { self.missing_setting(key) } else { None };
         let Some(server) = self.world.server_mut(key) else { return };
         server.container_seen = found.cloned().map(Box::new);
-        server.container = certain.or_else(|| server.container.take()).or(missing);
+        server.container = enclosing.or(certain).or_else(|| server.container.take()).or(missing);
+    }
+
+    /// The container that a server is in, if it is the server itself and no client of another container.
+    fn enclosing(&self, key: ServerKey, facts: &ServerFacts) -> Option<Container> {
+        let server = self.world.server(key)?;
+        let mut images =
+            server.processes().iter().chain(server.wrappers()).map(|id| self.world.node(*id)?.image());
+        let has_client = images.any(|image| image.and_then(container_client).is_some());
+        facts.enclosing.as_ref().filter(|_| !has_client).map(|found| found.view())
     }
 
     fn is_certain(&self, found: &ContainerFacts) -> bool {

@@ -38,7 +38,7 @@ impl Engine {
         let asked = server.phase.asked();
         self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
-        self.container_found(key, facts.container.as_deref());
+        self.container_found(key, facts);
         let Some(mut finding) = self.examine(key, facts) else { return };
         if blind {
             finding.doubts.push(Doubt::WireUnknown);

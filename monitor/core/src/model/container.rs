@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Holder, Image, ProcessFacts, ProcessId, ServerFacts, WireState};
 
-/// A container whose client is part of a server. The client's command line tells what is known of it.
+/// The container that a server works in: its client is part of the server, or its own processes are. The command line of
+/// the client tells what is known of it, or the control group of the processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     /// The container engine: `docker`, `podman`, `nerdctl` or `finch`.
@@ -56,6 +57,36 @@ pub struct ContainerId {
     pub id: String,
 }
 
+/// The container that processes are in, by the name of their control group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enclosing {
+    /// Which container it is.
+    pub container: ContainerId,
+    /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
+}
+
+impl Enclosing {
+    /// The container as events show it.
+    pub fn view(&self) -> Container {
+        let ContainerId { engine, id } = &self.container;
+        Container {
+            engine: engine.clone(),
+            id: Some(id.clone()),
+            command: stop_command(&self.container),
+            memory_bytes: self.memory_bytes,
+            ..Container::default()
+        }
+    }
+}
+
+/// The command by which a person stops the container. The id has digits and letters only.
+fn stop_command(container: &ContainerId) -> String {
+    let ContainerId { engine, id } = container;
+    format!("{engine} stop {}", id.get(..12).unwrap_or(id))
+}
+
 /// A process that may be the client of a container engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherClient {
@@ -98,7 +129,7 @@ impl ContainerFacts {
             id: Some(id.clone()),
             name: Some(self.name.clone()),
             image: Some(self.image.clone()),
-            command: format!("{engine} stop {}", id.get(..12).unwrap_or(id)),
+            command: stop_command(&self.container),
             memory_bytes: Some(self.bytes()),
             setting: None,
         }

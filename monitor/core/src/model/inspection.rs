@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContainerFacts, Image, ProcessId, Stdio, UnitFacts, Work};
+use super::{ContainerFacts, Enclosing, Image, ProcessId, Stdio, UnitFacts, Work};
 
 /// The result of inspecting a server before a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,10 @@ pub struct ServerFacts {
     /// one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub container: Option<Box<ContainerFacts>>,
+    /// The container that one of its processes is in; absent outside of containers, and in the container of orphand
+    /// itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub enclosing: Option<Box<Enclosing>>,
     /// Why the inspection is incomplete; absent if it is complete.
     pub blind: Option<String>,
 }

@@ -72,7 +72,8 @@ pub enum Guard {
     /// orphand was told to observe only.
     Observe,
     /// It is the client of a container (`docker run`, `podman exec`). A signal would end the client alone, and the container would live
-    /// on. Without its engine (`[containers]`) it cannot be stopped, or it is not certain which container it is. `container` has the
-    /// command that a person can run.
+    /// on. Without its engine (`[containers]`) it cannot be stopped, or it is not certain which container it is. Or it was found in a
+    /// container, without a client and an owner: its engine would know nothing of a signal. `container` has the command that a person
+    /// can run.
     Container,
 }

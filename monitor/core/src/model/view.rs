@@ -56,7 +56,7 @@ pub struct ServerView {
     /// The id of the session that it was started for; of a long one only the beginning.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
-    /// The container that it works in; absent for a server that is no client of a container engine.
+    /// The container that it works in; absent for a server that is no client of a container engine, and in no container.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub container: Option<Container>,
 }

@@ -20,6 +20,13 @@ pub fn has_client(inspection: &Inspection<'_>, members: &Members) -> bool {
     members.all().any(|id| inspection.node(id).and_then(Node::image).and_then(container_client).is_some())
 }
 
+/// Whether the server was found in a container, and nobody knows who started it. Its engine may have started it, and a
+/// signal would be an exit that the engine cannot explain: a restart policy starts it again.
+pub fn was_found_inside(inspection: &Inspection<'_>) -> bool {
+    let is_known = inspection.owner().is_some_and(|owner| !owner.name.is_empty());
+    inspection.facts.enclosing.is_some() && !is_known
+}
+
 /// The container to stop; `None` if that is not certain, or if the server has no container.
 pub fn to_stop<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a ContainerFacts> {
     let found = inspection.facts.container.as_deref()?;

@@ -38,7 +38,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         Some(found) if found.inside.opted_out => {
             guards.insert(Guard::OptedOut);
         }
-        None if container::has_client(inspection, members) => {
+        None if container::has_client(inspection, members) || container::was_found_inside(inspection) => {
             guards.insert(Guard::Container);
         }
         _ => {}

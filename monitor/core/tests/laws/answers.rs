@@ -71,6 +71,7 @@ impl Host {
             copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
             work: Vec::new(),
             container: None,
+            enclosing: None,
             opted_out: living.iter().any(|p| p.conduct.opted_out),
             unit: living.iter().find_map(|p| own_unit(p)),
             blind: None,

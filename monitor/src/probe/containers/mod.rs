@@ -5,6 +5,7 @@
 //! costs a bounded time and is never understood as "no container".
 
 mod child;
+mod enclosing;
 mod http;
 mod stop;
 mod told;

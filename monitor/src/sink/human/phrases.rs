@@ -171,7 +171,7 @@ const fn guard(guard: Guard) -> &'static str {
         Guard::LiveAgentBelow => "a live agent is below it",
         Guard::OwnUnit => "systemd manages it as a unit",
         Guard::Observe => "orphand runs in observe mode",
-        Guard::Container => "its container would live on",
+        Guard::Container => "it works in a container",
     }
 }
 
@@ -237,9 +237,7 @@ mod tests {
         let server = ServerView { container, ..filesystem() };
         let told = guards_of(&server, &[Guard::Observe, Guard::Container]);
         assert!(
-            told.starts_with(
-                "orphand runs in observe mode, its container would live on (run: docker stop box"
-            )
+            told.starts_with("orphand runs in observe mode, it works in a container (run: docker stop box")
         );
         assert!(!told.contains('\u{1b}'));
         assert!(!guards_of(&server, &[Guard::Observe]).contains("docker"));

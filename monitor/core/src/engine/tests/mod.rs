@@ -7,6 +7,7 @@ mod configuration;
 mod container_reports;
 mod container_stops;
 mod containers;
+mod containers_late;
 mod daemons;
 mod duplicates;
 mod first_messages;

@@ -1,0 +1,86 @@
+//! Tests of servers that are found in containers: their client ended before the daemon came, or is not known.
+
+use super::{
+    containers::{RUN, detected, with_client},
+    proof::judged,
+    story::{SERVER, Story, WIRE, id, seen},
+    units::NOTHING,
+};
+use crate::{
+    engine::Settings,
+    model::{ContainerId, Enclosing, Holder, Input, Notice, ReapRequest, ServerView, Signal, WireState},
+};
+
+fn enclosing() -> Enclosing {
+    let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
+    Enclosing { container, memory_bytes: Some(7) }
+}
+
+/// The daemon comes when a server is there, whose parent is the engine's shim.
+fn late(enclosing: Option<Box<Enclosing>>, stdout: WireState) -> Story {
+    let mut story = Story::new(Settings::default());
+    (story.facts.enclosing, story.facts.stdout) = (enclosing, stdout);
+    story.snapshot(vec![
+        seen(1, 0, &["/sbin/init"], NOTHING),
+        seen(10, 1, &["/usr/bin/containerd-shim-runc-v2", "-namespace", "moby"], NOTHING),
+        seen(30, 10, SERVER, WIRE),
+    ]);
+    story.pass_secs(60);
+    story
+}
+
+fn by_the_shim() -> WireState {
+    WireState::Held { holders: vec![Holder { process: id(10), ..Holder::default() }], unseen: false }
+}
+
+fn unproven(story: &Story) -> &ServerView {
+    let found = story.notices.iter().find_map(|notice| match notice {
+        Notice::OrphanUnproven { server, .. } => Some(server),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_server_whose_client_had_ended_is_told_with_its_container() {
+    let mut story = late(Some(Box::new(enclosing())), by_the_shim());
+    let container = unproven(&story).container.clone().unwrap();
+    assert_eq!(container.command, "docker stop 0c0c0c0c0c0c");
+    assert_eq!((container.id, container.memory_bytes), (Some("0c".repeat(32)), Some(7)));
+    assert_eq!((container.name, container.image, container.setting), (None, None, None));
+    assert_eq!(story.sent(), []);
+    // The twin is in no container.
+    assert_eq!(unproven(&late(None, by_the_shim())).container, None);
+}
+
+#[test]
+fn a_server_found_in_a_container_is_never_signalled() {
+    let mut story = late(Some(Box::new(enclosing())), WireState::HungUp);
+    assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop 0c0c0c0c0c0c");
+    assert_eq!(story.told(), ["server_started", "orphan_detected container", "orphan_spared container"]);
+    // Not on a person's word, either.
+    let request = ReapRequest { pid: Some(30), include_unproven: true, ..ReapRequest::default() };
+    story.hand_in(Input::Reap { request });
+    story.pass_secs(1000);
+    assert_eq!(story.sent(), []);
+    // The twin is in no container.
+    assert_eq!(late(None, WireState::HungUp).sent().first(), Some(&(30, Signal::Term)));
+}
+
+#[test]
+fn an_agent_and_its_server_in_one_container_are_judged_as_anywhere() {
+    let mut story = Story::agent_with_server(Settings::default());
+    story.facts.enclosing = Some(Box::new(enclosing()));
+    let mut story = judged(story);
+    assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop 0c0c0c0c0c0c");
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+#[test]
+fn a_client_in_a_container_works_for_another_one() {
+    let mut story = with_client(RUN);
+    story.facts.enclosing = Some(Box::new(enclosing()));
+    let mut story = judged(story);
+    assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop box");
+    assert_eq!(story.sent(), []);
+}

@@ -1,0 +1,111 @@
+//! The container that a process is in, by the names of its control groups. No engine is asked.
+//!
+//! Docker and podman name the group of a container after its id, so this holds for containers that were there before
+//! orphand, and for those whose client has ended. Users may name groups of their own in the same way: a name is told, and
+//! keeps a server from being ended. It never allows anything.
+
+use orphand_core::model::{ContainerId, Enclosing, ProcessFacts};
+
+use super::told::is_id;
+use crate::{host::memory_of, probe::Probe};
+
+/// What comes before the id in the name of a group that systemd made, and the engine.
+const SCOPES: &[(&str, &str)] = &[("docker-", "docker"), ("libpod-", "podman"), ("nerdctl-", "nerdctl")];
+
+impl Probe {
+    /// The container that the first of these processes is in that are in one, except that of orphand itself.
+    pub(in crate::probe) fn enclosing(&self, processes: &[ProcessFacts]) -> Option<Enclosing> {
+        let groups = |pid| self.proc.process(pid).ok()?.cgroup().ok();
+        let (cgroup, container) = processes.iter().find_map(|one| {
+            let dir = self.proc.identified(one.process).ok()??;
+            let cgroup = dir.cgroup().ok()?;
+            let container = container_of(&cgroup)?;
+            Some((cgroup, container))
+        })?;
+        // orphand may run in a container and watch its neighbours there.
+        let own = groups(std::process::id()).and_then(|own| container_of(&own));
+        let memory_bytes = memory_of(&cgroup);
+        (own.as_ref() != Some(&container)).then_some(Enclosing { container, memory_bytes })
+    }
+}
+
+/// The innermost container in a text of `/proc/PID/cgroup`.
+fn container_of(cgroup: &str) -> Option<ContainerId> {
+    cgroup.lines().find_map(|line| {
+        let path = line.splitn(3, ':').nth(2)?;
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        let mut pairs = parts.windows(2).rev().filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
+        pairs.find_map(|[above, part]| named(above, part))
+    })
+}
+
+/// The container whose group has this name, below a group of that name.
+fn named(above: &str, part: &str) -> Option<ContainerId> {
+    let of = |engine: &str, id: &str| {
+        is_id(id).then(|| ContainerId { engine: engine.to_owned(), id: id.to_owned() })
+    };
+    let scope = part
+        .strip_suffix(".scope")
+        .and_then(|scope| SCOPES.iter().find_map(|(prefix, engine)| of(engine, scope.strip_prefix(prefix)?)));
+    // Without systemd Docker uses the bare id, and podman its own prefix.
+    let bare = || (above == "docker").then(|| of("docker", part)).flatten();
+    scope.or_else(bare).or_else(|| of("podman", part.strip_prefix("libpod-")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_containers() {
+        let (a, b) = ("0a".repeat(32), "0b".repeat(32));
+        for (path, engine, id) in [
+            (format!("/docker/{a}"), "docker", &a),
+            (format!("/docker/{a}/init.scope"), "docker", &a),
+            (format!("/system.slice/docker-{a}.scope"), "docker", &a),
+            (format!("/system.slice/docker-{a}.scope (deleted)"), "docker", &a),
+            (format!("/machine.slice/libpod-{a}.scope/container"), "podman", &a),
+            (
+                format!("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{a}.scope"),
+                "podman",
+                &a,
+            ),
+            (format!("/libpod_parent/libpod-{a}"), "podman", &a),
+            (format!("/system.slice/nerdctl-{a}.scope"), "nerdctl", &a),
+            // A container in a container.
+            (format!("/docker/{a}/docker/{b}"), "docker", &b),
+            (format!("/docker/{a}/machine.slice/libpod-{b}.scope"), "podman", &b),
+        ] {
+            let expected = Some(ContainerId { engine: engine.to_owned(), id: id.clone() });
+            assert_eq!(container_of(&format!("0::{path}\n")), expected, "{path}");
+            let legacy = format!("12:pids:{path}\n1:name=systemd:{path}\n0::/\n");
+            assert_eq!(container_of(&legacy), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn other_groups() {
+        let a = "0a".repeat(32);
+        for path in [
+            "/".to_owned(),
+            String::new(),
+            "/docker".to_owned(),
+            "/docker/".to_owned(),
+            "/docker/buildkit".to_owned(),
+            "/system.slice/docker.service".to_owned(),
+            "/system.slice/docker-0a0a0a0a0a0a.scope".to_owned(),
+            format!("/{a}"),
+            format!("/kubepods/besteffort/pod1/{a}"),
+            format!("/docker/{a}0"),
+            format!("/docker/{}", a.to_uppercase()),
+            format!("/system.slice/docker-{a}"),
+            format!("/machine.slice/libpod-conmon-{a}.scope"),
+            format!("/libpod_parent/conmon-{a}"),
+        ] {
+            assert_eq!(container_of(&format!("0::{path}\n")), None, "{path}");
+        }
+        assert_eq!(container_of(""), None);
+        assert_eq!(container_of("nonsense"), None);
+    }
+}
