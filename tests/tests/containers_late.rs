@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use tests::{
-    Actor, Identity, Part,
-    engine::{DEAF, Engine, Kind},
+    Actor, Identity, Launch, Part,
+    engine::{DEAF, Engine, IMAGE, Kind},
     scene,
 };
 
@@ -18,7 +18,7 @@ fn run(engine: &Engine, agent: &Actor, options: &[&'static str], name: &str) -> 
 }
 
 /// The clients were killed before the daemon came, one of them with `--rm`. What is in the containers is told with the
-/// container and the command that stops it, and gets no signal. The command ends it.
+/// container, what its engine tells of it, and the command that stops it, and gets no signal. The command ends it.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
@@ -26,15 +26,17 @@ fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
         let engine = Engine::start(s, Kind::Docker)?;
         let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
         let (used, used_inside) = run(&engine, &other, &["-i", "--rm"], "used")?;
-        let (client, removed) = run(&engine, &agent, &["-i", "--rm"], "removed")?;
+        let labelled = ["-i", "--rm", "--label", "docker-mcp=true", "--label", "docker-mcp-name=fetch"];
+        let (client, removed) = run(&engine, &agent, &labelled, "removed")?;
         let (second, kept) = run(&engine, &agent, &["-i"], "kept")?;
         for client in [client, second] {
             client.signal(Signal::KILL)?;
             client.wait_gone()?;
         }
         agent.kill()?;
-        let daemon = s.daemon()?;
-        for (inside, name) in [(removed, "removed"), (kept, "kept")] {
+        let config = format!("[containers]\ndocker = \"{}\"\n", engine.socket().display());
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        for (inside, name, server) in [(removed, "removed", "fetch"), (kept, "kept", "")] {
             let told = daemon.wait_for("orphan_unproven", inside)?;
             let id = engine.call(&["inspect", "--format", "{{.Id}}", name])?;
             let text = |at: &str| told.pointer(at).and_then(|value| value.as_str()).unwrap_or_default();
@@ -42,6 +44,9 @@ fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
             ensure!(text("/server/container/engine") == "docker", "{}", told.line);
             let command = id.get(..12).map(|short| format!("docker stop {short}")).context("no id")?;
             ensure!(text("/server/container/command") == command, "{}", told.line);
+            ensure!(text("/server/container/name") == name, "{}", told.line);
+            ensure!(text("/server/container/image") == IMAGE, "{}", told.line);
+            ensure!(text("/server/container/server") == server, "{}", told.line);
             let memory = told.pointer("/server/container/memory_bytes").and_then(serde_json::Value::as_u64);
             ensure!(memory.is_some_and(|bytes| bytes > 0), "{}", told.line);
             ensure!(told.list("doubts").contains(&"owner_unknown"), "{}", told.line);

@@ -16,6 +16,9 @@ pub struct Container {
     pub name: Option<String>,
     /// Its image, where the client's arguments have one.
     pub image: Option<String>,
+    /// The name of the server in it, where docker's MCP gateway started it (its label `docker-mcp-name`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server: Option<String>,
     /// The command that a person can run: it stops the container, or finds it if its name is not known.
     pub command: String,
     /// Its memory in bytes when it was last inspected, without page cache that is not in use; that of its client is
@@ -30,7 +33,7 @@ pub struct Container {
 impl Container {
     /// Its texts, which count in bounded queues.
     pub fn queued_bytes(&self) -> usize {
-        let texts = [&self.id, &self.name, &self.image, &self.setting].into_iter().flatten();
+        let texts = [&self.id, &self.name, &self.image, &self.server, &self.setting].into_iter().flatten();
         self.engine.len() + self.command.len() + texts.map(String::len).sum::<usize>()
     }
 }
@@ -65,18 +68,37 @@ pub struct Enclosing {
     /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_bytes: Option<u64>,
+    /// What its engine tells of it; absent if no engine is configured, or it tells nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub names: Option<ContainerNames>,
+}
+
+/// What an engine tells of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerNames {
+    /// Its name.
+    pub name: String,
+    /// Its image.
+    pub image: String,
+    /// The name that docker's MCP gateway gave to the server in it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server: Option<String>,
 }
 
 impl Enclosing {
     /// The container as events show it.
     pub fn view(&self) -> Container {
         let ContainerId { engine, id } = &self.container;
+        let names = self.names.as_ref();
         Container {
             engine: engine.clone(),
             id: Some(id.clone()),
+            name: names.map(|names| names.name.clone()),
+            image: names.map(|names| names.image.clone()),
+            server: names.and_then(|names| names.server.clone()),
             command: stop_command(&self.container),
             memory_bytes: self.memory_bytes,
-            ..Container::default()
+            setting: None,
         }
     }
 }
@@ -131,6 +153,7 @@ impl ContainerFacts {
             image: Some(self.image.clone()),
             command: stop_command(&self.container),
             memory_bytes: Some(self.bytes()),
+            server: None,
             setting: None,
         }
     }

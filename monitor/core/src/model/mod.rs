@@ -40,7 +40,9 @@ mod work;
 
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
-pub use container::{Container, ContainerFacts, ContainerId, ContainerQuery, Enclosing, OtherClient};
+pub use container::{
+    Container, ContainerFacts, ContainerId, ContainerNames, ContainerQuery, Enclosing, OtherClient,
+};
 pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;

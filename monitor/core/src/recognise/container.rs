@@ -86,6 +86,7 @@ fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) ->
         id: None,
         name: name.map(str::to_owned),
         image: image.map(str::to_owned),
+        server: None,
         command,
         memory_bytes: None,
         setting: None,

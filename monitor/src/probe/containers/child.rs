@@ -19,6 +19,7 @@ use super::{
     told::{self, Found, Listed},
 };
 use crate::{os::own, probe::helper_output};
+use orphand_core::model::ContainerNames;
 
 /// The first command-line argument that makes the program such a helper; see [`engine_child`].
 pub const ENGINE_ARGUMENT: &str = "__ask-engine";
@@ -40,6 +41,11 @@ pub(super) enum Question {
         /// The latest creation of its container.
         to: u64,
     },
+    /// What the container with this id is.
+    Name {
+        /// The id.
+        id: String,
+    },
     /// Stop a container.
     Stop {
         /// What the engine must still tell of it.
@@ -54,6 +60,10 @@ pub(super) enum Question {
 pub(super) enum Told {
     /// The containers that fit.
     Found(Vec<Found>),
+    /// What the container is, and the number of its first process.
+    Named(ContainerNames, u32),
+    /// No such container runs.
+    Unknown,
     /// The container has been stopped, or had ended before.
     Stopped,
     /// The engine tells something else of the container than before. It was not stopped.
@@ -95,6 +105,17 @@ fn answer(question: &Question) -> Answer {
                 found.extend(told::container(told::parse(status, &body)?));
             }
             Ok(Told::Found(found))
+        }
+        Question::Name { id } => {
+            if !told::is_id(id) {
+                return Err(format!("`{id}` is no id"));
+            }
+            let (status, body) = call(&socket, Method::Get, &format!("/containers/{id}/json"))?;
+            if status == 404 {
+                return Ok(Told::Unknown);
+            }
+            let inspected: told::Inspected = told::parse(status, &body)?;
+            Ok(inspected.names(id).map_or(Told::Unknown, |(names, first)| Told::Named(names, first)))
         }
         Question::Stop { expected, seconds } => {
             let id = &expected.id;

@@ -1,12 +1,14 @@
-//! The container that a process is in, by the names of its control groups. No engine is asked.
+//! The container that a process is in, by the names of its control groups. Its engine, if one is configured, tells its
+//! name and its image.
 //!
 //! Docker and podman name the group of a container after its id, so this holds for containers that were there before
 //! orphand, and for those whose client has ended. Users may name groups of their own in the same way: a name is told, and
-//! keeps a server from being ended. It never allows anything.
+//! keeps a server from being ended. It never allows anything. What an engine tells is of this container only if the
+//! container's first process is in the same group.
 
-use orphand_core::model::{ContainerId, Enclosing, ProcessFacts};
+use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessFacts};
 
-use super::told::is_id;
+use super::{TELLING, child, told::is_id};
 use crate::{host::memory_of, probe::Probe};
 
 /// What comes before the id in the name of a group that systemd made, and the engine.
@@ -24,8 +26,28 @@ impl Probe {
         })?;
         // orphand may run in a container and watch its neighbours there.
         let own = groups(std::process::id()).and_then(|own| container_of(&own));
-        let memory_bytes = memory_of(&cgroup);
-        (own.as_ref() != Some(&container)).then_some(Enclosing { container, memory_bytes })
+        if own.as_ref() == Some(&container) {
+            return None;
+        }
+        let (memory_bytes, names) = (memory_of(&cgroup), self.names(&container, &cgroup));
+        Some(Enclosing { container, memory_bytes, names })
+    }
+
+    /// What its engine tells of the container with this group.
+    fn names(&self, container: &ContainerId, cgroup: &str) -> Option<ContainerNames> {
+        self.engines.socket(&container.engine)?;
+        let question = child::Question::Name { id: container.id.clone() };
+        match self.engines.ask(&container.engine, &question, TELLING) {
+            Ok(child::Told::Named(names, first)) => {
+                let first = self.proc.process(first).ok()?.cgroup().ok()?;
+                (first == cgroup).then_some(names)
+            }
+            Ok(_) => None,
+            Err(why) => {
+                tracing::debug!("{} did not tell what {} is: {why}", container.engine, container.id);
+                None
+            }
+        }
     }
 }
 

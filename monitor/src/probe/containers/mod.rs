@@ -1,7 +1,7 @@
 //! The container that a client started: what its engine tells, and what the host shows of it.
 //!
 //! The socket of an engine gives the rights of root. So a helper of its own, [`engine_child`], talks to the engine: it has
-//! no capabilities and makes three calls only. Invariant: an engine that does not answer, or answers with nonsense,
+//! no capabilities and makes three calls only: list, inspect, stop. Invariant: an engine that does not answer, or answers with nonsense,
 //! costs a bounded time and is never understood as "no container".
 
 mod child;

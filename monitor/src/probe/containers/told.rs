@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use orphand_core::model::ContainerNames;
+
 /// A container that fits a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
@@ -65,6 +67,7 @@ struct Config {
     open_stdin: bool,
     stdin_once: bool,
     tty: bool,
+    labels: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,7 +77,24 @@ struct Network {
     ports: Option<BTreeMap<String, Option<Value>>>,
 }
 
+/// The label by which docker's MCP gateway names the server that it starts in a container.
+const GATEWAY_NAME: &str = "docker-mcp-name";
+/// The most characters of such a name.
+const NAME: usize = 64;
+
 impl Inspected {
+    /// What is told of the container with this id, if it runs; with its first process.
+    pub(super) fn names(self, id: &str) -> Option<(ContainerNames, u32)> {
+        if self.id != id || self.state.running != Some(true) {
+            return None;
+        }
+        let Config { image, labels, .. } = self.config;
+        let label = labels.unwrap_or_default().remove(GATEWAY_NAME);
+        let server = label.as_ref().and_then(Value::as_str).map(|name| name.chars().take(NAME).collect());
+        let name = self.name.trim_start_matches('/').to_owned();
+        Some((ContainerNames { name, image, server }, self.state.pid))
+    }
+
     /// Whether it is the container with this id, and does not run any more.
     pub(super) fn has_ended(&self, id: &str) -> bool {
         self.id == id && self.state.running == Some(false) && !self.state.restarting
@@ -166,6 +186,26 @@ mod tests {
         ] {
             assert_eq!(found(|told| *told.pointer_mut(pointer).unwrap() = value), None, "{pointer}");
         }
+    }
+
+    #[test]
+    fn what_names_it() {
+        let id = "0a".repeat(32);
+        let names = |change: &dyn Fn(&mut Value)| {
+            let mut told = inspected();
+            change(&mut told);
+            parse::<Inspected>(200, told.to_string().as_bytes()).unwrap().names(&id)
+        };
+        let plain = ContainerNames { name: "box".to_owned(), image: "mcp/fetch".to_owned(), server: None };
+        assert_eq!(names(&|_| {}), Some((plain.clone(), 4711)));
+        let label =
+            |name: Value| names(&|told| told["Config"]["Labels"] = json!({ "docker-mcp-name": name }));
+        let with_label = |name: String| Some((ContainerNames { server: Some(name), ..plain.clone() }, 4711));
+        assert_eq!(label(json!("fetch")), with_label("fetch".to_owned()));
+        assert_eq!(label(json!("x".repeat(1000))), with_label("x".repeat(64)));
+        assert_eq!(label(json!(7)), Some((plain.clone(), 4711)));
+        assert_eq!(names(&|told| told["Id"] = json!("0b".repeat(32))), None);
+        assert_eq!(names(&|told| told["State"]["Running"] = json!(false)), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
 
 fn enclosing() -> Enclosing {
     let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
-    Enclosing { container, memory_bytes: Some(7) }
+    Enclosing { container, memory_bytes: Some(7), names: None }
 }
 
 /// The daemon comes when a server is there, whose parent is the engine's shim.
