@@ -143,8 +143,19 @@ fn only_the_message_makes_a_server() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn settings_declare_a_silent_server() -> Result<()> {
+    settings_declare(false)
+}
+
+/// The same of one that has read its first message before the daemon came.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn settings_declare_a_server_that_was_there_before() -> Result<()> {
+    settings_declare(true)
+}
+
+fn settings_declare(before: bool) -> Result<()> {
     scene(|s| {
-        let daemon = s.daemon()?;
+        let daemon = if before { None } else { Some(s.daemon()?) };
         let project = s.folder().join("project");
         fs::create_dir(&project)?;
         let settings = json!({ "mcpServers": { "naps": { "command": "sleep", "args": ["600"] } } });
@@ -155,10 +166,34 @@ fn settings_declare_a_silent_server() -> Result<()> {
         ]);
         let (agent, started) = play(s, "claude", &project, &programs)?;
         let [declared, other] = *started else { anyhow::bail!("{started:?}") };
+        let daemon = daemon.map_or_else(|| s.daemon(), Ok)?;
         let event = recognised(&daemon, declared, None)?;
         ensure!(event.pointer("/server/name").is_some_and(|name| name == "naps"), "{}", event.line);
         agent.signal(rustix::process::Signal::KILL)?;
         daemon.reaped(&[declared])?;
+        s.barrier(&daemon)?;
+        ensure!(other.alive(), "a program that is no server was ended");
+        ensure!(!daemon.events().iter().any(|event| event.has(other)), "it was taken for a server");
+        Ok(())
+    })
+}
+
+/// What a daemon has recognised, the next one knows, and no other program of the same host.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_next_daemon_knows_what_was_recognised() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let (host, started) = start(s, &[INITIALIZE, "x\n"])?;
+        let [server, other] = *started else { anyhow::bail!("{started:?}") };
+        recognised(&daemon, server, Some("home"))?;
+        daemon.kill()?;
+        host.signal(rustix::process::Signal::KILL)?;
+        host.wait_gone()?;
+        let state = "../daemon0/state";
+        let daemon = s.daemon_with(&Launch { state, ..Launch::default() })?;
+        recognised(&daemon, server, None)?;
+        daemon.reaped(&[server])?;
         s.barrier(&daemon)?;
         ensure!(other.alive(), "a program that is no server was ended");
         ensure!(!daemon.events().iter().any(|event| event.has(other)), "it was taken for a server");

@@ -10,13 +10,16 @@ use orphand_core::{
     recognise::{Role, Rules},
 };
 
-/// Reads all of /proc, from now on: the standard streams of servers and of what may launch one, the units of agents, and
-/// those of all processes where rules name units.
+/// Reads all of /proc, from now on: the standard streams of what is or may be a server or launch one, the units of agents,
+/// and those of all processes where rules name units.
 pub fn read_proc(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapshot, ProcfsError> {
     let by = rules.clone();
     let wired = move |image: &Image| {
-        matches!(by.role_but_for_exemption(image), Role::Server { .. } | Role::Launcher | Role::Shell)
-            || matches!(by.role(image), Role::Launcher | Role::Shell)
+        let is_wired = |role: &Role| {
+            // A program that no rule knows may be a server by its first message.
+            matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell | Role::Other { .. })
+        };
+        is_wired(&by.role_but_for_exemption(image)) || matches!(by.role(image), Role::Launcher | Role::Shell)
     };
     let mut snapshot = procfs.snapshot(clock::now(), wired)?;
     for process in &mut snapshot.processes {

@@ -127,8 +127,7 @@ impl Engine {
             self.recognised_by_protocol(now, at, id, name, None);
             return true;
         }
-        // One that was there before the daemon has read the message long ago. One that was missed may be young.
-        if !made_by_a_host(node) || (found && !self.ready) {
+        if !made_by_a_host(node) {
             return false;
         }
         let said = self.said_above(node);
@@ -140,10 +139,14 @@ impl Engine {
         if !self.first_messages.has_room_for(uid) {
             return false;
         }
-        let ask = said.is_none();
-        self.first_messages.awaited.insert(id, Awaited { origin, uid, looks: 0, due: None, said });
-        if ask {
-            self.ask_first_message(id);
+        // One that was there before the daemon has read the message long ago. One that was missed may be young.
+        let is_old = found && !self.ready;
+        let (ask, looks) = (said.is_none(), if is_old { LOOKS } else { 0 });
+        self.first_messages.awaited.insert(id, Awaited { origin, uid, looks, due: None, said });
+        match (ask, is_old) {
+            (true, true) => self.ask_settings(id, origin, uid),
+            (true, false) => self.ask_first_message(id),
+            (false, _) => {}
         }
         true
     }
@@ -191,9 +194,7 @@ impl Engine {
                     let (is_silent, awaited_by) = (awaited.looks == SILENT, awaited.uid);
                     self.first_messages.set_due(id, Some(now + pause));
                     if is_silent {
-                        let (process, turn) = (id, awaited_by);
-                        let about = About::Declared { process, turn };
-                        self.ask(about, Purpose::Declared { process, origin });
+                        self.ask_settings(id, origin, awaited_by);
                     }
                 } else {
                     self.is_no_server(id);
@@ -211,9 +212,14 @@ impl Engine {
             self.first_messages.forget(id);
             return;
         };
-        if hands_on(node) {
+        if let Some(started) = self.started_on_the_same_streams(node) {
+            let name = named.unwrap_or_else(|| self.title(started));
+            self.recognised_by_protocol(now, now, started, name, client);
+        } else if hands_on(node) {
             let waits = matches!(node.role(), Some(Role::Shell)).then(|| now + SHELL_STARTS);
-            awaited.said = Some(Said { client });
+            if let Some(awaited) = self.first_messages.awaited.get_mut(&id) {
+                awaited.said = Some(Said { client });
+            }
             self.first_messages.set_due(id, waits);
         } else {
             let name = named.unwrap_or_else(|| self.title(id));
@@ -226,6 +232,29 @@ impl Engine {
         let (stdin, origin, turn) = (node.stdin(), node.origin(), node.uid);
         let about = About::FirstMessage { end: OwnEnd { process, stdin }, turn };
         self.ask(about, Purpose::FirstMessage { process, origin });
+    }
+
+    fn ask_settings(&mut self, process: ProcessId, origin: Origin, turn: u32) {
+        self.ask(About::Declared { process, turn }, Purpose::Declared { process, origin });
+    }
+
+    /// No settings declare this process.
+    pub(super) fn not_declared(&mut self, id: ProcessId, origin: Origin) {
+        let awaited = self.first_messages.awaited.get(&id).filter(|awaited| awaited.origin == origin);
+        if awaited.is_some_and(|awaited| awaited.looks >= LOOKS) {
+            self.is_no_server(id);
+        }
+    }
+
+    /// The program that a launcher or shell has started on both of its streams by now.
+    fn started_on_the_same_streams(&self, launcher: &Node) -> Option<ProcessId> {
+        let streams = [launcher.stdin(), launcher.stdout()];
+        let is_it = |process: &ProcessId| {
+            let on_them = |node: &Node| !hands_on(node) && [node.stdin(), node.stdout()] == streams;
+            self.world.node(*process).is_some_and(|node| node.origin().process == node.id && on_them(node))
+        };
+        let below = || self.world.graph().descendants(launcher.id);
+        hands_on(launcher).then(below)?.into_iter().find(is_it)
     }
 
     /// No message of the protocol came, or another one.

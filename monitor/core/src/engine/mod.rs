@@ -240,7 +240,10 @@ impl Engine {
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
             }
-            (Purpose::Declared { .. }, Answer::FirstMessage { message: FirstMessage::Nothing }) => {}
+            (
+                Purpose::Declared { process, origin },
+                Answer::FirstMessage { message: FirstMessage::Nothing },
+            ) => self.not_declared(process, origin),
             (
                 Purpose::FirstMessage { process, origin } | Purpose::Declared { process, origin },
                 Answer::FirstMessage { message },

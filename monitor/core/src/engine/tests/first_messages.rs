@@ -290,6 +290,35 @@ fn after_a_restart_it_is_known_by_what_was_stored() {
     }
 }
 
+/// Its first message was read long ago.
+#[test]
+fn what_was_there_before_is_known_by_the_settings() {
+    for declared in [true, false] {
+        let mut story = Story::new(Settings::default());
+        story.declared.extend(declared.then(|| (30, "weather".to_owned())));
+        let agent = seen(20, 10, CLAUDE, TERMINAL);
+        story.snapshot(vec![agent, seen(30, 20, OWN, WIRE), seen(33, 20, OWN, PIPED)]);
+        let mut expected = vec!["agent_started".to_owned()];
+        expected.extend(declared.then(|| "server_started".to_owned()));
+        assert_eq!((story.told(), story.engine.first_messages.len()), (expected, 0));
+        assert_eq!(story.message_looks, []);
+    }
+}
+
+/// The launcher is declared, and what it started does the work.
+#[test]
+fn a_launcher_that_was_there_before_hands_it_on() {
+    let mut story = Story::new(Settings::default());
+    story.declared.insert(30, "weather".to_owned());
+    let agent = seen(20, 10, CLAUDE, TERMINAL);
+    let chain = [seen(30, 20, &["uv", "run", "main.py"], WIRE), seen(31, 30, OWN, WIRE)];
+    story.late = Some(Vec::new());
+    story.snapshot([vec![agent], chain.to_vec()].concat());
+    story.answer_late();
+    let view = server(&story);
+    assert_eq!((view.name.as_str(), view.id), ("weather", id(30).to_string()));
+}
+
 #[test]
 fn a_user_with_many_takes_no_room_from_another() {
     let mut story = agent();

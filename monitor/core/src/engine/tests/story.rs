@@ -191,7 +191,10 @@ impl Story {
                 Effect::Ask { token, about } => {
                     let may_wait = match &about {
                         About::Server(subject) => subject.turn.is_some(),
-                        About::Stop { .. } | About::Container { .. } | About::FirstMessage { .. } => true,
+                        About::Stop { .. }
+                        | About::Container { .. }
+                        | About::FirstMessage { .. }
+                        | About::Declared { .. } => true,
                         _ => false,
                     };
                     let answer = self.answer(about);
