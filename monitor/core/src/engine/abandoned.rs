@@ -137,6 +137,7 @@ impl Engine {
         let deadline = now + self.settings.abandoned_grace;
         let suspected = Event::Suspected { reason: Reason::Abandoned, since: now, deadline };
         self.server_event(now, key, suspected);
+        self.watch_since_its_head_was_killed(now, key);
         let owner = self.world.owner(key).map(agent_view);
         if let Some(server) = self.world.show(key) {
             self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
@@ -162,9 +163,26 @@ impl Engine {
     }
 
     /// The head of the launch chain of this server has exited.
-    pub(super) fn head_has_exited(&mut self, key: ServerKey) {
+    pub(super) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
             self.ask_about_wires(&[key]);
         }
+        self.watch_since_its_head_was_killed(now, key);
     }
+
+    /// Watches what an abandoned server does, from now on, if the head of its launch chain was killed.
+    fn watch_since_its_head_was_killed(&mut self, now: BootTime, key: ServerKey) {
+        let Some(server) = self.world.server_mut(key) else { return };
+        if !is_closed(server) || server.phase.is_terminating() {
+            return;
+        }
+        server.watches.remove(&Reason::Abandoned);
+        self.watch(now, key, Reason::Abandoned);
+    }
+}
+
+/// Whether the case of this server is that its owner abandoned it, and the head of its launch chain was killed.
+pub(super) fn is_closed(server: &Server) -> bool {
+    let reason = server.phase.cause().filter(|cause| !cause.asked).map(|cause| cause.reason);
+    server.head_killed && reason == Some(Reason::Abandoned)
 }

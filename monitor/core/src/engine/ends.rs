@@ -39,7 +39,7 @@ impl Engine {
             self.end_if_done(at, key);
         }
         if let Some(key) = closed {
-            self.head_has_exited(key);
+            self.head_has_exited(now, key);
         }
         if let Some(up) = exited.up {
             self.dismiss_if_idle(up);

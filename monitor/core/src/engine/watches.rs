@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Engine, Purpose, sessions};
+use super::{Engine, Purpose, abandoned, sessions};
 use crate::{
     case::{Event, Phase, Reason},
     lineage::ServerKey,
@@ -102,7 +102,7 @@ impl Engine {
     /// Whether an inspection has to tell what the processes of this server have done.
     pub(super) fn needs_work(&self, server: &Server) -> bool {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
-        let reasons = [Reason::SpawnerThreadExited, Reason::SessionExpired];
+        let reasons = [Reason::SpawnerThreadExited, Reason::SessionExpired, Reason::Abandoned];
         owner.is_some_and(Agent::is_alive)
             && reasons.into_iter().any(|reason| holds(server, reason))
             && can_be_looked_at(server)
@@ -114,6 +114,7 @@ fn holds(server: &Server, reason: Reason) -> bool {
     match reason {
         Reason::SpawnerThreadExited => server.spawner.as_ref().and_then(Spawner::ended).is_some(),
         Reason::SessionExpired => sessions::is_about_session(server),
+        Reason::Abandoned => abandoned::is_closed(server),
         _ => false,
     }
 }

@@ -23,7 +23,7 @@ pub enum Evidence {
     /// It was found without an owner. Alone this proves nothing.
     NoOwner,
     /// Its owner is alive and has abandoned it: the owner let go of both of its wires, or closed its standard input after the head of
-    /// its launch chain was ended.
+    /// its launch chain was ended, and it has written nothing since.
     Abandoned,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{inspection::Inspection, membership::Members};
 use crate::{
     case::Reason,
-    model::{Doubt, Stdio},
+    model::{Doubt, ProcessFacts, Stdio},
     world::Counted,
 };
 
@@ -15,6 +15,18 @@ use crate::{
 pub fn is_unused(inspection: &Inspection<'_>, members: &Members, reason: Reason) -> bool {
     is_being_ended(inspection)
         || rested(inspection, members, reason).is_some_and(|rested| rested >= inspection.rest)
+}
+
+/// Whether nothing was written, since the head of the launch chain was killed and for the grace, by any process of the
+/// server that can write an answer. One that works on writes its results. A server that is being ended has last words:
+/// for it that was proven before.
+pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
+    let answers = |facts: &&ProcessFacts| {
+        members.core.contains(&facts.process) || facts.stdio.contains(&inspection.server.stdout)
+    };
+    let writers = inspection.processes(members).filter(answers).map(|facts| facts.process);
+    let silent = || inspection.server.watches.get(&Reason::Abandoned)?.silent(writers);
+    is_being_ended(inspection) || silent().is_some_and(|silent| silent >= inspection.rest)
 }
 
 /// The doubt that remains about a server whose session has expired: somebody may use it nevertheless. `None` if it is
@@ -28,6 +40,10 @@ pub fn somebody_uses_it(inspection: &Inspection<'_>, members: &Members) -> Optio
 /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
 pub fn must_rest(inspection: &Inspection<'_>, members: &Members) -> Option<Duration> {
     let reason = inspection.server.phase.cause().filter(|cause| !cause.asked)?.reason;
+    // An abandoned server may compute and read: a timer keeps it alive.
+    if reason == Reason::Abandoned {
+        return None;
+    }
     let rested = rested(inspection, members, reason).filter(|_| !is_being_ended(inspection))?;
     inspection.rest.checked_sub(rested).filter(|missing| !missing.is_zero())
 }

@@ -7,7 +7,9 @@
 //! ended ([`super::spawner`]). If the session of a server has expired, only the process that started the server for
 //! that session counts as an accident.
 
-use super::{inspection::Inspection, membership::Members, spawner::holds_for_an_ended_thread};
+use super::{
+    inspection::Inspection, membership::Members, rest::stays_silent, spawner::holds_for_an_ended_thread,
+};
 use crate::{
     lineage::Node,
     model::{Doubt, Holder, Stdio, UnitFacts, WireState},
@@ -33,7 +35,9 @@ pub fn somebody_listens(inspection: &Inspection<'_>, members: &Members) -> Optio
 
 /// Whether the only outside process that could read the answers is the living owner, which has closed the server: it
 /// hung up the standard input, and the head of the launch chain was ended by a signal. A client that closes a
-/// server does so and keeps the standard output open until the last process of the server has exited.
+/// server does so and keeps the standard output open until the last process of the server has exited. Who sent the
+/// signal is not known: if it was somebody else, the owner may still wait for results. So the server must not have
+/// written any since.
 fn only_its_closer_listens(inspection: &Inspection<'_>, members: &Members) -> bool {
     let Some(owner) = inspection.owner().filter(|owner| owner.is_alive()) else { return false };
     let WireState::Held { holders, unseen: false } = &inspection.facts.stdout else { return false };
@@ -41,6 +45,7 @@ fn only_its_closer_listens(inspection: &Inspection<'_>, members: &Members) -> bo
         && inspection.server.head_killed
         && is_hung_up(&inspection.facts.stdin, members)
         && holders.iter().all(|holder| holder.process == owner.main() || members.contains(holder.process))
+        && stays_silent(inspection, members)
 }
 
 /// Whether the wire that carries the answers is unknown. A pipe has one direction. If a server was found with the

@@ -19,6 +19,8 @@ const WAKE_UP: u64 = 8;
 /// What the processes of a server have done since a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
+    /// When it began.
+    since: BootTime,
     /// What each of them had done then.
     begun: Accounts,
     /// What each of them had done shortly later, when it was through with its last request.
@@ -57,7 +59,7 @@ impl Watch {
     /// A watch that begins now.
     pub fn begin(now: BootTime, work: &[Work]) -> Self {
         let begun = accounts(work);
-        Self { last: begun.clone(), begun, settled: None, changed: now, looked: now }
+        Self { since: now, last: begun.clone(), begun, settled: None, changed: now, looked: now }
     }
 
     /// Takes in what the server's processes have done until now. `settles`: it is the look shortly after the first.
@@ -98,6 +100,18 @@ impl Watch {
         };
         processes.all(is_unused).then(|| self.looked.since(self.changed))
     }
+
+    /// For how long these processes have been watched, if none of them has written anything since the moment that is
+    /// left for the end of the last request, except what wakes its own threads. `None` if one of them has, or may have.
+    /// What they compute and read does not count.
+    pub fn silent(&self, mut processes: impl Iterator<Item = ProcessId>) -> Option<Duration> {
+        let settled = self.settled.as_ref()?;
+        let is_silent = |process: ProcessId| {
+            let accounts = settled.get(&process).zip(self.last.get(&process));
+            accounts.is_some_and(|(settled, last)| wrote_wake_ups_only(settled, last))
+        };
+        processes.all(is_silent).then(|| self.looked.since(self.since))
+    }
 }
 
 fn accounts(work: &[Work]) -> Accounts {
@@ -108,8 +122,14 @@ fn accounts(work: &[Work]) -> Accounts {
 fn woke_itself_only(before: &Work, after: &Work) -> bool {
     let read = after.read_bytes.wrapping_sub(before.read_bytes);
     let written = after.written_bytes.wrapping_sub(before.written_bytes);
+    read == written && wrote_wake_ups_only(before, after)
+}
+
+/// Whether it wrote nothing but what wakes a thread, or nothing at all.
+fn wrote_wake_ups_only(before: &Work, after: &Work) -> bool {
+    let written = after.written_bytes.wrapping_sub(before.written_bytes);
     let writes = after.writes.wrapping_sub(before.writes);
-    read == written && written == writes.wrapping_mul(WAKE_UP)
+    written == writes.wrapping_mul(WAKE_UP)
 }
 
 #[cfg(test)]
@@ -198,6 +218,26 @@ mod tests {
         assert!(!rests(&watch, child.process, PIPES), "started after the watch began");
         watch.look(at(60), false, &[work(5, 100, 100)]);
         assert!(!rests(&watch, SERVER, PIPES), "the child did something, and ended");
+    }
+
+    #[test]
+    fn who_writes_is_not_silent() {
+        let silent = |done: Work| {
+            let mut watch = Watch::begin(at(0), &[work(5, 100, 100)]);
+            watch.look(at(1), true, &[work(6, 100, 250)]);
+            watch.look(at(30), false, &[done]);
+            watch.silent([SERVER].into_iter())
+        };
+        let settled = work(6, 100, 250);
+        assert_eq!(silent(settled), Some(Duration::from_secs(30)), "a moment is left for its last words");
+        assert_eq!(silent(Work { cpu_ns: 900, read_bytes: 900, ..settled }), Some(Duration::from_secs(30)));
+        let wakes_its_threads = Work { cpu_ns: 9, writes: 8, written_bytes: 266, ..settled };
+        assert_eq!(silent(wakes_its_threads), Some(Duration::from_secs(30)));
+        assert_eq!(silent(Work { writes: 7, written_bytes: 300, ..settled }), None, "a result");
+        assert_eq!(silent(Work { writes: 7, ..settled }), None, "a write that failed");
+        assert_eq!(silent(Work { process: ProcessId::new(31, 8), ..settled }), None, "unreadable");
+        let unsettled = Watch::begin(at(0), &[settled]);
+        assert_eq!(unsettled.silent([SERVER].into_iter()), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use orphand_core::model::{
     About, Answer, CopyFacts, FirstMessage, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts,
-    SnapshotProcess, SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState,
+    SnapshotProcess, SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState, Work,
 };
 
 use crate::{
@@ -41,10 +41,15 @@ impl Host {
                     |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
                 Answer::Whereabouts { place: self.kernel.get(process).map(place) }
             }
-            // No process of this world starts a server by another thread than its leading one.
-            About::Work(_) => Answer::Work { processes: Vec::new() },
+            About::Work(processes) => Answer::Work { processes: self.work(&processes) },
             About::Server(subject) => Answer::Server { facts: self.look_at(&subject) },
         }
+    }
+
+    /// No process of this world does anything that is in an account.
+    fn work(&self, processes: &[ProcessId]) -> Vec<Work> {
+        let living = processes.iter().filter(|process| self.kernel.alive(**process));
+        living.map(|process| Work { process: *process, ..Work::default() }).collect()
     }
 
     fn look_at(&mut self, subject: &Subject) -> ServerFacts {
@@ -69,7 +74,7 @@ impl Host {
             stdin,
             stdout,
             copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
-            work: Vec::new(),
+            work: if subject.work { self.work(&subject.processes) } else { Vec::new() },
             container: None,
             enclosing: None,
             opted_out: living.iter().any(|p| p.conduct.opted_out),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::story::*;
 use crate::{
     engine::Settings,
-    model::{ExitStatus, Holder, Signal, SocketUse, WireState},
+    model::{ExitStatus, Holder, Signal, SocketUse, WireState, Work},
 };
 
 const NPX: &[&str] = &["node", "/usr/bin/npx", "-y", "@modelcontextprotocol/server-everything"];
@@ -29,6 +29,7 @@ fn launched() -> Story {
     assert_eq!(story.told(), ["agent_started", "server_started"]);
     story.facts.own_ends = [true, true];
     story.facts.stdout = held_by(&[20]);
+    story.work.insert(31, Work::default());
     story
 }
 
@@ -126,6 +127,54 @@ fn one_whose_head_was_ended_is_an_orphan_though_its_owner_could_read() {
         assert_eq!(story.told(), ["orphan_detected"]);
         assert_eq!(story.sent(), [(31, Signal::Term)]);
     }
+}
+
+#[test]
+fn one_whose_head_was_ended_and_that_goes_on_writing_may_be_read() {
+    let wrote =
+        |bytes: u64| Work { cpu_ns: bytes, written_bytes: bytes, writes: bytes / 100, ..Work::default() };
+    // The owner closed the input, as one does after the last request, and somebody else killed the launcher.
+    let mut story = launched();
+    story.hung_up.insert(31);
+    story.end_with(30, ExitStatus::Signal(9));
+    story.work.insert(31, wrote(100));
+    story.pass_secs(20);
+    story.work.insert(31, wrote(300));
+    story.pass_secs(3600);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
+    assert_eq!(story.sent(), []);
+    // The owner has its results.
+    story.facts.stdout = WireState::HungUp;
+    story.pass_secs(3600);
+    assert_eq!(story.told()[0], "orphan_detected");
+}
+
+#[test]
+fn one_whose_timer_goes_on_and_that_writes_last_words_is_an_orphan() {
+    let mut story = launched();
+    story.hung_up.insert(31);
+    story.end_with(30, ExitStatus::Signal(15));
+    let said = Work { cpu_ns: 1, written_bytes: 100, writes: 1, ..Work::default() };
+    story.work.insert(31, said);
+    story.pass_secs(15);
+    story.work.insert(31, Work { cpu_ns: 1_000_000, read_bytes: 50, ..said });
+    story.pass_secs(16);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_detected"]);
+}
+
+#[test]
+fn one_whose_head_is_ended_later_must_be_silent_from_then_on() {
+    let mut story = launched();
+    story.hung_up.insert(31);
+    story.pass_secs(60);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
+    // It has brought results until now.
+    story.work.insert(31, Work { cpu_ns: 9, written_bytes: 5000, writes: 9, ..Work::default() });
+    story.end_with(30, ExitStatus::Signal(15));
+    story.pass_secs(29);
+    assert_eq!((story.told(), story.sent()), (vec![], vec![]));
+    story.pass_secs(3600);
+    assert_eq!(story.told()[0], "orphan_detected");
 }
 
 #[test]

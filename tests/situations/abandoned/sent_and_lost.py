@@ -1,0 +1,34 @@
+#!/usr/bin/python3 -B
+"""The agent sent its ends through a unix socket to a program that ended, and closed its own."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "abandoned/sent_to_another"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    other = stage.run(stage.part("broker", """
+        at = listen("unix")
+        here()
+        server = Server(*receive_fds(at.accept()[0], 2))
+        use("broker", server.ask)
+    """))
+    stage.run(stage.part("claude", """
+        server = start("mcp-server-fake")
+        with dial("unix", "broker") as call:
+            send_fds(call, server.w, server.r)
+        server.let_go()
+        here()
+        rest()
+    """))
+    stage.was_used("broker", 2)
+    other.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

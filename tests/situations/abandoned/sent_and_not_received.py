@@ -1,0 +1,39 @@
+#!/usr/bin/python3 -B
+"""The agent sent its ends through a unix socket and closed them; who shall have them takes them later."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "abandoned/sent_and_lost"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    other = stage.run(stage.part("broker", """
+        at = listen("unix")
+        call = at.accept()[0]
+        here()
+        server = []
+        def ask():
+            if not server:
+                server.append(Server(*receive_fds(call, 2)))
+            server[0].ask()
+        on_call("broker", ask)
+    """))
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-fake")
+        near = dial("unix", "broker")
+        send_fds(near, server.w, server.r)
+        server.let_go()
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    stage.when_called("broker", stage.who("broker"))
+    return stage.truth(in_use=[agent, other, stage.who("mcp-server-fake")])
+
+
+situation.main()

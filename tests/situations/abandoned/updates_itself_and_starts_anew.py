@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""An agent updates itself in place: its wires end with the exec, and the next version starts a server of its own."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "mixed"
+TWIN = "abandoned/updates_itself"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        if "--anew" not in sys.argv:
+            start("mcp-server-fake", "--as", "old")
+            become("claude", "--anew")
+        new = start("mcp-server-fake", "--as", "new")
+        here()
+        use("claude", new.ask)
+    """))
+    stage.beats("claude")
+    return stage.truth(orphans=[stage.who("old")], in_use=[agent, stage.who("new")])
+
+
+situation.main()
