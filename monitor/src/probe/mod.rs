@@ -35,7 +35,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-pub use self::containers::{ENGINE_ARGUMENT, Engines, engine_child};
+pub use self::containers::{ENGINE_ARGUMENT, EngineVersion, Engines, engine_child};
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 

@@ -9,6 +9,7 @@ mod enclosing;
 mod http;
 mod stop;
 mod told;
+mod version;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -19,6 +20,7 @@ use rustix::{
 
 pub use child::{ENGINE_ARGUMENT, engine_child};
 use told::Found;
+pub use version::EngineVersion;
 
 use super::Probe;
 use crate::{
