@@ -176,7 +176,7 @@ impl Probe {
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> Option<orphand_core::model::ServerFacts> {
         let [stdin, stdout, _] = first.stdio();
-        if !stdin.is_wire() || !stdout.is_wire() {
+        if !Stdio::are_wires(stdin, stdout) {
             return None;
         }
         let below = self.proc.descendants(first.id().pid)?;
