@@ -2,7 +2,8 @@
 //! ring nor the server of another user waits for it.
 //!
 //! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own. What has
-//! to be looked at before it is gone has threads of its own, so that it does not wait for inspections.
+//! to be looked at before it is gone has threads of its own, so that it does not wait for inspections. What nobody waits
+//! for has threads of its own, too, so that inspections do not wait for it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -36,6 +37,8 @@ pub enum Haste {
     InTurn,
     /// What it is about is gone in milliseconds.
     AtOnce,
+    /// There may be many of them, which read files, and nothing else waits for them.
+    AtLeisure,
 }
 
 /// The questions that wait, the threads that answer them, and the answers.
@@ -43,6 +46,7 @@ pub enum Haste {
 pub struct Inspections {
     in_turn: Crew,
     at_once: Crew,
+    at_leisure: Crew,
     report: mpsc::UnboundedSender<(u64, Answer)>,
     /// The answers, in the order in which they were found.
     pub answers: mpsc::UnboundedReceiver<(u64, Answer)>,
@@ -77,7 +81,8 @@ impl Inspections {
     /// No thread is started yet.
     pub fn new() -> Self {
         let (report, answers) = mpsc::unbounded_channel();
-        Self { in_turn: Crew::default(), at_once: Crew::default(), report, answers }
+        let (in_turn, at_once, at_leisure) = <(Crew, Crew, Crew)>::default();
+        Self { in_turn, at_once, at_leisure, report, answers }
     }
 
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started.
@@ -93,6 +98,7 @@ impl Inspections {
         let crew = match haste {
             Haste::InTurn => &mut self.in_turn,
             Haste::AtOnce => &mut self.at_once,
+            Haste::AtLeisure => &mut self.at_leisure,
         };
         crew.take_on(probe, &self.report);
         if crew.threads == 0 {
@@ -136,7 +142,7 @@ impl Default for Inspections {
 
 impl Drop for Inspections {
     fn drop(&mut self) {
-        for crew in [&self.in_turn, &self.at_once] {
+        for crew in [&self.in_turn, &self.at_once, &self.at_leisure] {
             crew.shared.queue().over = true;
             crew.shared.news.notify_all();
         }
@@ -216,6 +222,39 @@ mod tests {
         assert_eq!(taken(&mut queue), Some((7, 2)));
     }
 
+    /// However many looks of a user hang, and whatever else waits: they have one of the threads, and the others are
+    /// there for the other users.
+    #[test]
+    fn a_user_whose_looks_hang_has_one_thread() {
+        let mut all: Vec<(u32, u64)> = (0..1000).map(|token| (7, token)).collect();
+        all.extend((1000..1100).map(|token| (8 + u32::try_from(token % 5).unwrap(), token)));
+        let mut queue = queue(&all);
+        let mut others = 0;
+        while let Some((user, _)) = taken(&mut queue) {
+            if user != 7 {
+                others += 1;
+                queue.busy.remove(&user);
+            }
+        }
+        assert_eq!((others, queue.by_user.len(), queue.by_user[&7].len()), (100, 1, 999));
+    }
+
+    #[test]
+    fn inspections_do_not_wait_for_what_nobody_waits_for() {
+        let probe = Probe::new().unwrap();
+        let mut inspections = Inspections::new();
+        // Its thread is busy, and stays so.
+        inspections.at_leisure.shared.queue().busy.insert(7);
+        for token in 0..128 {
+            inspections.ask(&probe, Haste::AtLeisure, 7, request(token), Vec::new()).unwrap();
+        }
+        for (haste, token) in [(Haste::InTurn, 200), (Haste::AtOnce, 201)] {
+            inspections.ask(&probe, haste, 7, request(token), Vec::new()).unwrap();
+            assert_eq!(inspections.answers.blocking_recv().unwrap().0, token);
+        }
+        assert_eq!(inspections.at_leisure.shared.queue().by_user[&7].len(), 128);
+    }
+
     #[test]
     fn users_have_their_turns() {
         let mut queue = queue(&[(7, 1), (7, 2), (8, 3), (8, 4), (9, 5)]);
@@ -232,7 +271,7 @@ mod tests {
         let probe = Probe::new().unwrap();
         let mut inspections = Inspections::new();
         for token in 0..50 {
-            let haste = if token % 2 == 0 { Haste::InTurn } else { Haste::AtOnce };
+            let haste = [Haste::InTurn, Haste::AtOnce, Haste::AtLeisure][usize::try_from(token % 3).unwrap()];
             let user = u32::try_from(token % 5).unwrap();
             inspections.ask(&probe, haste, user, request(token), Vec::new()).unwrap();
         }
