@@ -15,11 +15,15 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::probe::Probe;
-use orphand_core::model::{About, Answer, Stdio};
+use orphand_core::model::{About, Answer, FirstMessage, Stdio};
 
 /// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
 const STACK: usize = 256 << 10;
+/// The most looks that may wait for a thread, of one user and in total. The processes that they are about may have ended
+/// since: only the number of living ones is bounded by the engine.
+const WAITING_OF_USER: usize = 512;
+const WAITING: usize = 8192;
 
 /// A question to be answered.
 #[derive(Debug)]
@@ -68,6 +72,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     by_user: BTreeMap<u32, VecDeque<Request>>,
+    /// The number of all of them.
+    waiting: usize,
     /// Users for whom a thread is busy.
     busy: BTreeSet<u32>,
     /// The user whose turn it was last.
@@ -85,8 +91,8 @@ impl Inspections {
         Self { in_turn, at_once, at_leisure, report, answers }
     }
 
-    /// Has a question answered, in this user's turn. Gives it back if no thread can be started.
-    /// `others` are wires that will be asked about next.
+    /// Has a question answered, in this user's turn. Gives it back if no thread can be started. A look that finds too
+    /// many others waiting finds nothing. `others` are wires that will be asked about next.
     pub fn ask(
         &mut self,
         probe: &Probe,
@@ -105,7 +111,14 @@ impl Inspections {
             return Err(Box::new(request));
         }
         let mut queue = crew.shared.queue();
+        if haste != Haste::InTurn && queue.is_full_for(user) {
+            // The receiver is ours.
+            let _ =
+                self.report.send((request.token, Answer::FirstMessage { message: FirstMessage::Nothing }));
+            return Ok(());
+        }
         queue.by_user.entry(user).or_default().push_back(request);
+        queue.waiting += 1;
         queue.others = Arc::new(others);
         drop(queue);
         crew.shared.news.notify_one();
@@ -176,6 +189,10 @@ impl Shared {
 }
 
 impl Queue {
+    fn is_full_for(&self, user: u32) -> bool {
+        self.waiting >= WAITING || self.by_user.get(&user).is_some_and(|own| own.len() >= WAITING_OF_USER)
+    }
+
     /// The oldest question of the next user for whom no thread is busy.
     fn take(&mut self) -> Option<(u32, Request)> {
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
@@ -186,6 +203,7 @@ impl Queue {
         if own.is_empty() {
             self.by_user.remove(&user);
         }
+        self.waiting = self.waiting.saturating_sub(1);
         self.busy.insert(user);
         self.served = user;
         Some((user, request?))
@@ -204,6 +222,7 @@ mod tests {
         let mut queue = Queue::default();
         for (user, token) in requests {
             queue.by_user.entry(*user).or_default().push_back(request(*token));
+            queue.waiting += 1;
         }
         queue
     }
@@ -237,6 +256,26 @@ mod tests {
             }
         }
         assert_eq!((others, queue.by_user.len(), queue.by_user[&7].len()), (100, 1, 999));
+    }
+
+    #[test]
+    fn looks_that_wait_are_bounded() {
+        let probe = Probe::new().unwrap();
+        let mut inspections = Inspections::new();
+        let busy = (7..1000).collect();
+        inspections.at_leisure.shared.queue().busy = busy;
+        let mut ask = |user, token| {
+            inspections.ask(&probe, Haste::AtLeisure, user, request(token), Vec::new()).unwrap();
+            inspections.answers.try_recv().ok()
+        };
+        let nothing = |token| Some((token, Answer::FirstMessage { message: FirstMessage::Nothing }));
+        for token in 0..2000 {
+            assert_eq!(ask(7, token), nothing(token).filter(|_| token >= 512));
+        }
+        // Another user has a share of his own, until there are too many users.
+        assert_eq!(ask(8, 0), None);
+        let asked = (9..1000).flat_map(|user| (0..100).map(move |token| (user, token)));
+        assert_eq!(asked.filter(|(user, token)| ask(*user, *token).is_none()).count(), 8192 - 513);
     }
 
     #[test]

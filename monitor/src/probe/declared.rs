@@ -14,7 +14,7 @@ use std::{
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustix::{
@@ -37,6 +37,9 @@ use orphand_core::{
 
 /// The most directories that are looked into.
 const DIRECTORIES: usize = 32;
+/// The time after which no further file is opened. A file system of the user's own may delay each of them a little less
+/// than would be noticed.
+const LONGEST: Duration = Duration::from_secs(2);
 /// Bytes of the command line that are compared. A longer one is not compared.
 const COMMAND_LINE: usize = 32 * 1024;
 
@@ -99,7 +102,7 @@ impl Probe {
         let parent = self.proc.process(dir.stat().ppid)?;
         let home = dir.environment("HOME")?.unwrap_or_default();
         let (user, fds) = (dir.uid()?, dir.fd_dir()?);
-        let reader = Reader { user, fds, dir: &dir, known: &self.settings };
+        let reader = Reader { user, fds, dir: &dir, known: &self.settings, since: Instant::now() };
         let places = places(&[dir.working_directory()?, parent.working_directory()?]);
         let projects = places.iter().flat_map(|place| OF_PROJECT.iter().map(|file| place.join(file)));
         let home = Path::new(std::ffi::OsStr::from_bytes(&home));
@@ -127,6 +130,7 @@ struct Reader<'a> {
     fds: FdDir,
     user: u32,
     known: &'a Mutex<Settings>,
+    since: Instant,
 }
 
 impl Reader<'_> {
@@ -134,7 +138,7 @@ impl Reader<'_> {
     fn declarations(&self, path: &Path, notation: Notation) -> Option<Arc<Declarations>> {
         let _at = self.dir.at().ok()?;
         let path = path.as_os_str().as_bytes();
-        if self.fds.may_hang(path) {
+        if self.since.elapsed() > LONGEST || self.fds.may_hang(path) {
             return None;
         }
         let pinned = self.dir.file_inside(path).ok()?;
