@@ -102,7 +102,11 @@ impl EffectHandler for Environment {
             About::HungUp(_) => Some(NO_USER),
             _ => None,
         };
-        let haste = if matches!(about, About::FirstMessage { .. }) { Haste::AtOnce } else { Haste::InTurn };
+        let haste = match about {
+            About::FirstMessage { .. } => Haste::AtOnce,
+            About::Declared { .. } => Haste::AtLeisure,
+            _ => Haste::InTurn,
+        };
         let about = match user {
             None => about,
             Some(user) => {

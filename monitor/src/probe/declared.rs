@@ -4,37 +4,61 @@
 //! The files are those that agents read themselves: in the working directories of the process and of its parent, in
 //! the directories above these, and in the home directory. They are walked as the process sees them. Invariant: only a
 //! regular file of the process's own user (or of root) is opened, so that nobody learns anything about the files of
-//! others; a file on a remote mount is not opened, and not more than [`SIZE`] bytes of one are read. Nothing of them
-//! leaves this module but the name of the entry that matches.
+//! others; a file on a remote mount, or in a file system in which to read is to do something (/proc, tracefs), is not
+//! opened, and not more than [`Notation::longest`] bytes of one are read. Nothing of them leaves this module but the
+//! name of the entry that matches. What was read is kept, see [`super::settings`].
 
 use std::{
     collections::BTreeSet,
     io::Read as _,
-    os::unix::ffi::OsStrExt as _,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, fstat, openat},
+    fs::{CWD, FileType, FsWord, Mode, OFlags, fstat, fstatfs, openat},
     io::Errno,
 };
 
-use super::Probe;
+use super::{
+    Probe, locked,
+    settings::{Name, Settings, Version},
+};
 use crate::{
     host::{FdDir, ProcessDir},
     os::own,
 };
 use orphand_core::{
     model::{FirstMessage, ProcessId},
-    recognise::{Notation, declared},
+    recognise::{Declarations, Notation},
 };
 
-/// The most bytes of a file. The largest one is Claude Code's, which has a history in it.
-const SIZE: u64 = 4 * 1024 * 1024;
 /// The most directories that are looked into.
 const DIRECTORIES: usize = 32;
+/// The time after which no further file is opened. A file system of the user's own may delay each of them a little less
+/// than would be noticed.
+const LONGEST: Duration = Duration::from_secs(2);
 /// Bytes of the command line that are compared. A longer one is not compared.
 const COMMAND_LINE: usize = 32 * 1024;
+
+/// File systems of the kernel's own (include/uapi/linux/magic.h): to read some of their files takes what is in them, or
+/// does something. proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, bpf, pstore, configfs, efivarfs, selinux.
+const KERNEL: [FsWord; 12] = [
+    0x9fa0,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x7363_6673,
+    0xcafe_4a11,
+    0x6165_676c,
+    0x6265_6570,
+    0xde5e_81e4,
+    0xf97c_ff8c,
+];
 
 /// Files of a project, and of a home directory.
 const OF_PROJECT: &[&str] = &[
@@ -77,7 +101,8 @@ impl Probe {
         let argv: Vec<&str> = line.split('\0').collect();
         let parent = self.proc.process(dir.stat().ppid)?;
         let home = dir.environment("HOME")?.unwrap_or_default();
-        let reader = Reader { user: dir.uid()?, fds: dir.fd_dir()?, dir: &dir };
+        let (user, fds) = (dir.uid()?, dir.fd_dir()?);
+        let reader = Reader { user, fds, dir: &dir, known: &self.settings, since: Instant::now() };
         let places = places(&[dir.working_directory()?, parent.working_directory()?]);
         let projects = places.iter().flat_map(|place| OF_PROJECT.iter().map(|file| place.join(file)));
         let home = Path::new(std::ffi::OsStr::from_bytes(&home));
@@ -85,7 +110,7 @@ impl Probe {
         let found = projects.chain(homes).find_map(|path| {
             let toml = path.extension().is_some_and(|extension| extension == "toml");
             let notation = if toml { Notation::Toml } else { Notation::Json };
-            declared(&reader.text(&path)?, notation, &argv)
+            reader.declarations(&path, notation)?.name_of(&argv).map(str::to_owned)
         });
         Ok(found.filter(|_| dir.still_alive()))
     }
@@ -104,30 +129,51 @@ struct Reader<'a> {
     dir: &'a ProcessDir,
     fds: FdDir,
     user: u32,
+    known: &'a Mutex<Settings>,
+    since: Instant,
 }
 
 impl Reader<'_> {
-    /// The text of a file; `None` if there is none, or it may not be read.
-    fn text(&self, path: &Path) -> Option<Vec<u8>> {
+    /// What a file declares; `None` if there is none, or it may not be read.
+    fn declarations(&self, path: &Path, notation: Notation) -> Option<Arc<Declarations>> {
         let _at = self.dir.at().ok()?;
         let path = path.as_os_str().as_bytes();
-        if self.fds.may_hang(path) {
+        if self.since.elapsed() > LONGEST || self.fds.may_hang(path) {
             return None;
         }
         let pinned = self.dir.file_inside(path).ok()?;
         let stat = fstat(&pinned).ok()?;
         let is_theirs = stat.st_uid == self.user || stat.st_uid == 0;
         let size = u64::try_from(stat.st_size).ok()?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_theirs || size > SIZE {
+        let is_read = (1..=notation.longest()).contains(&size);
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_theirs || !is_read {
             return None;
         }
-        // A lease on it does not make us wait.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(CWD, own::path_of(&pinned), flags, Mode::empty()).ok()?;
-        let mut text = Vec::new();
-        std::fs::File::from(file).take(SIZE).read_to_end(&mut text).ok()?;
-        Some(text)
+        let (name, version) = (Name::of(&stat, notation), Version::of(&stat));
+        let known = locked(self.known).get(self.user, name, version);
+        known.or_else(|| {
+            let is_kernel = fstatfs(&pinned).map_or(true, |system| KERNEL.contains(&system.f_type));
+            let may = !is_kernel && locked(self.known).may_read(self.user, size, Instant::now());
+            let settled = version.is_settled(SystemTime::now());
+            let (text, after) = if may { text(&pinned, notation)? } else { return None };
+            let found = Arc::new(Declarations::of(&text, notation));
+            if settled && after == version {
+                locked(self.known).keep(self.user, name, version, &found, Instant::now());
+            }
+            Some(found)
+        })
     }
+}
+
+/// The text of a file, and its version afterwards.
+fn text(pinned: &OwnedFd, notation: Notation) -> Option<(Vec<u8>, Version)> {
+    // A lease on it does not make us wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = std::fs::File::from(openat(CWD, own::path_of(pinned), flags, Mode::empty()).ok()?);
+    let mut text = Vec::new();
+    (&file).take(notation.longest()).read_to_end(&mut text).ok()?;
+    let after = fstat(&file).ok()?;
+    Some((text, Version::of(&after)))
 }
 
 #[cfg(test)]
@@ -194,7 +240,9 @@ mod tests {
     fn a_file_that_is_none_is_passed_over() {
         let place = Place::new();
         let path = place.0.path().join("project/.mcp.json");
-        for target in ["/dev/zero", "/proc/self/mem", "/nowhere", "."] {
+        for target in
+            ["/dev/zero", "/proc/self/mem", "/proc/kmsg", "/sys/kernel/uevent_seqnum", "/nowhere", "."]
+        {
             symlink(target, &path).unwrap();
             place.write("home/.claude.json", ENTRY);
             assert_eq!(place.says(), nap(), "{target}");
@@ -210,7 +258,7 @@ mod tests {
             .unwrap();
         symlink(".cursor/mcp.json", place.0.path().join("home/.claude.json")).unwrap();
         assert_eq!(place.says(), nap(), "a link to a file of the same user");
-        let large = format!("{}{}", " ".repeat(usize::try_from(SIZE).unwrap()), ENTRY);
+        let large = format!("{}{}", " ".repeat(usize::try_from(Notation::Json.longest()).unwrap()), ENTRY);
         place.write("home/.cursor/mcp.json", &large);
         assert_eq!(place.says(), FirstMessage::Nothing, "it is too large");
     }

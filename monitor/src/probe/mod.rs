@@ -22,6 +22,7 @@ mod pipe;
 pub mod registry;
 mod server;
 mod session;
+mod settings;
 mod siblings;
 mod ties;
 mod tracers;
@@ -35,7 +36,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-pub use self::containers::{ENGINE_ARGUMENT, Engines, engine_child};
+pub use self::containers::{ENGINE_ARGUMENT, EngineVersion, Engines, engine_child};
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
@@ -59,6 +60,8 @@ pub struct Probe {
     key: RandomState,
     /// The sockets of container engines.
     engines: Arc<Engines>,
+    /// The settings files of agents that were read.
+    settings: Arc<Mutex<settings::Settings>>,
 }
 
 impl Probe {
@@ -71,6 +74,7 @@ impl Probe {
             memory: Arc::default(),
             key: RandomState::new(),
             engines: Arc::default(),
+            settings: Arc::default(),
         })
     }
 

@@ -138,13 +138,21 @@ impl Text {
                 )
             }
             Notice::OrphanDetected {
-                server, owner, evidence: found, guards, rss_bytes, after_ms, ..
+                again,
+                server,
+                owner,
+                evidence: found,
+                guards,
+                rss_bytes,
+                after_ms,
+                ..
             } => {
                 let mut line = format!(
-                    "{} ({}){}",
+                    "{} ({}){}{}",
                     named(server),
                     phrases::extent(server, *rss_bytes),
-                    of(owner.as_ref())
+                    of(owner.as_ref()),
+                    if *again { " again" } else { "" },
                 );
                 line.push_str(&since_owner_exit(found, *after_ms));
                 let found: Vec<&str> = found.iter().copied().map(evidence).collect();

@@ -212,6 +212,8 @@ pub enum Announcement {
     Orphan {
         /// The earliest time at which this could have been reported.
         due: BootTime,
+        /// Whether this was announced before, and a doubt came up in between.
+        again: bool,
     },
     /// A guard forbids ending it. This is reported and not stored.
     Spared {

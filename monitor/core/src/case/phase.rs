@@ -112,6 +112,8 @@ pub struct Verdict {
     pub rss_bytes: u64,
     /// Proportional memory at the verdict, in bytes, where it could be read.
     pub pss_bytes: Option<u64>,
+    /// Whether it was announced as an orphan. A doubt may have come up since.
+    pub announced: bool,
     /// What was done to end it.
     pub attempt: Attempt,
 }
@@ -177,6 +179,7 @@ impl Verdict {
             guards: Vec::new(),
             rss_bytes: 0,
             pss_bytes: None,
+            announced: false,
             attempt: Attempt::default(),
         }
     }

@@ -1,5 +1,7 @@
 //! The transition function: the phase, an event and the facts give the next phase and the actions.
 
+use std::mem;
+
 use super::{
     Action, Announcement, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason, Record,
     Refusal, Step, Verdict, ending,
@@ -246,7 +248,8 @@ fn mark_orphan(
     let left_behind = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.under_living_owner();
     let is_orphan = finding.doubts.is_empty() && left_behind;
     if is_orphan || !verdict.cause.asked {
-        actions.push(Action::Announce(Announcement::Orphan { due }));
+        let again = mem::replace(&mut verdict.announced, true);
+        actions.push(Action::Announce(Announcement::Orphan { due, again }));
     }
     let (phase, more) = if finding.guards.is_empty() {
         let phase = Phase::Spared { verdict: ready(verdict, finding), inspections: 0 };

@@ -1,7 +1,7 @@
 //! The life of agents: how they are recognised, implied by a server that they started, taken over by a copy, and
 //! ended.
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, births::has_wires};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},
@@ -107,7 +107,7 @@ impl Engine {
     ) {
         let node = self.world.node(id);
         let origin = node.map(Node::origin);
-        let has_wire = node.is_some_and(|n| n.stdin().is_wire() && n.stdout().is_wire());
+        let has_wire = node.is_some_and(has_wires);
         let program = node.and_then(|n| n.exec.program.as_ref()).map(|program| program.name());
         let daemon = node.is_some_and(|node| self.is_daemon(node));
         let Some(agent) = self.world.agent_mut(key) else { return };

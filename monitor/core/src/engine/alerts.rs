@@ -83,7 +83,7 @@ impl Alarms {
         }
         self.dirty = true;
         let (what, run) = match notice {
-            Notice::OrphanDetected { server, .. } => (Watched::Rate, server.run.as_ref()),
+            Notice::OrphanDetected { server, again: false, .. } => (Watched::Rate, server.run.as_ref()),
             Notice::ReapFailed { server, .. } => (Watched::ReapFailures, server.run.as_ref()),
             _ => return,
         };

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{Node, Provenance, ServerKey},
-    model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Tracking},
+    model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Stdio, Tracking},
     recognise::Role,
 };
 
@@ -230,8 +230,7 @@ impl Engine {
     }
 }
 
-/// Whether the process may be a stdio server. A process that writes its answers into a file or a terminal is none,
-/// whatever its standard input is.
+/// Whether the process may be a stdio server.
 pub(super) fn has_wires(node: &Node) -> bool {
-    node.stdin().is_wire() && node.stdout().is_wire()
+    Stdio::are_wires(node.stdin(), node.stdout())
 }

@@ -28,6 +28,8 @@ pub(super) struct Orphan {
     pub(super) class: Class,
     /// Whether an earlier daemon witnessed it.
     pub(super) recovered: bool,
+    /// Whether it was an orphan before, and a doubt came up in between.
+    pub(super) again: bool,
     /// It, as it is shown.
     pub(super) server: ServerView,
     /// The owner, or the agent above, as it is shown.
@@ -182,9 +184,9 @@ impl Engine {
                 self.persist(now, Fact::Unproven { server: id, evidence, doubts, rss_bytes });
                 self.emit(now, notice);
             }
-            Announcement::Orphan { due } => {
+            Announcement::Orphan { due, again } => {
                 let Some(verdict) = server.phase.verdict().cloned() else { return };
-                let orphan = Orphan { id, class: Class::Server, recovered, server: view, owner };
+                let orphan = Orphan { id, class: Class::Server, recovered, again, server: view, owner };
                 self.announce_orphan(now, orphan, verdict, due);
             }
             Announcement::Spared { guards } => {
@@ -206,11 +208,12 @@ impl Engine {
         verdict: case::Verdict,
         due: BootTime,
     ) {
-        let Orphan { id, class, recovered, server, owner } = orphan;
+        let Orphan { id, class, recovered, again, server, owner } = orphan;
         let case::Verdict { cause, evidence, guards, rss_bytes, pss_bytes, .. } = verdict;
         let notice = Notice::OrphanDetected {
             class,
             recovered,
+            again,
             server,
             owner,
             evidence: evidence.clone(),

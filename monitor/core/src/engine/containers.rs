@@ -29,10 +29,15 @@ impl Engine {
         let found = facts.container.as_deref();
         let enclosing = self.enclosing(key, facts);
         let certain = found.filter(|found| self.is_certain(found)).map(ContainerFacts::view);
-        let missing = if found.is_none() { self.missing_setting(key) } else { None };
+        let missing = self.missing_setting(key);
+        let setting = missing.as_ref().and_then(|container| container.setting.clone());
         let Some(server) = self.world.server_mut(key) else { return };
         server.container_seen = found.cloned().map(Box::new);
         server.container = enclosing.or(certain).or_else(|| server.container.take()).or(missing);
+        // The configuration may have changed since.
+        if let Some(container) = &mut server.container {
+            container.setting = setting;
+        }
     }
 
     /// The container that a server is in, if it is the server itself and no client of another container.

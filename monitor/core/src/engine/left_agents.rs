@@ -226,9 +226,9 @@ impl Engine {
         let (id, class) = (agent.main(), Class::Agent);
         let server = agent_as_server(agent, self.world.graph());
         match announcement {
-            Announcement::Orphan { due } => {
+            Announcement::Orphan { due, again } => {
                 let Some(verdict) = agent.phase.verdict().cloned() else { return };
-                let orphan = Orphan { id, class, recovered: false, server, owner };
+                let orphan = Orphan { id, class, recovered: false, again, server, owner };
                 self.announce_orphan(now, orphan, verdict, due);
             }
             Announcement::Spared { guards } => {

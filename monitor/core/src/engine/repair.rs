@@ -10,7 +10,7 @@ use crate::{
     lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
-        UnitFacts, WireState,
+        Stdio, UnitFacts, WireState,
     },
     recognise::Role,
 };
@@ -149,7 +149,7 @@ impl Engine {
             self.classify(now, now, seen.id);
             return;
         }
-        let wired = seen.stdio[0].is_wire() && seen.stdio[1].is_wire();
+        let wired = Stdio::are_wires(seen.stdio[0], seen.stdio[1]);
         let was_a_server = wired && self.recall.known_by_protocol(seen.id).is_some();
         match self.settings.rules.role(&seen.image) {
             Role::Agent { .. } => {

@@ -42,4 +42,10 @@ impl Stdio {
     pub const fn is_wire(self) -> bool {
         matches!(self, Self::Pipe(_) | Self::Socket(_))
     }
+
+    /// Whether these can be standard input and output of a stdio server. A process that writes its answers into a file
+    /// or a terminal is none, whatever its standard input is.
+    pub const fn are_wires(stdin: Self, stdout: Self) -> bool {
+        stdin.is_wire() && stdout.is_wire()
+    }
 }

@@ -2,11 +2,8 @@
 //!
 //! Pure and total over any bytes: the text of one file of settings goes in, and the command line of a running
 //! program. The program is a server only if an entry names its command and all of its arguments, in their order.
-
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-use serde_json::Value;
+//! Invariant: of a file only the entries are kept, and not more of them than [`MOST`]; everything else is passed over
+//! as it is read, so that a hostile file costs time in proportion to its length, and no memory.
 
 use super::{
     first_message::harmless,
@@ -15,8 +12,11 @@ use super::{
     text::base,
 };
 
+/// The most bytes of entries of one file that are kept.
+pub(super) const MOST: usize = 64 * 1024;
+
 /// How a file of settings is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notation {
     /// JSON.
     Json,
@@ -24,64 +24,70 @@ pub enum Notation {
     Toml,
 }
 
-/// The parts of a file that list servers. Everything else is passed over.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Settings {
-    /// Claude Code and Desktop, Cursor, Windsurf, Gemini, Copilot, and many others.
-    #[serde(rename = "mcpServers")]
-    mcp_servers: Value,
-    /// VS Code.
-    servers: Value,
-    /// Codex.
-    #[serde(rename = "mcp_servers")]
-    codex: Value,
-    /// Opencode.
-    mcp: Value,
-    /// Zed.
-    context_servers: Value,
-    /// Claude Code: the servers of each project.
-    projects: BTreeMap<String, Project>,
+impl Notation {
+    /// The most bytes of a file that is read. The largest one is Claude Code's, which has a history in it. TOML is held
+    /// in memory while it is read, many times its size.
+    pub const fn longest(self) -> u64 {
+        match self {
+            Self::Json => 4 << 20,
+            Self::Toml => 256 << 10,
+        }
+    }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Project {
-    #[serde(rename = "mcpServers")]
-    mcp_servers: Value,
+/// The servers that a file of settings declares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declarations {
+    entries: Vec<Entry>,
+    bytes: usize,
 }
 
-/// The name under which this file of settings declares the program with the command line `argv`; `None` if it does not.
-pub fn declared(file: &[u8], notation: Notation, argv: &[&str]) -> Option<String> {
-    let settings: Settings = match notation {
-        Notation::Json => serde_json::from_slice(file).ok()?,
-        Notation::Toml => toml::from_slice(file).ok()?,
-    };
-    let lists =
-        [&settings.mcp_servers, &settings.servers, &settings.codex, &settings.mcp, &settings.context_servers];
-    let projects = settings.projects.values().map(|project| &project.mcp_servers);
-    let mut entries = lists.into_iter().chain(projects).filter_map(Value::as_object).flatten();
-    let (name, _) = entries.find(|(_, entry)| command_line(entry).is_some_and(|words| runs(argv, &words)))?;
-    harmless(name)
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    name: String,
+    /// The words of its command line.
+    words: Vec<String>,
 }
 
-/// The words of an entry's command line; `None` if it has none.
-fn command_line(entry: &Value) -> Option<Vec<&str>> {
-    let (command, args) = match entry.get("command")? {
-        command @ Value::String(_) => (Some(command), entry.get("args")),
-        list => (None, Some(list)),
-    };
-    let args = args.map_or(Some(&[][..]), |args| args.as_array().map(Vec::as_slice))?;
-    command.into_iter().chain(args).map(Value::as_str).collect()
+impl Declarations {
+    /// What this file declares: nothing, if it is not well-formed.
+    pub fn of(file: &[u8], notation: Notation) -> Self {
+        let read = match notation {
+            Notation::Json => serde_json::from_slice(file).ok(),
+            Notation::Toml => toml::from_slice(file).ok(),
+        };
+        read.unwrap_or_default()
+    }
+
+    /// The name under which the program with the command line `argv` is declared; `None` if it is not.
+    pub fn name_of(&self, argv: &[&str]) -> Option<&str> {
+        self.entries.iter().find(|entry| runs(argv, &entry.words)).map(|entry| entry.name.as_str())
+    }
+
+    /// The memory that it takes, in bytes.
+    pub const fn bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes
+    }
+
+    pub(super) fn add(&mut self, name: &str, words: Vec<String>) {
+        let Some(name) = harmless(name) else { return };
+        let texts = words.iter().map(|word| size_of::<String>() + word.len()).sum::<usize>();
+        let bytes = size_of::<Entry>() + name.len() + texts;
+        if self.bytes + bytes <= MOST {
+            self.bytes += bytes;
+            self.entries.push(Entry { name, words });
+        }
+    }
 }
 
 /// Whether a program with the command line `argv` is what `words` start. A script has its interpreter in front,
 /// sometimes with one option, and a path that was searched for.
-fn runs(argv: &[&str], words: &[&str]) -> bool {
+fn runs(argv: &[&str], words: &[String]) -> bool {
     let Some((command, rest)) = words.split_first().filter(|(command, _)| !command.is_empty()) else {
         return false;
     };
-    let Some(program) = argv.strip_suffix(rest) else { return false };
+    let program = argv.len().checked_sub(rest.len()).and_then(|count| argv.split_at_checked(count));
+    let Some((program, _)) = program.filter(|(_, args)| *args == rest) else { return false };
     let (path, interpreter) = match program {
         [path] => (path, None),
         [interpreter, path] | [interpreter, _, path] => (path, Some(*interpreter)),
@@ -106,6 +112,10 @@ mod tests {
     const OPENCODE: &str = r#"{"mcp":{"w":{"type":"local","command":["bun","x.ts"],"enabled":true}}}"#;
     const CODEX: &str =
         "model = \"x\"\n[mcp_servers.w]\ncommand = \"/opt/w\"\nargs = [\"a\"]\nstartup_timeout_sec = 10.0\n";
+
+    fn declared(file: &[u8], notation: Notation, argv: &[&str]) -> Option<String> {
+        Declarations::of(file, notation).name_of(argv).map(str::to_owned)
+    }
 
     fn told(file: &str, argv: &[&str]) -> Option<String> {
         let notation = if file.starts_with('{') { Notation::Json } else { Notation::Toml };
@@ -167,6 +177,40 @@ mod tests {
         assert_eq!(told(&long, &["x"]).map(|name| name.len()), Some(64));
         let deep = format!(r#"{{"mcpServers":{{"a":{{"command":"x"}},"b":{}"#, "[".repeat(30_000));
         assert_eq!(told(&deep, &["x"]), None);
+    }
+
+    #[test]
+    fn what_is_of_no_use_is_passed_over() {
+        for odd in
+            ["7", "[[1],{\"a\":[]}]", "null", "\"x\"", "{\"a\":-1.5}", "{\"command\":{\"b\":1},\"args\":[]}"]
+        {
+            let file = format!(
+                r#"{{"other":{odd},"mcp":{odd},"servers":{{"z":{odd}}},"projects":{odd},"mcpServers":{{"y":{odd},"a":{{"env":{odd},"command":"x"}},"b":{{"args":{odd},"command":"x"}}}}}}"#
+            );
+            assert_eq!(told(&file, &["x"]).as_deref(), Some("a"), "{file}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_file_is_bounded() {
+        let many: Vec<String> = (0..20_000).map(|n| format!(r#""n{n}":{{"command":"x{n}"}}"#)).collect();
+        let file = format!(r#"{{"mcpServers":{{{}}}}}"#, many.join(","));
+        let kept = Declarations::of(file.as_bytes(), Notation::Json);
+        assert!(kept.bytes() < MOST + 100 && kept.entries.len() > 100, "{}", kept.entries.len());
+        assert_eq!((kept.name_of(&["x0"]), kept.name_of(&["x19999"])), (Some("n0"), None));
+        let words = vec!["\"w\""; 200_000].join(",");
+        for entry in [
+            format!(r#"{{"command":[{words}]}}"#),
+            format!(r#"{{"command":"x","args":[{words}]}}"#),
+            format!(r#"{{"command":"{}"}}"#, "w".repeat(200_000)),
+        ] {
+            let file = format!(r#"{{"mcpServers":{{"a":{entry},"b":{{"command":"y"}}}}}}"#);
+            let kept = Declarations::of(file.as_bytes(), Notation::Json);
+            assert_eq!(kept.entries.len(), 1);
+            assert_eq!(kept.name_of(&["y"]), Some("b"));
+        }
+        let deep = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(Declarations::of(deep.as_bytes(), Notation::Toml), Declarations::default());
     }
 
     proptest! {

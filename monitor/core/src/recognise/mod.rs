@@ -20,12 +20,13 @@ mod project;
 mod rule;
 mod runner;
 mod servers;
+mod settings_file;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use self::container::{container_client, started_container};
-pub use self::declared::{Notation, declared};
+pub use self::declared::{Declarations, Notation};
 pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 use self::{

@@ -1,51 +1,34 @@
 //! The checks of what is only asked where it is configured: the registry of sessions, and the engines of containers.
 
-use std::{io, path::Path, time::Duration};
+use std::{path::Path, sync::mpsc, thread, time::Duration};
 
-use serde::Deserialize;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::UnixStream,
-    runtime::Builder,
-    time::timeout,
-};
+use tokio::runtime::Builder;
 
 use crate::{
     config::{Config, Sessions},
     daemon::reload,
-    probe::registry,
+    probe::{EngineVersion, registry},
 };
 use orphand_core::model::Check;
 
 /// How long an engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The most bytes of an answer of an engine.
-const MOST: u64 = 1 << 16;
 
 /// The checks of the registry and of each engine that is configured; of others none.
 pub(super) fn all(config: &Config) -> Vec<Check> {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return vec![Check::wrong("sources", format!("cannot ask anybody: {error}"))],
-    };
-    runtime.block_on(async {
-        let mut checks = Vec::new();
-        if let Some(sessions) = &config.sessions {
-            checks.push(registry(sessions).await);
-        }
-        for (name, path) in [("Docker", &config.containers.docker), ("podman", &config.containers.podman)] {
-            if let Some(path) = path {
-                checks.push(engine(name, path).await);
-            }
-        }
-        checks
-    })
+    let engines = [("Docker", &config.containers.docker), ("podman", &config.containers.podman)];
+    let engines = engines.into_iter().filter_map(|(name, path)| Some(engine(name, path.as_ref()?)));
+    config.sessions.iter().map(registry).chain(engines).collect()
 }
 
-async fn registry(sessions: &Sessions) -> Check {
+fn registry(sessions: &Sessions) -> Check {
     let (name, options) = ("session registry", reload::registry(sessions));
     let place = &options.place;
-    match registry::check(&options).await {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Check::wrong(name, format!("cannot ask it: {error}")),
+    };
+    match runtime.block_on(registry::check(&options)) {
         Ok(()) => Check::ok(name, format!("{place} answers; its user may use INFO and EXISTS")),
         Err(why) => {
             Check::wrong(name, format!("{place} cannot be asked, so no session counts as expired: {why}"))
@@ -53,40 +36,28 @@ async fn registry(sessions: &Sessions) -> Check {
     }
 }
 
-async fn engine(name: &str, path: &Path) -> Check {
+fn engine(name: &str, path: &Path) -> Check {
     let (check, socket) = (format!("engine {name}"), path.display());
-    match timeout(PATIENCE, version(path)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-        Ok(Version { api, engine }) => {
+    match version(path) {
+        Ok(EngineVersion { api, engine }) => {
             Check::ok(&check, format!("{socket} answers: version {engine}, API version {api}"))
         }
-        Err(error) => Check::wrong(
+        Err(why) => Check::wrong(
             &check,
             format!(
-                "{socket} does not answer ({error}), so orphans in its containers are reported and stay: is {name} running, and is this its socket?"
+                "{socket} does not answer ({why}), so orphans in its containers are reported and stay: is {name} running, and is this its socket?"
             ),
         ),
     }
 }
 
-/// What an engine says of itself.
-#[derive(Debug, Deserialize)]
-struct Version {
-    #[serde(rename = "ApiVersion")]
-    api: String,
-    #[serde(rename = "Version")]
-    engine: String,
-}
-
-/// Asks an engine for its version. HTTP/1.0: the reply ends with the connection and has no chunks.
-async fn version(path: &Path) -> io::Result<Version> {
-    let mut stream = UnixStream::connect(path).await?;
-    stream.write_all(b"GET /version HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
-    let mut reply = Vec::new();
-    stream.take(MOST).read_to_end(&mut reply).await?;
-    let body = reply.windows(4).position(|four| four == b"\r\n\r\n").and_then(|end| reply.get(end + 4..));
-    let is_good = reply.starts_with(b"HTTP/1.") && reply.get(8..13) == Some(b" 200 ");
-    let version = body.filter(|_| is_good).and_then(|body| serde_json::from_slice(body).ok());
-    version.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it does not answer like an engine"))
+/// What the engine says of itself. A thread that waits for longer than [`PATIENCE`] is left behind: the command ends soon.
+fn version(socket: &Path) -> Result<EngineVersion, String> {
+    let (tell, told) = mpsc::channel();
+    let socket = socket.to_path_buf();
+    let ask = move || tell.send(EngineVersion::of(&socket));
+    thread::Builder::new().spawn(ask).map_err(|error| format!("cannot start a thread: {error}"))?;
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("no answer in time".to_owned()))
 }
 
 #[cfg(test)]
@@ -94,7 +65,6 @@ mod tests {
     use std::{
         io::{Read as _, Write as _},
         os::unix::net::UnixListener,
-        thread,
     };
 
     use super::*;
@@ -147,6 +117,16 @@ mod tests {
             assert_eq!(other.is, Health::Wrong);
             assert!(other.found.contains("is Docker running"), "{}", other.found);
         }
+    }
+
+    #[test]
+    fn an_engine_that_does_not_answer_is_told_in_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("docker.sock");
+        let _silent = UnixListener::bind(&path).unwrap();
+        let check = engine("Docker", &path);
+        assert_eq!(check.is, Health::Wrong);
+        assert!(check.found.contains("(no answer in time)"), "{}", check.found);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{
     io::{Read as _, Write as _},
     os::unix::net::UnixStream,
+    path::Path,
 };
 
 /// The longest reply that is read, in bytes: a list of thousands of containers.
@@ -18,7 +19,7 @@ pub(super) enum Method {
 }
 
 /// Makes a request; gives the status and the body. The caller limits the time.
-pub(super) fn call(socket: &str, method: Method, path: &str) -> Result<(u16, Vec<u8>), String> {
+pub(super) fn call(socket: impl AsRef<Path>, method: Method, path: &str) -> Result<(u16, Vec<u8>), String> {
     let said = |error: std::io::Error| format!("cannot talk to the engine: {error}");
     let mut stream = UnixStream::connect(socket).map_err(said)?;
     let verb = match method {

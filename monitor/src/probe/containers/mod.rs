@@ -9,6 +9,7 @@ mod enclosing;
 mod http;
 mod stop;
 mod told;
+mod version;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -19,6 +20,7 @@ use rustix::{
 
 pub use child::{ENGINE_ARGUMENT, engine_child};
 use told::Found;
+pub use version::EngineVersion;
 
 use super::Probe;
 use crate::{
@@ -174,7 +176,7 @@ impl Probe {
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> Option<orphand_core::model::ServerFacts> {
         let [stdin, stdout, _] = first.stdio();
-        if !stdin.is_wire() || !stdout.is_wire() {
+        if !Stdio::are_wires(stdin, stdout) {
             return None;
         }
         let below = self.proc.descendants(first.id().pid)?;

@@ -62,6 +62,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
     let detected = |server, evidence: &[Evidence], guards: &[Guard]| Notice::OrphanDetected {
         class: Class::Server,
         recovered: false,
+        again: false,
         server,
         owner: gone(),
         evidence: evidence.to_vec(),

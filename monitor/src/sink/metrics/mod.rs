@@ -81,7 +81,7 @@ impl Metrics {
     pub fn observe(&self, notice: &Notice) {
         let inner = &*self.inner;
         match notice {
-            Notice::OrphanDetected { class, server, owner, evidence, latency_ms, .. } => {
+            Notice::OrphanDetected { class, again: false, server, owner, evidence, latency_ms, .. } => {
                 inner
                     .count(*class, server, owner.as_ref(), |counts, class| counts.detected(&class, evidence));
                 inner.latency.observe(latency_ms / 1e3);

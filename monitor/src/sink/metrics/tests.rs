@@ -92,6 +92,7 @@ fn metrics() -> Metrics {
     let detected = |evidence: &[Evidence], name: &str| Notice::OrphanDetected {
         class: Class::Server,
         recovered: false,
+        again: false,
         server: ServerView { run: Some(run(name, Some(3))), ..filesystem() },
         owner: Some(claude(false)),
         evidence: evidence.to_vec(),
@@ -103,6 +104,11 @@ fn metrics() -> Metrics {
     };
     metrics.observe(&detected(&[Evidence::OwnerExited, Evidence::StdinHangup], "claude"));
     metrics.observe(&detected(&[Evidence::OwnerExited], "claude"));
+    let mut once_more = detected(&[Evidence::OwnerExited], "claude");
+    if let Notice::OrphanDetected { again, .. } = &mut once_more {
+        *again = true;
+    }
+    metrics.observe(&once_more);
     metrics.observe(&detected(&[Evidence::OwnerExited], "evil\"name\nof\\it"));
     metrics.observe(&Notice::OrphanReaped {
         class: Class::Agent,

@@ -41,6 +41,7 @@ fn notices() -> Vec<Notice> {
         Notice::OrphanDetected {
             class: Class::Server,
             recovered: false,
+            again: false,
             server: server(),
             owner: owner(),
             evidence: vec![orphand_core::model::Evidence::OwnerExited],

@@ -122,3 +122,23 @@ fn delays_double_up_to_ten_minutes() {
     }
     assert_eq!(delays, [60, 120, 240, 480, 600, 600]);
 }
+
+#[test]
+fn an_orphan_that_was_in_doubt_is_an_orphan_again() {
+    let orphans = |events: Vec<Event>| {
+        let grace = Phase::Grace { cause: cause(), deadline: at(NOW) };
+        let told = play(grace, events, &facts()).1.into_iter().filter_map(|action| match action {
+            Action::Announce(Announcement::Orphan { again, .. }) => Some(again),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(orphans(vec![inspected(doubt()), inspected(finding())]), [false]);
+    let back = || [inspected(finding()), inspected(doubt())];
+    assert_eq!(orphans(back().into_iter().chain(back()).collect()), [false, true]);
+    assert_eq!(orphans(vec![inspected(guard()), inspected(doubt()), inspected(guard())]), [false, true]);
+    // Another case is counted anew.
+    let other = Event::Suspected { reason: Reason::OwnerExited, since: at(SINCE), deadline: at(NOW) };
+    let events = back().into_iter().chain([Event::OwnerFound, other, inspected(finding())]).collect();
+    assert_eq!(orphans(events), [false, false]);
+}

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     engine::Settings,
-    model::{ContainerFacts, Notice, OtherClient, WireState},
+    model::{ContainerFacts, Input, Notice, OtherClient, Policy, WireState},
 };
 
 #[test]
@@ -99,4 +99,28 @@ fn the_setting_that_is_missing_is_told() {
     assert_eq!(setting(RUN, asking()), None);
     assert_eq!(setting(&["podman", "run", "-i", "mcp/fetch"], Settings::default()), None);
     assert_eq!(setting(&["docker", "exec", "-i", "box", "mcp-server-time"], Settings::default()), None);
+}
+
+#[test]
+fn the_setting_is_no_longer_missing_once_it_is_there() {
+    let mut story = judged(with_client(RUN));
+    assert!(detected(&story).container.as_ref().unwrap().setting.is_some());
+    let seconds = std::time::Duration::from_secs;
+    let policy = |engines: &[&str]| Policy {
+        engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
+        grace: seconds(10),
+        term_timeout: seconds(5),
+        ..Policy::default()
+    };
+    let mut configure = |engines: &[&str]| {
+        story.hand_in(Input::Configured { policy: policy(engines) });
+        story.pass_secs(30);
+        let servers = story.engine.report().agents.into_iter().flat_map(|agent| agent.servers);
+        let container = servers.filter_map(|one| one.server.container).next().unwrap();
+        assert_eq!(container.command, "docker stop box");
+        container.setting
+    };
+    // The engine does not tell which container it is: that is another reason why it stays.
+    assert_eq!(configure(&["docker"]), None);
+    assert!(configure(&[]).is_some());
 }
