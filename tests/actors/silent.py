@@ -3,13 +3,18 @@ file open is stuck in execve(2) as long as this process lives.
 
 silent.py FOLDER UID stuck COUNT     so many processes of the user are stuck
 silent.py FOLDER UID run PROGRAM..   the program runs as the user; the file is FOLDER/mount/file
+silent.py FOLDER UID slow COUNT MS   so many processes of the user run themselves again and again, and each time the close of
+                                     the file is answered after so many milliseconds
 The numbers of those that are stuck are lines of FOLDER/stuck.
 """
 
 import ctypes
 import os
+import queue
 import struct
 import sys
+import threading
+import time
 
 INIT, LOOKUP, FORGET, GETATTR, OPEN, RELEASE, FLUSH = 26, 1, 2, 3, 14, 18, 25
 INTERRUPT, OPENDIR, RELEASEDIR, BATCH_FORGET = 36, 27, 29, 42
@@ -55,7 +60,20 @@ def body(kind, node):
     return b"" if kind in (RELEASE, RELEASEDIR) else None
 
 
+def answer_late(connection, closes):
+    """All are delayed by the same time."""
+    while True:
+        due, unique = closes.get()
+        time.sleep(max(0, due - time.monotonic()))
+        try:
+            os.write(connection, struct.pack("<IiQ", 16, 0, unique))
+        except FileNotFoundError:
+            continue
+
+
 def serve(connection):
+    closes = queue.Queue()
+    threading.Thread(target=answer_late, args=(connection, closes), daemon=True).start()
     with open(folder + "/stuck", "a", buffering=1) as stuck:
         while True:
             try:
@@ -65,6 +83,8 @@ def serve(connection):
             _, kind, unique, node, _, _, pid = struct.unpack_from("<2I2Q3I", request)
             if kind == FLUSH:
                 print(pid, file=stuck)
+                if mode == "slow":
+                    closes.put((time.monotonic() + int(rest[1]) / 1000, unique))
                 continue
             answer = body(kind, node)
             if answer is not None:
@@ -78,10 +98,13 @@ def child(connection):
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    if mode == "stuck":
+    if mode in ("stuck", "slow"):
         for _ in range(int(rest[0]) - 1):
             if os.fork() == 0:
                 break
+        if mode == "slow":
+            again = f"open(F, '<', '{place}/file'); exec($^X, '-e', $ARGV[0], $ARGV[0])"
+            os.execv("/usr/bin/perl", ["perl", "-e", again, again])
         os.open(place + "/file", os.O_RDONLY)
         os.execv("/bin/sleep", ["sleep", "600"])
     os.execv(rest[0], rest)

@@ -117,6 +117,14 @@ impl Silent {
         Ok(silent)
     }
 
+    /// So many processes of the user who does harm run themselves again and again: whoever reads about one waits
+    /// for up to so many milliseconds.
+    pub fn slow(s: &Scene, count: usize, milliseconds: u32) -> Result<Self> {
+        let silent = Self::play(s, &["slow", &count.to_string(), &milliseconds.to_string()])?;
+        silent.wait_for(count)?;
+        Ok(silent)
+    }
+
     /// The user runs this Python program, which exists under each of these names, under the first of them.
     /// Its argument is the path of a file in the file system.
     pub fn with(s: &Scene, names: [&str; 2], program: &str) -> Result<Self> {

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::environment::Environment;
 use crate::{
     driver::Driver,
-    host::{Stuck, stuck},
+    host::{Stuck, left_unread, stuck},
 };
 use orphand_core::model::{BootTime, StuckProcess, text};
 
@@ -81,12 +81,19 @@ impl Environment {
 
 /// Those that have not answered for a second.
 pub fn reported() -> Vec<StuckProcess> {
-    stuck().iter().filter(|one| one.waited >= REPORT_AFTER).map(shown).collect()
+    all_of(stuck().into_iter().filter(|one| one.waited >= REPORT_AFTER).collect())
 }
 
 /// All that do not answer now, for a verb that reads /proc once.
 pub fn all() -> Vec<StuckProcess> {
-    stuck().iter().map(shown).collect()
+    all_of(stuck())
+}
+
+/// These, and one of each user all of whose processes are left unread because they answer late.
+fn all_of(mut stuck: Vec<Stuck>) -> Vec<StuckProcess> {
+    let named: BTreeSet<u32> = stuck.iter().map(|one| one.pid).collect();
+    stuck.extend(left_unread().into_iter().filter(|one| !named.contains(&one.pid)));
+    stuck.iter().map(shown).collect()
 }
 
 fn shown(one: &Stuck) -> StuckProcess {

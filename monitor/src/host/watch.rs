@@ -23,7 +23,7 @@ use std::{
 
 use rustix::{fs::CWD, io::Errno};
 
-use super::{Stat, identity::real_user, read, stuck, sweep};
+use super::{Stat, identity::real_user, read, slow, stuck, sweep};
 
 /// The longest wait for one process. A read of /proc normally takes microseconds.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
@@ -133,6 +133,7 @@ pub struct Visit {
     pid: u32,
     outer: Option<u32>,
     post: Option<Arc<Post>>,
+    reading: Option<slow::Reading>,
 }
 
 /// Marks the start of reads that the process can block. Returns an error on a thread that was abandoned,
@@ -147,7 +148,8 @@ pub(super) fn visit(pid: u32) -> Result<Visit, Errno> {
         }
         outer = place.at.replace((pid, Instant::now())).map(|(pid, _)| pid);
     }
-    Ok(Visit { pid, outer, post })
+    let reading = (post.is_some() && outer.is_none()).then(|| slow::Reading::begin(pid));
+    Ok(Visit { pid, outer, post, reading })
 }
 
 impl Drop for Visit {
@@ -158,13 +160,17 @@ impl Drop for Visit {
         if place.left {
             stuck::answered(self.pid, post);
         }
+        drop(place);
+        if let Some(reading) = self.reading {
+            reading.end(self.pid);
+        }
     }
 }
 
 /// Checks whether this process may be read. The error means that it did not answer before.
 pub(super) fn door(pid: u32) -> Result<(), Errno> {
     let over = POST.with_borrow(|post| post.as_ref().is_some_and(|post| post.over.refuses(pid)));
-    if over || stuck::refuses(pid) { Err(UNANSWERED) } else { Ok(()) }
+    if over || stuck::refuses(pid) || slow::refuses(pid) { Err(UNANSWERED) } else { Ok(()) }
 }
 
 /// Runs `look` on a worker thread. If a process blocks it, `look` runs again without that process. `look`

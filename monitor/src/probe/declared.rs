@@ -3,10 +3,11 @@
 //!
 //! The files are those that agents read themselves: in the working directories of the process and of its parent, in
 //! the directories above these, and in the home directory. They are walked as the process sees them. Invariant: only a
-//! regular file of the process's own user (or of root) is opened, so that nobody learns anything about the files of
-//! others; a file on a remote mount, or in a file system in which to read is to do something (/proc, tracefs), is not
-//! opened, and not more than [`Notation::longest`] bytes of one are read. Nothing of them leaves this module but the
-//! name of the entry that matches. What was read is kept, see [`super::settings`].
+//! regular file of the process's own user, or one of root that everybody may read, is opened, so that nobody learns
+//! anything about the files of others; a file on a remote mount, or in a file system in which to read is to do
+//! something (/proc; who reads `trace_pipe` takes what is in it), is not opened, and not more than
+//! [`Notation::longest`] bytes of one are read. Nothing of them leaves this module but the name of the entry that
+//! matches. What was read is kept, see [`super::settings`].
 
 use std::{
     collections::BTreeSet,
@@ -143,7 +144,8 @@ impl Reader<'_> {
         }
         let pinned = self.dir.file_inside(path).ok()?;
         let stat = fstat(&pinned).ok()?;
-        let is_theirs = stat.st_uid == self.user || stat.st_uid == 0;
+        let for_all = stat.st_uid == 0 && Mode::from_raw_mode(stat.st_mode).contains(Mode::ROTH);
+        let is_theirs = stat.st_uid == self.user || for_all;
         let size = u64::try_from(stat.st_size).ok()?;
         let is_read = (1..=notation.longest()).contains(&size);
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_theirs || !is_read {
@@ -179,8 +181,11 @@ fn text(pinned: &OwnedFd, notation: Notation) -> Option<(Vec<u8>, Version)> {
 #[cfg(test)]
 mod tests {
     use std::{
-        fs,
-        os::unix::fs::symlink,
+        fs::{self, Permissions},
+        os::unix::{
+            fs::{PermissionsExt as _, symlink},
+            process::CommandExt as _,
+        },
         process::{Command, Stdio as Std},
     };
 
@@ -271,6 +276,59 @@ mod tests {
         assert_eq!(place.says(), nap());
         std::os::unix::fs::chown(place.0.path().join("project/.mcp.json"), Some(4321), None).unwrap();
         assert_eq!(place.says(), FirstMessage::Nothing);
+    }
+
+    /// What the settings say of a process of a user without rights, if they are a link to this file.
+    fn says_to_a_user(place: &Place, file: &Path) -> FirstMessage {
+        for folder in ["", "project", "project/src", "home"] {
+            fs::set_permissions(place.0.path().join(folder), Permissions::from_mode(0o755)).unwrap();
+        }
+        let _ = fs::remove_file(place.0.path().join("project/.mcp.json"));
+        symlink(file, place.0.path().join("project/.mcp.json")).unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("600").uid(64_003).current_dir(place.0.path().join("project/src"));
+        let command = command.env("HOME", place.0.path().join("home")).stdin(Std::null());
+        Probe::new().unwrap().declared(Started::new(command).id())
+    }
+
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn the_private_files_of_root_tell_nothing() {
+        let place = Place::new();
+        place.write("secret", ENTRY);
+        let secret = place.0.path().join("secret");
+        for (mode, told) in [(0o644, nap()), (0o640, FirstMessage::Nothing), (0o600, FirstMessage::Nothing)] {
+            fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(says_to_a_user(&place, &secret), told, "{mode:o}");
+        }
+    }
+
+    /// A set of trace files of its own.
+    struct Traced(PathBuf);
+
+    impl Drop for Traced {
+        fn drop(&mut self) {
+            fs::remove_dir(&self.0).unwrap();
+        }
+    }
+
+    /// Root's own process (a build in a hostile checkout) may read everything, the files of the kernel too.
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn a_file_whose_reading_takes_what_is_in_it_is_not_read() {
+        let mounted = fs::read_to_string("/proc/self/mounts").unwrap();
+        let tracing = mounted.lines().find_map(|line| line.strip_prefix("tracefs "));
+        let tracing = tracing.and_then(|line| line.split(' ').next()).expect("tracefs is not mounted");
+        let traced = Traced(Path::new(tracing).join(format!("instances/orphand-{}", std::process::id())));
+        fs::create_dir(&traced.0).unwrap();
+        fs::write(traced.0.join("trace_marker"), ENTRY).unwrap();
+        let pipe = traced.0.join("trace_pipe");
+        let place = Place::new();
+        symlink(&pipe, place.0.path().join("project/.mcp.json")).unwrap();
+        assert_eq!(place.says(), FirstMessage::Nothing);
+        assert_eq!(says_to_a_user(&place, &pipe), FirstMessage::Nothing);
+        let left = fs::read_to_string(traced.0.join("trace")).unwrap();
+        assert!(left.contains("mcpServers"), "{left}");
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::GRACE;
 /// From its start until a daemon is ready, and how long a verb may take that looks once: some of it is the debug build.
 const SOON: std::time::Duration = std::time::Duration::from_secs(4);
 
+/// The same beside sixty processes that run new programs all the time, on two cores.
+const LATE: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// What a verb that looks once says.
 fn look(verb: &[&str]) -> Result<String> {
     let begun = Instant::now();
@@ -74,6 +77,27 @@ fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
         let took = honest.judged_in_time(&daemon, GRACE)?;
         look(&["scan"])?;
         println!("50 processes stuck in execve: ready after {ready:?}, judged after {took:?}");
+        silent.release()
+    })
+}
+
+/// Sixty processes that answer just before a reader gives up: without a bound, one reading of /proc takes a minute.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn processes_that_answer_late_cost_a_second_in_all() -> Result<()> {
+    scene(|s| {
+        let silent = Silent::slow(s, 60, 200)?;
+        let begun = Instant::now();
+        let told = String::from_utf8(output(Command::new(orphand()?).args(["scan", "--json"]))?.stdout)?;
+        let scanned = begun.elapsed();
+        ensure!(told.contains(&format!(" of user {HOSTILE}")), "nothing is told of them: {told}");
+        let begun = Instant::now();
+        let daemon = s.daemon_with(&Launch::default())?;
+        let ready = begun.elapsed();
+        let honest = Honest::at_work(s, "honest")?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        println!("60 late processes: scan {scanned:?}, ready after {ready:?}, judged after {took:?}");
+        ensure!(scanned < LATE && ready < LATE, "scan {scanned:?}, ready after {ready:?}");
         silent.release()
     })
 }
