@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
@@ -52,7 +52,12 @@ pub struct Engine {
 impl Engine {
     /// Starts one. Fails if it cannot run here.
     pub fn start(scene: &Scene, kind: Kind) -> Result<Self> {
-        let folder = scene.folder().join(kind.name());
+        Self::start_apart(scene, kind, kind.name())
+    }
+
+    /// Starts one beside others of its kind, with its state in a folder of this name.
+    pub fn start_apart(scene: &Scene, kind: Kind, folder: &str) -> Result<Self> {
+        let folder = scene.folder().join(folder);
         fs::create_dir(&folder)?;
         let group = format!("/orphand-scene-{}-boxes", std::process::id());
         let engine = Self { kind, folder, group };
@@ -82,6 +87,20 @@ impl Engine {
         let last =
             || fs::read_to_string(&log).unwrap_or_default().lines().last().unwrap_or_default().to_owned();
         ready.and_then(|ready| ready).with_context(|| format!("dockerd cannot run here: {}", last()))
+    }
+
+    /// Lets podman serve its interface at the socket.
+    pub fn serve(&self, scene: &Scene) -> Result<()> {
+        let client = self.client();
+        let (program, first) = client.split_first().context("no client")?;
+        let file = fs::File::create(self.folder.join("log"))?;
+        let mut command = scene.command(program)?;
+        command.args(first).args(["system", "service", "--time", "0"]).arg(self.host());
+        let service = scene.spawn(command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file))?;
+        within("a podman that serves", || {
+            let ended = || (!service.alive()).then(|| Err(anyhow!("podman cannot serve here")));
+            if self.socket().exists() { Some(Ok(())) } else { ended() }
+        })?
     }
 
     /// The socket of the engine's interface.

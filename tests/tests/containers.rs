@@ -125,14 +125,18 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
         // Somebody else is attached to one, and runs a program in another.
         let (shared, shared_inside) = run(&engine, &agent, &["-i", "--rm"], "shared")?;
         let (entered, entered_inside) = run(&engine, &agent, &["-i", "--rm"], "entered")?;
+        // The name of one means another container by now, which the agent that lives has started.
+        let (renamed, renamed_inside) = run(&engine, &agent, &["-i", "--rm"], "reused")?;
+        engine.call(&["rename", "reused", "before"])?;
+        let (anew, anew_inside) = run(&engine, &other, &["-i", "--rm"], "reused")?;
         // Two without a name: by its image and its time only one of them is known for certain.
         let bare = engine.run(&["-i", "--rm"], "", &DEAF);
         engine.call(&["tag", IMAGE, "mcp/lone"])?;
         let lone: Vec<&str> = bare.iter().map(|word| if word == IMAGE { "mcp/lone" } else { word }).collect();
         let lone = engine.client_of(&agent, &lone)?;
         let unnamed = engine.client_of(&agent, &words(&bare))?;
-        tests::within("seven containers", || {
-            (engine.call(&["ps", "--quiet"]).ok()?.lines().count() == 7).then_some(())
+        tests::within("nine containers", || {
+            (engine.call(&["ps", "--quiet"]).ok()?.lines().count() == 9).then_some(())
         })?;
         let attached = engine.client_of(&other, &["attach", "--sig-proxy=false", "shared"])?;
         let visitor = engine.client_of(&other, &[&["exec", "-i", "entered"], &DEAF[..]].concat())?;
@@ -158,7 +162,7 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
         }
         daemon.wait_for("orphan_reaped", lone)?;
         spared(&daemon, unnamed, &format!("docker ps --filter ancestor={IMAGE}"))?;
-        for client in [shared, entered] {
+        for client in [shared, entered, renamed] {
             let told = daemon.wait_for("orphan_unproven", client)?;
             ensure!(told.list("doubts").contains(&"clients"), "{}", told.line);
         }
@@ -180,6 +184,10 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
             visitor,
             guest,
             unnamed,
+            renamed,
+            renamed_inside,
+            anew,
+            anew_inside,
         ];
         all_live(s, &daemon, &all)
     })

@@ -13,9 +13,11 @@ use crate::{
 
 /// EIO, for an engine that did not stop a container.
 const FAILED: i32 = 5;
-/// The engine whose containers are stopped, and the setting that allows it.
-const DOCKER: &str = "docker";
-const SETTING: &str = "[containers] docker = \"/run/docker.sock\"";
+/// The engines that stop containers, and the setting that allows it.
+const SETTINGS: &[(&str, &str)] = &[
+    ("docker", "[containers] docker = \"/run/docker.sock\""),
+    ("podman", "[containers] podman = \"/run/podman/podman.sock\""),
+];
 /// The age of a server from which its container is there, if its image was.
 const SETTLED: Duration = Duration::from_secs(12);
 /// How often an engine is asked about a living server.
@@ -55,12 +57,14 @@ impl Engine {
     }
 
     /// The container of a server as its client tells it, with the setting that would let its engine stop it; `None` if
-    /// there is no such setting. podman's containers are not stopped.
+    /// there is no such setting. Each user has a podman of his own, and orphand asks that of root alone.
     fn missing_setting(&self, key: ServerKey) -> Option<Container> {
         let client = self.container_query(self.world.server(key)?)?.client;
-        let started = started_container(self.world.node(client)?.image()?)?;
-        let is_missing = started.engine == DOCKER && !self.asks(DOCKER);
-        is_missing.then(|| Container { setting: Some(SETTING.to_owned()), ..started })
+        let client = self.world.node(client)?;
+        let started = started_container(client.image()?)?;
+        let (engine, setting) = SETTINGS.iter().find(|(engine, _)| *engine == started.engine)?;
+        let is_missing = !self.asks(engine) && (*engine != "podman" || client.uid == 0);
+        is_missing.then(|| Container { setting: Some((*setting).to_owned()), ..started })
     }
 
     fn asks(&self, engine: &str) -> bool {

@@ -31,6 +31,16 @@ pub struct Container {
 }
 
 impl Container {
+    /// The same for a client of this user. Each user has a podman of his own, so the command is for that user.
+    #[must_use]
+    pub fn of_user(self, uid: u32) -> Self {
+        if self.engine != "podman" {
+            return self;
+        }
+        let command = as_user(uid, self.command);
+        Self { command, ..self }
+    }
+
     /// Its texts, which count in bounded queues.
     pub fn queued_bytes(&self) -> usize {
         let texts = [&self.id, &self.name, &self.image, &self.server, &self.setting].into_iter().flatten();
@@ -68,6 +78,10 @@ pub struct Enclosing {
     /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_bytes: Option<u64>,
+    /// The user who can have made a group of that name: the owner of the directory above it. It is root, or a user of
+    /// an engine without root, or anybody who chose the name. Absent if it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub made_by: Option<u32>,
     /// What its engine tells of it; absent if no engine is configured, or it tells nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub names: Option<ContainerNames>,
@@ -90,13 +104,18 @@ impl Enclosing {
     pub fn view(&self) -> Container {
         let ContainerId { engine, id } = &self.container;
         let names = self.names.as_ref();
+        // A user's word for the id must not become a command of root's.
+        let command = match self.made_by {
+            Some(uid) => as_user(uid, stop_command(&self.container)),
+            None => format!("{engine} ps --filter id={id}"),
+        };
         Container {
             engine: engine.clone(),
             id: Some(id.clone()),
             name: names.map(|names| names.name.clone()),
             image: names.map(|names| names.image.clone()),
             server: names.and_then(|names| names.server.clone()),
-            command: stop_command(&self.container),
+            command,
             memory_bytes: self.memory_bytes,
             setting: None,
         }
@@ -107,6 +126,11 @@ impl Enclosing {
 fn stop_command(container: &ContainerId) -> String {
     let ContainerId { engine, id } = container;
     format!("{engine} stop {}", id.get(..12).unwrap_or(id))
+}
+
+/// The command for a person who is root: it is run as this user, in that user's home.
+fn as_user(uid: u32, command: String) -> String {
+    if uid == 0 { command } else { format!("sudo -iu '#{uid}' {command}") }
 }
 
 /// A process that may be the client of a container engine.
@@ -130,7 +154,12 @@ pub struct ContainerFacts {
     pub name: String,
     /// Its image.
     pub image: String,
-    /// Whether others may use it: it has ports, or somebody runs a further program in it.
+    /// The process that holds its standard streams, where the host shows that the client is connected to exactly that
+    /// process: podman's conmon.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub monitor: Option<ProcessId>,
+    /// Whether others may use it: it has ports, somebody runs a further program in it, or somebody else is connected
+    /// to its monitor.
     pub shared: bool,
     /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -173,7 +202,10 @@ impl ContainerFacts {
         let is_user = |one: &ProcessFacts| {
             one.sockets.clients || one.sockets.inside.iter().any(|client| !inner(*client))
         };
-        let is_same = self.container == now.container && self.name == now.name && self.image == now.image;
+        let is_same = self.container == now.container
+            && self.name == now.name
+            && self.image == now.image
+            && self.monitor == now.monitor;
         if !is_same || first(before).is_none() || first(before) != first(after) {
             Some("it is another container")
         } else if after.blind.is_some() || after.opted_out != before.opted_out {

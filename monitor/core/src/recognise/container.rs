@@ -18,8 +18,12 @@ const CLIENTS: &[(&str, &str)] = &[
     ("finch", "finch"),
     ("nerdctl", "nerdctl"),
     ("podman", "podman"),
+    ("podman-compose", "podman"),
     ("podman-remote", "podman"),
 ];
+
+/// Clients that are Python scripts.
+const SCRIPTS: &[&str] = &["docker-compose", "podman-compose"];
 
 /// Commands during which the client passes the streams of a container on.
 const ATTACHED: &[&str] = &["attach", "exec", "run", "start", "up"];
@@ -30,7 +34,7 @@ const START_VALUED: &[&str] = &["--checkpoint", "--checkpoint-dir", "--detach-ke
 /// What is known of the container that a process is the client of; `None` for any other process.
 pub fn container_client(image: &Image) -> Option<Container> {
     let words = words(image);
-    let (head, args) = words.split_first()?;
+    let (head, args) = without_interpreter(&words).split_first()?;
     let known = |name: &str| CLIENTS.iter().find(|(client, _)| *client == name).map(|(_, engine)| *engine);
     let engine = known(command_name(head)).or_else(|| known(base(without_deleted(&image.exe))))?;
     let (_, rest) = container_options(args);
@@ -58,6 +62,23 @@ pub fn container_client(image: &Image) -> Option<Container> {
         // `docker compose -f FILE run SERVICE`, and options that are not known.
         _ => args.iter().any(|word| ATTACHED.contains(word)).then(unknown),
     }
+}
+
+/// The words from the client on, if that is a Python script.
+fn without_interpreter<'w>(words: &'w [&'w str]) -> &'w [&'w str] {
+    let [head, args @ ..] = words else { return words };
+    let script = args.iter().position(|word| !word.starts_with('-'));
+    let script = script.filter(|_| command_name(head).starts_with("python")).and_then(|at| args.get(at..));
+    script.filter(|found| found.first().is_some_and(|one| SCRIPTS.contains(&base(one)))).unwrap_or(words)
+}
+
+/// Whether a process works for podman itself: it serves podman's interface, or tidies up after a container. It is not
+/// attached to a container for anybody.
+pub fn works_for_podman(image: &Image) -> bool {
+    let words = words(image);
+    let is_podman = words.first().is_some_and(|head| command_name(head) == "podman");
+    let is_such = |pair: &[&str]| matches!(pair, ["system", "service"] | ["container", "cleanup"]);
+    is_podman && words.windows(2).any(is_such)
 }
 
 /// What is known of the container that a process started and feeds: `run` with a standard input. `None` for any other
@@ -131,6 +152,12 @@ mod tests {
             ("docker start -a box", "docker stop box"),
             ("docker compose -f a.yml run --rm svc", "docker ps"),
             ("docker-compose compose run svc", "docker ps"),
+            ("docker compose run -T --rm svc", "docker ps"),
+            ("docker-compose run -T svc", "docker ps"),
+            ("python3 /usr/bin/docker-compose -f a.yml run -T svc", "docker ps"),
+            ("python3.11 -I /usr/bin/podman-compose run -T svc", "podman ps"),
+            ("podman-compose run -T svc", "podman ps"),
+            ("podman compose run -T svc", "podman ps"),
             ("docker run -i --name $(reboot) ;reboot", "docker ps"),
         ] {
             assert_eq!(command(line).as_deref(), Some(expected), "{line}");
@@ -148,10 +175,28 @@ mod tests {
             "docker mcp gateway run",
             "docker",
             "dockerd run",
+            "docker-compose ps",
+            "python3 podman-compose ps",
+            "python3 run.py docker-compose run svc",
+            "node /usr/bin/docker-compose run svc",
             "node docker.js run",
             "grep docker run",
         ] {
             assert_eq!(client(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_works_for_podman_itself() {
+        let works = |line: &str| {
+            let argv = line.split(' ').map(str::to_owned).collect();
+            works_for_podman(&Image { exe: "/usr/bin/podman".to_owned(), argv, argv_truncated: false })
+        };
+        assert!(works("/usr/bin/podman --log-level=info system service"));
+        assert!(works("/usr/bin/podman --root /x --runtime runc container cleanup --rm 0a0a"));
+        for line in ["podman run -i service", "podman exec -i box cleanup", "docker system service", "podman"]
+        {
+            assert!(!works(line), "{line}");
         }
     }
 

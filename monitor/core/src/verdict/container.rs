@@ -7,7 +7,7 @@
 use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
-    model::{Container, ContainerFacts, Doubt, OtherClient, WireState},
+    model::{Container, ContainerFacts, Doubt, Holder, OtherClient, ProcessId, WireState},
     recognise::{Role, container_client, started_container},
 };
 
@@ -47,8 +47,19 @@ pub fn to_stop<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a
     (whole && seen).then_some(found)
 }
 
+/// Whether a process that the client created is only its container: the monitor and what works in it. The stop of the
+/// container ends them.
+pub fn is_part(found: &ContainerFacts, process: ProcessId) -> bool {
+    let is_inside = || found.inside.processes.iter().any(|one| one.process == process);
+    found.monitor.is_some_and(|monitor| monitor == process || is_inside())
+}
+
 /// Whether no other container may be the one that this client started.
 pub fn is_certain(started: &Container, found: &ContainerFacts) -> bool {
+    // A connection to the container's own monitor belongs to no other container.
+    if found.monitor.is_some() {
+        return true;
+    }
     // Without a name another container of this image, made at about the same time, may be the one.
     let alike = |other: &OtherClient| {
         let apart = other.process.start.abs_diff(found.client.start);
@@ -72,10 +83,14 @@ pub fn doubts(inspection: &Inspection<'_>, members: &Members) -> Vec<Doubt> {
         WireState::HungUp => {}
         WireState::Unknown => doubts.push(Doubt::WireUnknown),
         WireState::Held { holders, unseen } => {
-            let relays = |role| matches!(role, Role::ServiceManager | Role::Exempt { .. });
+            let relays = |holder: &Holder| match found.monitor {
+                Some(monitor) => holder.process == monitor,
+                None => {
+                    matches!(inspection.rules.role(&holder.image), Role::ServiceManager | Role::Exempt { .. })
+                }
+            };
             let relayed = holders.iter().all(|holder| {
-                inside.processes.iter().any(|one| one.process == holder.process)
-                    || relays(inspection.rules.role(&holder.image))
+                inside.processes.iter().any(|one| one.process == holder.process) || relays(holder)
             });
             if *unseen || !relayed {
                 doubts.push(Doubt::StdoutRead);

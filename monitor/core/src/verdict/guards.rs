@@ -34,7 +34,8 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     if !inspection.other_uids && uids.any(foreign) {
         guards.insert(Guard::OtherUid);
     }
-    match container::to_stop(inspection, members) {
+    let stopped = container::to_stop(inspection, members);
+    match stopped {
         Some(found) if found.inside.opted_out => {
             guards.insert(Guard::OptedOut);
         }
@@ -47,14 +48,15 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         if inspection.agents.of(node.id).is_some() {
             guards.insert(Guard::LiveAgentBelow);
         }
+        let is_stopped = || stopped.is_some_and(|found| container::is_part(found, node.id));
         match node.role() {
-            Some(Role::Exempt { .. }) => {
+            Some(Role::Exempt { .. }) if !is_stopped() => {
                 guards.insert(Guard::ExemptRule);
             }
             Some(Role::Multiplexer) => {
                 guards.insert(Guard::Multiplexer);
             }
-            _ if node.protected => {
+            _ if node.protected && !is_stopped() => {
                 guards.insert(Guard::ExemptRule);
             }
             _ => {}

@@ -39,7 +39,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
     nodes.sort_by_key(|n| n.order);
     nodes.dedup_by_key(|n| n.id);
-    let client = || nodes.iter().find_map(|node| container_client(node.image()?));
+    let client = || nodes.iter().find_map(|node| Some(container_client(node.image()?)?.of_user(node.uid)));
     let container = server.container.clone().or_else(client);
     ServerView {
         id: server.id.to_string(),

@@ -294,8 +294,8 @@ const CONTAINERS: &[Key] = &[
         form: "a path",
         default: None,
         limits: "absolute",
-        about: "The socket of podman (podman.socket). Without it podman is not asked. podman's containers are never ended: its \
-                conmon below the client is exempt.",
+        about: "The socket of root's podman (podman.socket). Without it podman is not asked. The containers of other users, who \
+                have a podman of their own, are reported and stay.",
         example: "\"/run/podman/podman.sock\"",
     },
 ];

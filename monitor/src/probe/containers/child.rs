@@ -41,6 +41,11 @@ pub(super) enum Question {
         /// The latest creation of its container.
         to: u64,
     },
+    /// The container with this id, if it runs.
+    Inspect {
+        /// The id.
+        id: String,
+    },
     /// What the container with this id is.
     Name {
         /// The id.
@@ -52,6 +57,8 @@ pub(super) enum Question {
         expected: Found,
         /// The time from SIGTERM to SIGKILL.
         seconds: u64,
+        /// Whether a monitor holds its standard streams.
+        monitored: bool,
     },
 }
 
@@ -102,9 +109,20 @@ fn answer(question: &Question) -> Answer {
                     return Err("an id is none".to_owned());
                 }
                 let (status, body) = call(&socket, Method::Get, &format!("/containers/{}/json", one.id))?;
-                found.extend(told::container(told::parse(status, &body)?));
+                found.extend(told::container(told::parse(status, &body)?, false));
             }
             Ok(Told::Found(found))
+        }
+        Question::Inspect { id } => {
+            if !told::is_id(id) {
+                return Err(format!("`{id}` is no id"));
+            }
+            let (status, body) = call(&socket, Method::Get, &format!("/containers/{id}/json"))?;
+            if status == 404 {
+                return Ok(Told::Unknown);
+            }
+            let found = told::container(told::parse(status, &body)?, true);
+            Ok(Told::Found(found.into_iter().filter(|found| found.id == *id).collect()))
         }
         Question::Name { id } => {
             if !told::is_id(id) {
@@ -117,7 +135,7 @@ fn answer(question: &Question) -> Answer {
             let inspected: told::Inspected = told::parse(status, &body)?;
             Ok(inspected.names(id).map_or(Told::Unknown, |(names, first)| Told::Named(names, first)))
         }
-        Question::Stop { expected, seconds } => {
+        Question::Stop { expected, seconds, monitored } => {
             let id = &expected.id;
             if !told::is_id(id) {
                 return Err(format!("`{id}` is no id"));
@@ -130,7 +148,7 @@ fn answer(question: &Question) -> Answer {
             if inspected.has_ended(id) {
                 return Ok(Told::Stopped);
             }
-            if told::container(inspected).as_ref() != Some(expected) {
+            if told::container(inspected, *monitored).as_ref() != Some(expected) {
                 return Ok(Told::Changed);
             }
             let (status, _) = call(&socket, Method::Post, &format!("/containers/{id}/stop?t={seconds}"))?;

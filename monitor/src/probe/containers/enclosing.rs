@@ -9,7 +9,10 @@
 use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessFacts};
 
 use super::{TELLING, child, told::is_id};
-use crate::{host::memory_of, probe::Probe};
+use crate::{
+    host::{memory_of, owner_of_group},
+    probe::Probe,
+};
 
 /// What comes before the id in the name of a group that systemd made, and the engine.
 const SCOPES: &[(&str, &str)] = &[("docker-", "docker"), ("libpod-", "podman"), ("nerdctl-", "nerdctl")];
@@ -18,19 +21,21 @@ impl Probe {
     /// The container that the first of these processes is in that are in one, except that of orphand itself.
     pub(in crate::probe) fn enclosing(&self, processes: &[ProcessFacts]) -> Option<Enclosing> {
         let groups = |pid| self.proc.process(pid).ok()?.cgroup().ok();
-        let (cgroup, container) = processes.iter().find_map(|one| {
+        let (cgroup, (container, above)) = processes.iter().find_map(|one| {
             let dir = self.proc.identified(one.process).ok()??;
             let cgroup = dir.cgroup().ok()?;
-            let container = container_of(&cgroup)?;
-            Some((cgroup, container))
+            let found = container_of(&cgroup)?;
+            Some((cgroup, found))
         })?;
         // orphand may run in a container and watch its neighbours there.
         let own = groups(std::process::id()).and_then(|own| container_of(&own));
-        if own.as_ref() == Some(&container) {
+        if own.is_some_and(|(own, _)| own == container) {
             return None;
         }
-        let (memory_bytes, names) = (memory_of(&cgroup), self.names(&container, &cgroup));
-        Some(Enclosing { container, memory_bytes, names })
+        let (memory_bytes, made_by) = (memory_of(&cgroup), owner_of_group(&above));
+        // What a user chose is asked of no engine of root's.
+        let names = (made_by == Some(0)).then(|| self.names(&container, &cgroup)).flatten();
+        Some(Enclosing { container, memory_bytes, made_by, names })
     }
 
     /// What its engine tells of the container with this group.
@@ -51,14 +56,18 @@ impl Probe {
     }
 }
 
-/// The innermost container in a text of `/proc/PID/cgroup`.
-fn container_of(cgroup: &str) -> Option<ContainerId> {
+/// The innermost container in a text of `/proc/PID/cgroup`, and the line with the path of the group above it.
+fn container_of(cgroup: &str) -> Option<(ContainerId, String)> {
     cgroup.lines().find_map(|line| {
         let path = line.splitn(3, ':').nth(2)?;
+        let hierarchy = line.strip_suffix(path)?;
         let path = path.strip_suffix(" (deleted)").unwrap_or(path);
         let parts: Vec<&str> = path.split('/').collect();
-        let mut pairs = parts.windows(2).rev().filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
-        pairs.find_map(|[above, part]| named(above, part))
+        (1..parts.len()).rev().find_map(|at| {
+            let above = parts.get(..at)?;
+            let container = named(above.last()?, parts.get(at)?)?;
+            Some((container, format!("{hierarchy}{}", above.join("/"))))
+        })
     })
 }
 
@@ -100,10 +109,22 @@ mod tests {
             (format!("/docker/{a}/machine.slice/libpod-{b}.scope"), "podman", &b),
         ] {
             let expected = Some(ContainerId { engine: engine.to_owned(), id: id.clone() });
-            assert_eq!(container_of(&format!("0::{path}\n")), expected, "{path}");
+            let of = |text: &str| container_of(text).map(|(found, _)| found);
+            assert_eq!(of(&format!("0::{path}\n")), expected, "{path}");
             let legacy = format!("12:pids:{path}\n1:name=systemd:{path}\n0::/\n");
-            assert_eq!(container_of(&legacy), expected, "{path}");
+            assert_eq!(of(&legacy), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn the_group_above() {
+        let a = "0a".repeat(32);
+        let above = |text: String| container_of(&text).map(|(_, above)| above);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(above(format!("0::/system.slice/docker-{a}.scope")), text("0::/system.slice"));
+        assert_eq!(above(format!("0::/docker/{a}/init.scope (deleted)")), text("0::/docker"));
+        assert_eq!(above(format!("9:name=systemd:/x/libpod-{a}.scope\n")), text("9:name=systemd:/x"));
+        assert_eq!(above(format!("0::/libpod-{a}")), text("0::"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod child;
 mod enclosing;
 mod http;
+mod monitor;
 mod stop;
 mod told;
 mod version;
@@ -27,8 +28,9 @@ use crate::{
     host::{ProcessDir, Target, UnixSockets, memory_of},
     os::clock,
 };
-use orphand_core::model::{
-    ContainerFacts, ContainerId, ContainerQuery, Image, OtherClient, ProcessId, Stdio, Subject,
+use orphand_core::{
+    model::{ContainerFacts, ContainerId, ContainerQuery, Image, OtherClient, ProcessId, Stdio, Subject},
+    recognise::works_for_podman,
 };
 
 /// The sockets of the engines that may be asked.
@@ -48,6 +50,8 @@ const CREATION: u64 = 10;
 /// Clock ticks in a second, as /proc shows times (`USER_HZ`).
 const TICKS: u64 = 100;
 
+/// The engine whose containers have monitors.
+const PODMAN: &str = "podman";
 /// The most other clients that are listed.
 const MOST: usize = 256;
 
@@ -55,7 +59,7 @@ impl Engines {
     fn socket(&self, engine: &str) -> Option<&PathBuf> {
         match engine {
             "docker" => self.docker.as_ref(),
-            "podman" => self.podman.as_ref(),
+            PODMAN => self.podman.as_ref(),
             _ => None,
         }
     }
@@ -97,20 +101,25 @@ impl Probe {
         query: &ContainerQuery,
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> Option<ContainerFacts> {
-        let (found, first) = self.matching(query)?;
-        let inside = Box::new(self.inside(&first, others)?);
-        Some(ContainerFacts { inside, ..self.described(query, found, &first)? })
+        let (found, first, monitor) = self.matching(query)?;
+        let inside = Box::new(self.inside(&first, monitor, others)?);
+        Some(ContainerFacts { inside, ..self.described(query, found, &first, monitor)? })
     }
 
     /// The one running container that fits; it is not inspected.
     pub(super) fn known_container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
-        let (found, first) = self.matching(query)?;
-        self.described(query, found, &first)
+        let (found, first, monitor) = self.matching(query)?;
+        self.described(query, found, &first, monitor)
     }
 
-    /// What the engine tells of the container, with its first process.
-    fn matching(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir)> {
+    /// What the engine tells of the container, with its first process and its monitor, where that is known.
+    fn matching(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Option<ProcessId>)> {
         self.engines.socket(&query.engine)?;
+        if query.engine == PODMAN {
+            let (found, first, attached) = self.monitored(query)?;
+            let found = Found { shared: found.shared || attached.shared, ..found };
+            return Some((found, first, Some(attached.monitor)));
+        }
         if !self.talks_to(query) {
             return None;
         }
@@ -135,16 +144,23 @@ impl Probe {
         // The engine's word is not enough: the host must show the process in a group of the container's id, and
         // younger than the client.
         let fits = is_inside(&first, &found.id) && first.id().start >= query.client.start;
-        fits.then_some((found, first))
+        fits.then_some((found, first, None))
     }
 
-    fn described(&self, query: &ContainerQuery, found: Found, first: &ProcessDir) -> Option<ContainerFacts> {
+    fn described(
+        &self,
+        query: &ContainerQuery,
+        found: Found,
+        first: &ProcessDir,
+        monitor: Option<ProcessId>,
+    ) -> Option<ContainerFacts> {
         let Found { id, name, image, shared, .. } = found;
         Some(ContainerFacts {
             container: ContainerId { engine: query.engine.clone(), id },
             client: query.client,
             name,
             image,
+            monitor,
             shared,
             memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
             others: self.other_clients(query.client)?,
@@ -173,6 +189,7 @@ impl Probe {
     fn inside(
         &self,
         first: &ProcessDir,
+        monitor: Option<ProcessId>,
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> Option<orphand_core::model::ServerFacts> {
         let [stdin, stdout, _] = first.stdio();
@@ -182,7 +199,10 @@ impl Probe {
         let below = self.proc.descendants(first.id().pid)?;
         let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));
         let processes: Vec<ProcessId> = std::iter::once(first.id()).chain(below).collect();
-        let facts = self.facts(&Subject { processes, stdin, stdout, ..Subject::default() }, others);
+        let mut facts = self.facts(&Subject { processes, stdin, stdout, ..Subject::default() }, others);
+        if let Some(monitor) = monitor {
+            self.see_reader(&mut facts, stdout, monitor);
+        }
         facts.processes.iter().any(|one| one.process == first.id()).then_some(facts)
     }
 
@@ -199,6 +219,9 @@ impl Probe {
 
 /// Whether the name of the program, or of its file, is that of a client.
 fn may_be_client(image: &Image) -> bool {
+    if works_for_podman(image) {
+        return false;
+    }
     let names = image.argv.first().into_iter().chain([&image.exe]);
     let mut names = names.filter_map(|path| path.rsplit('/').next());
     names.any(|name| ["docker", "podman", "nerdctl", "finch"].iter().any(|client| name.contains(client)))

@@ -33,7 +33,7 @@ impl Probe {
             pid: first.process.pid,
             shared: false,
         };
-        let question = child::Question::Stop { expected, seconds };
+        let question = child::Question::Stop { expected, seconds, monitored: seen.monitor.is_some() };
         let patience = Duration::from_secs(seconds) + STOPPING;
         match self.engines.ask(&container.engine, &question, patience) {
             Ok(child::Told::Stopped) => Answer::Stopped { error: None, changed: false },
@@ -54,13 +54,18 @@ impl Probe {
             Err(_) => return Some(unseen),
         };
         // A process that begins to exit is no longer read.
-        let Some(inside) = self.inside(&first, &Vec::new) else {
+        let Some(inside) = self.inside(&first, seen.monitor, &Vec::new) else {
             return matches!(self.proc.identified(first.id()), Ok(Some(_))).then_some(unseen);
         };
+        // Who is attached to podman's monitor now.
+        let attached = seen.monitor.and_then(|_| self.attached(seen.client));
+        let monitor = attached.as_ref().map(|attached| attached.monitor);
+        let shared = attached.is_some_and(|attached| attached.shared);
         // Last, because nothing else shows who attaches to it.
         let Some(others) = self.other_clients(seen.client) else {
             return Some("there are too many clients of container engines");
         };
-        seen.change(&ContainerFacts { inside: Box::new(inside), others, ..seen.clone() })
+        let inside = Box::new(inside);
+        seen.change(&ContainerFacts { inside, others, monitor, shared, ..seen.clone() })
     }
 }

@@ -136,10 +136,11 @@ fn plain(image: &str) -> &str {
     prefixes.iter().find_map(|prefix| image.strip_prefix(prefix)).unwrap_or(image)
 }
 
-/// The container, if it runs and has a standard input that ends with its client.
-pub(super) fn container(told: Inspected) -> Option<Found> {
+/// The container, if it runs and has a standard input that ends with its client. podman says `StdinOnce` of no
+/// container; there the host shows it, because the monitor closes the input when its client has gone.
+pub(super) fn container(told: Inspected, monitored: bool) -> Option<Found> {
     let Inspected { id, name, state, config, execs, network_settings } = told;
-    let fed = config.open_stdin && config.stdin_once && !config.tty;
+    let fed = config.open_stdin && (config.stdin_once || monitored) && !config.tty;
     let runs = state.running == Some(true) && !state.paused && !state.restarting && state.pid > 1;
     let ports = network_settings.ports.is_some_and(|ports| ports.values().any(Option::is_some));
     let shared = ports || execs.is_some_and(|execs| !execs.is_empty());
@@ -165,7 +166,7 @@ mod tests {
     fn found(change: impl FnOnce(&mut Value)) -> Option<Found> {
         let mut told = inspected();
         change(&mut told);
-        container(parse(200, told.to_string().as_bytes()).unwrap())
+        container(parse(200, told.to_string().as_bytes()).unwrap(), false)
     }
 
     #[test]
@@ -186,6 +187,15 @@ mod tests {
         ] {
             assert_eq!(found(|told| *told.pointer_mut(pointer).unwrap() = value), None, "{pointer}");
         }
+        let by_podman = |change: &dyn Fn(&mut Value)| {
+            let mut told = inspected();
+            told["Config"]["StdinOnce"] = json!(false);
+            change(&mut told);
+            container(parse(200, told.to_string().as_bytes()).unwrap(), true)
+        };
+        assert_eq!(by_podman(&|_| {}), Some(plain));
+        assert_eq!(by_podman(&|told| told["Config"]["OpenStdin"] = json!(false)), None);
+        assert_eq!(by_podman(&|told| told["Config"]["Tty"] = json!(true)), None);
     }
 
     #[test]
@@ -228,7 +238,7 @@ mod tests {
         assert!(parse::<Vec<Listed>>(500, b"[]").is_err());
         assert!(parse::<Vec<Listed>>(200, b"{}").is_err());
         assert!(parse::<Vec<Listed>>(200, b"[").is_err());
-        assert_eq!(container(parse(200, b"{}").unwrap()), None);
+        assert_eq!(container(parse(200, b"{}").unwrap(), true), None);
     }
 
     #[test]

@@ -97,7 +97,11 @@ fn the_setting_that_is_missing_is_told() {
     let line = "[containers] docker = \"/run/docker.sock\"";
     assert_eq!(setting(RUN, Settings::default()).as_deref(), Some(line));
     assert_eq!(setting(RUN, asking()), None);
-    assert_eq!(setting(&["podman", "run", "-i", "mcp/fetch"], Settings::default()), None);
+    let line = "[containers] podman = \"/run/podman/podman.sock\"";
+    let podman = &["podman", "run", "-i", "mcp/fetch"];
+    assert_eq!(setting(podman, asking()).as_deref(), Some(line));
+    let engines = vec!["podman".to_owned()];
+    assert_eq!(setting(podman, Settings { engines, ..Settings::default() }), None);
     assert_eq!(setting(&["docker", "exec", "-i", "box", "mcp-server-time"], Settings::default()), None);
 }
 

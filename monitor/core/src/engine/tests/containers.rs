@@ -157,6 +157,7 @@ pub fn found() -> ContainerFacts {
         client: id(30),
         name: "box".to_owned(),
         image: "mcp/fetch".to_owned(),
+        monitor: None,
         shared: false,
         memory_bytes: None,
         others: Vec::new(),

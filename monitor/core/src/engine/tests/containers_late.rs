@@ -13,7 +13,7 @@ use crate::{
 
 fn enclosing() -> Enclosing {
     let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
-    Enclosing { container, memory_bytes: Some(7), names: None }
+    Enclosing { container, memory_bytes: Some(7), made_by: Some(0), names: None }
 }
 
 /// The daemon comes when a server is there, whose parent is the engine's shim.
@@ -51,6 +51,18 @@ fn a_server_whose_client_had_ended_is_told_with_its_container() {
     assert_eq!(story.sent(), []);
     // The twin is in no container.
     assert_eq!(unproven(&late(None, by_the_shim())).container, None);
+}
+
+/// A user may name a group of his own like a container of somebody else's.
+#[test]
+fn a_name_that_a_user_chose_is_no_command_for_root() {
+    for (made_by, command) in [
+        (Some(1000), "sudo -iu '#1000' docker stop 0c0c0c0c0c0c".to_owned()),
+        (None, format!("docker ps --filter id={}", "0c".repeat(32))),
+    ] {
+        let story = late(Some(Box::new(Enclosing { made_by, ..enclosing() })), by_the_shim());
+        assert_eq!(unproven(&story).container.as_ref().unwrap().command, command);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod container_reports;
 mod container_stops;
 mod containers;
 mod containers_late;
+mod containers_podman;
 mod daemons;
 mod duplicates;
 mod first_messages;
