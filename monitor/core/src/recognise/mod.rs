@@ -24,7 +24,7 @@ mod servers;
 mod tests;
 mod text;
 
-pub use self::container::{container_client, started_container};
+pub use self::container::{container_client, handed_on_by_client, started_container};
 pub use self::declared::{Notation, declared};
 pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};

@@ -144,6 +144,7 @@ impl Probe {
             name,
             image,
             shared,
+            processes: self.inner(first)?,
             memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
             others: self.other_clients(query.client)?,
             inside: Box::default(),
@@ -177,11 +178,16 @@ impl Probe {
         if !stdin.is_wire() || !stdout.is_wire() {
             return None;
         }
-        let below = self.proc.descendants(first.id().pid)?;
-        let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));
-        let processes: Vec<ProcessId> = std::iter::once(first.id()).chain(below).collect();
+        let processes = self.inner(first)?;
         let facts = self.facts(&Subject { processes, stdin, stdout, ..Subject::default() }, others);
         facts.processes.iter().any(|one| one.process == first.id()).then_some(facts)
+    }
+
+    /// A process and what descends from it.
+    fn inner(&self, first: &ProcessDir) -> Option<Vec<ProcessId>> {
+        let below = self.proc.descendants(first.id().pid)?;
+        let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));
+        Some(std::iter::once(first.id()).chain(below).collect())
     }
 
     /// The processes of the host that may be clients of an engine; `None` if they are too many to list.
@@ -196,7 +202,7 @@ impl Probe {
 }
 
 /// Whether the name of the program, or of its file, is that of a client.
-fn may_be_client(image: &Image) -> bool {
+pub(super) fn may_be_client(image: &Image) -> bool {
     let names = image.argv.first().into_iter().chain([&image.exe]);
     let mut names = names.filter_map(|path| path.rsplit('/').next());
     names.any(|name| ["docker", "podman", "nerdctl", "finch"].iter().any(|client| name.contains(client)))

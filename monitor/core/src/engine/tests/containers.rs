@@ -159,6 +159,7 @@ pub fn found() -> ContainerFacts {
         image: "mcp/fetch".to_owned(),
         shared: false,
         memory_bytes: None,
+        processes: vec![id(90)],
         others: Vec::new(),
         inside: Box::new(ServerFacts {
             processes: vec![ProcessFacts { process: id(90), ..ProcessFacts::default() }],
