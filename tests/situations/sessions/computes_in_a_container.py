@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The key of a session is gone; its manager has closed the input of a container and waits for the result of a quiet job in it."""
+"""The key of a session is gone; its manager closes the input of a container and waits for the result of a quiet job in it."""
 import os
 import sys
 
@@ -21,18 +21,23 @@ def build(stage):
         goes_on = box("goes-on", *given("goes-on"))
         job = box("ended", *folder, *given("ended"), program=["/bin/sh", "-c", script], asked=False)
         os.write(job.w, b"x\\n")
-        os.close(job.w)
         here()
 
         def ask():
             tell("go/result", "")
             job.take()
 
+        tell("beats/claude", "0")
+        wait_for("end")
+        # The session has expired by then.
+        time.sleep(7)
+        os.close(job.w)
         on_call("claude", ask)
     """))
     pairs = docker.pair("ended") + docker.pair("goes-on")
     stage.when_called("claude", agent)
     registry.end("ended")
+    stage.go("end")
     return stage.truth(in_use=[agent, *pairs])
 
 
