@@ -70,14 +70,18 @@ class Server:
     """A server that we talk to: `w` to its stdin, `r` from its stdout."""
 
     def __init__(self, w, r, pid=None):
-        self.w, self.r, self.pid, self.asked = w, r, pid, 0
+        self.w, self.r, self.pid, self.asked, self.patience = w, r, pid, 0, TIMEOUT
 
     def ask(self, method="ping", params=None):
         """One request and its answer; raises if there is none."""
         self.asked += 1
         request = {"jsonrpc": "2.0", "id": f"{os.getpid()}.{self.asked}", "method": method}
         os.write(self.w, json.dumps({**request, **({"params": params} if params else {})}).encode() + b"\n")
-        if not select.select([self.r], [], [], TIMEOUT)[0]:
+        self.take()
+
+    def take(self):
+        """What the server says next; raises if that is no result."""
+        if not select.select([self.r], [], [], self.patience)[0]:
             raise TimeoutError("no answer")
         answer = os.read(self.r, 65536)
         if b"result" not in answer:
@@ -129,7 +133,41 @@ def session(program, *args, **how):
 
 def of_session(name):
     """The environment of a server that is started for this session (`registry.Registry`)."""
-    return {**os.environ, "MCP_SESSION_ID": f"{os.path.basename(DIR)}-{name}"}
+    return {**os.environ, "MCP_SESSION_ID": called(name)}
+
+
+def given(name):
+    """The options by which a container is started for this session."""
+    return ["-e", f"MCP_SESSION_ID={called(name)}"]
+
+
+def docker(verb, *words, asked=True, **how):
+    """Start docker's client on a wire of ours, and ask what is at its other end once: a container may take long to start."""
+    server = start("/usr/bin/docker", verb, *words, asked=False, **how)
+    if asked:
+        server.patience = 90.0
+        server.ask()
+        server.patience = TIMEOUT
+    return server
+
+
+def box(name, *options, image=None, program=("/bin/mcp-server-box",), network="none", **how):
+    """A server in a container of this name; with `name=None` of none."""
+    named = ["--name", called(name)] if name else []
+    image = image or os.environ["ORPHAND_SITUATION_IMAGE"]
+    where = ["--network", network, "--cgroup-parent", os.environ["ORPHAND_SITUATION_GROUP"]]
+    return docker("run", "-i", "--rm", *where, *named, *options, image, *program, **how)
+
+
+def called(name):
+    """The name of a container or a session, which no other situation has."""
+    return f"{os.path.basename(DIR)}-{name}"
+
+
+def of_the_host():
+    """The options by which a container has the Python of the host, and this situation's folder."""
+    folders = ["/usr:/usr:ro", "/lib:/lib:ro", "/lib64:/lib64:ro", f"{DIR}:{DIR}"]
+    return ["-e", f"ORPHAND_SITUATION_DIR={DIR}", *[word for folder in folders for word in ("-v", folder)]]
 
 
 def words(server):

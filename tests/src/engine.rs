@@ -28,6 +28,19 @@ pub const IMAGE: &str = "mcp/box";
 /// A server in that image that ignores the end of its input.
 pub const DEAF: [&str; 1] = ["/bin/mcp-server-deaf"];
 
+/// Further programs of that image: a server that answers each line of its input, and one that brings results from its
+/// first line on. Both go on at the end of their input, and end when they are told to.
+const PROGRAMS: [(&str, &str); 2] = [
+    (
+        "bin/mcp-server-box",
+        "#!/bin/sh\ntrap 'exit 0' TERM\nwhile read -r _; do echo '{\"result\":{}}'; done\nwhile :; do sleep 1000 & wait; done\n",
+    ),
+    (
+        "bin/mcp-server-results",
+        "#!/bin/sh\ntrap 'exit 0' TERM\nread -r _\nwhile :; do echo '{\"result\":{}}'; sleep 0.2; done\n",
+    ),
+];
+
 /// Limits that can be set where a limit cannot be raised.
 const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"];
 
@@ -76,6 +89,8 @@ impl Engine {
             command.arg(option).arg(self.folder.join(name));
         }
         command.arg("--host").arg(self.host()).args(["--cgroup-parent", &self.group]);
+        // The same engine by another name, for clients of an engine that nobody else is told of.
+        command.arg("--host").arg(format!("unix://{}", self.folder.join("other.sock").display()));
         command.args(["--iptables=false", "--bridge=none", "--storage-driver=vfs"]);
         command.args(["--exec-opt", "native.cgroupdriver=cgroupfs"]);
         let daemon = scene.spawn(command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file))?;
@@ -103,6 +118,11 @@ impl Engine {
         })?
     }
 
+    /// Its folder: `engine.sock` and `other.sock` are Docker's sockets.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The socket of the engine's interface.
     pub fn socket(&self) -> PathBuf {
         self.folder.join("engine.sock")
@@ -123,6 +143,9 @@ impl Engine {
         }
         let [deaf] = DEAF;
         put(&root.join(deaf.trim_start_matches('/')), "#!/bin/sh\nwhile :; do sleep 1000; done\n")?;
+        for (path, text) in PROGRAMS {
+            put(&root.join(path), text)?;
+        }
         let archive = self.folder.join("image.tar");
         let tar = output(Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg("."))?;
         ensure!(tar.status.success(), "tar: {}", String::from_utf8_lossy(&tar.stderr));

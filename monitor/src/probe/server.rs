@@ -79,12 +79,14 @@ impl Probe {
             self.judge_tracers(&tracing, &mut facts);
         }
         facts.enclosing = self.enclosing(&facts.processes).map(Box::new);
-        if subject.work {
-            facts.work = self.work(&subject.processes);
-        }
         // An engine may take its time, so it is asked only where the answer may come later.
         if let Some(query) = subject.container.as_deref().filter(|_| subject.turn.is_some()) {
             facts.container = self.container(query, others).map(Box::new);
+        }
+        if subject.work {
+            let inside = facts.container.iter().flat_map(|container| &container.processes);
+            let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
+            facts.work = self.work(&all);
         }
         facts.copies = self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat());
         facts

@@ -1,11 +1,15 @@
-//! The session that a server was started for: its id is in the environment or on the command line of the server.
+//! The session that a server was started for: its id is in the environment or on the command line of the server. The
+//! client of a container hands it on (`docker run -e NAME=ID`), or it is in the environment of the container only.
 //!
 //! Both are what the server's owner, or the server itself, wrote: they are bounded, and an id that could not be read to
 //! its end is none.
 
-use super::Probe;
+use super::{Probe, containers::may_be_client};
 use crate::host::ProcessDir;
-use orphand_core::model::{ProcessId, SessionMark, SessionSubject, session_id, session_in_arguments};
+use orphand_core::{
+    model::{Image, ProcessId, SessionMark, SessionSubject, session_id, session_in_arguments},
+    recognise::handed_on_by_client,
+};
 
 /// The longest command line that is searched, in bytes.
 const ARGUMENTS: usize = 128 * 1024;
@@ -13,18 +17,25 @@ const ARGUMENTS: usize = 128 * 1024;
 impl Probe {
     /// The id of the session of this server; `None` if it has none, or if that is not clear.
     pub(super) fn session(&self, subject: &SessionSubject) -> Option<String> {
-        let SessionSubject { main, chain, owner, mark } = subject;
+        let SessionSubject { main, chain, inside, owner, mark } = subject;
         let id = self.session_of(*main, mark).or_else(|| {
             let mut ids: Vec<String> =
                 chain.iter().filter_map(|process| self.session_of(*process, mark)).collect();
             ids.dedup();
-            if ids.len() == 1 { ids.pop() } else { None }
+            match ids.len() {
+                0 => inside.and_then(|first| self.session_of(first, mark)),
+                1 => ids.pop(),
+                _ => None,
+            }
         })?;
         let inherited = match mark {
             SessionMark::Flag(_) => false,
             SessionMark::Variable(name) => {
-                let owner = self.proc.identified(*owner).ok()??;
-                owner.has_environment(format!("{name}={id}").as_bytes())
+                let written = format!("{name}={id}");
+                match owner {
+                    Some(owner) => self.proc.identified(*owner).ok()??.has_environment(written.as_bytes()),
+                    None => false,
+                }
             }
         };
         (!inherited).then_some(id)
@@ -33,35 +44,71 @@ impl Probe {
     fn session_of(&self, process: ProcessId, mark: &SessionMark) -> Option<String> {
         let dir = self.proc.identified(process).ok()??;
         match mark {
-            SessionMark::Variable(name) => session_id(&dir.environment(name).ok()??),
-            SessionMark::Flag(flag) => in_command_line(&dir, flag),
+            SessionMark::Variable(name) => in_environment(&dir, name),
+            SessionMark::Flag(flag) => {
+                let line = command_line(&dir)?;
+                session_in_arguments(flag, line.split(|byte| *byte == 0))
+            }
         }
     }
 }
 
-fn in_command_line(dir: &ProcessDir, flag: &str) -> Option<String> {
-    let (line, more) = dir.command_line(ARGUMENTS).ok()?;
-    let line = line.strip_suffix(b"\0").unwrap_or(&line);
-    if more { None } else { session_in_arguments(flag, line.split(|byte| *byte == 0)) }
+/// The id in the environment of a process, or in that of the container that it is the client of.
+fn in_environment(dir: &ProcessDir, name: &str) -> Option<String> {
+    let own = || session_id(&dir.environment(name).ok()??);
+    if !may_be_client(&dir.image()) {
+        return own();
+    }
+    let line = command_line(dir)?;
+    let argv = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let image = Image { argv, argv_truncated: false, ..dir.image() };
+    match handed_on_by_client(&image, name).as_slice() {
+        [] | [None] => own(),
+        [Some(only)] => session_id(only.as_bytes()),
+        _ => None,
+    }
+}
+
+/// The whole command line, without the last NUL byte; `None` if it is too long.
+fn command_line(dir: &ProcessDir) -> Option<Vec<u8>> {
+    let (mut line, more) = dir.command_line(ARGUMENTS).ok()?;
+    if line.last() == Some(&0) {
+        line.pop();
+    }
+    (!more).then_some(line)
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
         io::Read as _,
+        os::unix::process::CommandExt as _,
         process::{Child, Command, Stdio},
     };
 
     use super::*;
     use orphand_core::model::{About, Answer};
 
+    const SCRIPT: &str = "echo; read -r _; exit";
+
     /// A process that sleeps, with this variable and these arguments; it ends with the value.
     struct Sleeper(Child);
 
     impl Sleeper {
         fn start(session: Option<&str>, arguments: &[&str]) -> Self {
+            Self::spawn(Command::new("/bin/sh").args(["-c", SCRIPT]).args(arguments), session)
+        }
+
+        /// It calls itself `name`, and has these arguments only.
+        fn start_as(name: &str, session: Option<&str>, arguments: &[&str]) -> Self {
+            // The shell takes the first of them for its script.
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join(arguments[0]), SCRIPT).unwrap();
             let mut command = Command::new("/bin/sh");
-            command.args(["-c", "echo; read -r _; exit"]).args(arguments);
+            Self::spawn(command.arg0(name).args(arguments).current_dir(folder.path()), session)
+        }
+
+        fn spawn(command: &mut Command, session: Option<&str>) -> Self {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_clear();
             let mut child = command.envs(session.map(|id| ("MCP_SESSION_ID", id))).spawn().unwrap();
             // Once it has said something its exec is over.
@@ -82,9 +129,21 @@ mod tests {
     }
 
     fn session(main: &Sleeper, chain: &[&Sleeper], owner: &Sleeper, mark: SessionMark) -> Option<String> {
+        session_with(main, chain, None, Some(owner), mark)
+    }
+
+    fn session_with(
+        main: &Sleeper,
+        chain: &[&Sleeper],
+        inside: Option<&Sleeper>,
+        owner: Option<&Sleeper>,
+        mark: SessionMark,
+    ) -> Option<String> {
         let probe = Probe::new().unwrap();
-        let chain = chain.iter().map(|process| process.id(&probe)).collect();
-        let subject = SessionSubject { main: main.id(&probe), chain, owner: owner.id(&probe), mark };
+        let id = |process: &Sleeper| process.id(&probe);
+        let chain = chain.iter().map(|process| id(process)).collect();
+        let (inside, owner) = (inside.map(id), owner.map(id));
+        let subject = SessionSubject { main: id(main), chain, inside, owner, mark };
         match probe.answer(&About::Session(Box::new(subject)), &Vec::new) {
             Answer::Session { id } => id,
             other => panic!("{other:?}"),
@@ -109,6 +168,33 @@ mod tests {
         let [a, again, b] = ["a", "a", "b"].map(|id| Sleeper::start(Some(id), &[]));
         assert_eq!(session(&a, &[], &again, variable()), None);
         assert_eq!(session(&a, &[], &b, variable()).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn an_id_may_be_in_the_container_only() {
+        let [none, a, b] = [None, Some("a"), Some("b")].map(|id| Sleeper::start(id, &[]));
+        assert_eq!(session_with(&none, &[], Some(&a), Some(&none), variable()).as_deref(), Some("a"));
+        assert_eq!(session_with(&none, &[], Some(&a), None, variable()).as_deref(), Some("a"));
+        assert_eq!(session_with(&none, &[], Some(&a), Some(&a), variable()), None, "inherited");
+        assert_eq!(session_with(&b, &[], Some(&a), Some(&none), variable()).as_deref(), Some("b"));
+        let unclear = session_with(&none, &[&a, &b], Some(&a), Some(&none), variable());
+        assert_eq!(unclear, None);
+    }
+
+    #[test]
+    fn a_client_hands_an_id_on() {
+        let [none, a] = [None, Some("a")].map(|id| Sleeper::start(id, &[]));
+        let client = |own, options: &[&str]| {
+            let words = [&["run", "-i"], options, &["mcp/x"]].concat();
+            session(&Sleeper::start_as("docker", own, &words), &[], &none, variable())
+        };
+        assert_eq!(client(None, &["-e", "MCP_SESSION_ID=c"]).as_deref(), Some("c"));
+        assert_eq!(client(Some("own"), &["--env=MCP_SESSION_ID=c"]).as_deref(), Some("c"));
+        assert_eq!(client(Some("own"), &["-e", "MCP_SESSION_ID"]).as_deref(), Some("own"));
+        assert_eq!(client(Some("own"), &["-e", "MCP_SESSION_ID=c", "-e", "MCP_SESSION_ID=d"]), None);
+        let words = ["run", "-i", "-e", "MCP_SESSION_ID=a", "mcp/x"];
+        let client = Sleeper::start_as("docker", None, &words);
+        assert_eq!(session(&client, &[], &a, variable()), None, "inherited");
     }
 
     #[test]

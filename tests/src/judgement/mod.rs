@@ -11,13 +11,14 @@ mod page;
 mod play;
 mod said;
 mod script;
+mod shared;
 mod stated;
 
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::{line::Fates, play::Situation, said::Said};
+use self::{line::Fates, play::Situation, said::Said, shared::Shared};
 pub use self::{
     line::{Line, Summary},
     page::page,
@@ -27,7 +28,6 @@ pub use self::{
 use crate::{
     binary::orphand,
     daemon::Launch,
-    redis::Redis,
     scene::{Scene, scene},
 };
 
@@ -100,12 +100,11 @@ fn play_again(scripts: &[Script], lines: &mut [Line]) -> Result<()> {
 fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     // Checked first, so that a missing daemon is noticed before everything is built.
     orphand()?;
-    let redis = registry(s, scripts)?;
-    let before = play::build(s, scripts, redis.as_ref(), |stated| stated.when == When::Before)?;
-    let sessions = redis.as_ref().map(sessions).unwrap_or_default();
-    let config = format!("abandoned_grace = \"{GRACE}\"\n{sessions}{RULES}");
+    let shared = Shared::start(s, scripts)?;
+    let before = play::build(s, scripts, &shared, |stated| stated.when == When::Before)?;
+    let config = format!("abandoned_grace = \"{GRACE}\"\n{}{RULES}", shared.config());
     let daemon = s.daemon_with(&Launch { grace: GRACE, config, ..Launch::default() })?;
-    let watched = play::build(s, scripts, redis.as_ref(), |stated| stated.when == When::Watched)?;
+    let watched = play::build(s, scripts, &shared, |stated| stated.when == When::Watched)?;
     let mut plays: Vec<Situation> = before.into_iter().chain(watched).collect();
     play::wait_for_ends(&plays, STANDS, ENDS);
     // After this, everything that was suspect has been judged.
@@ -119,20 +118,9 @@ fn by_the_daemon(s: &Scene, scripts: &[Script]) -> Result<Vec<Line>> {
     Ok(all.map(|(((play, said), fates), use_went_on)| line(play, &fates, use_went_on, said)).collect())
 }
 
-/// The registry of sessions, if one of these needs it.
-fn registry(s: &Scene, scripts: &[Script]) -> Result<Option<Redis>> {
-    scripts.iter().any(|script| script.stated.needs_redis()).then(|| Redis::start(s)).transpose()
-}
-
-/// What the daemon is told of the registry of sessions.
-fn sessions(redis: &Redis) -> String {
-    let place = format!("redis://127.0.0.1:{}/0", redis.port);
-    format!("[sessions]\nredis = \"{place}\"\nidle = \"3s\"\ninterval = \"1s\"\n")
-}
-
 fn by_command(s: &Scene, scripts: &[Script], command: &str) -> Result<Vec<Line>> {
-    let redis = registry(s, scripts)?;
-    let mut plays = play::build(s, scripts, redis.as_ref(), |_| true)?;
+    let shared = Shared::start(s, scripts)?;
+    let mut plays = play::build(s, scripts, &shared, |_| true)?;
     play::wait_for_ends(&plays, STANDS, Duration::ZERO);
     let answer = answer::run_judge(command)?;
     let fates = plays.iter().map(|play| answer::fates(&play.cast, &answer)).collect::<Vec<_>>();

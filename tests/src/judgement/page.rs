@@ -33,7 +33,7 @@ Each situation is a script in `tests/situations/`. Those with the same outcome s
 ";
 
 /// The groups in the order of the page, with their headlines. Other groups come last under their own name.
-const GROUPS: [(&str, &str); 10] = [
+const GROUPS: [(&str, &str); 11] = [
     ("orphans", "True orphans"),
     ("let_go", "Let go: what a server started and left to itself"),
     ("copies", "Copies: forks of the owner that go on with its work"),
@@ -41,6 +41,7 @@ const GROUPS: [(&str, &str); 10] = [
     ("shell_jobs", "A shell's jobs: pipelines and background work"),
     ("stdout", "Standard output: somebody waits for results"),
     ("clients", "Clients: used by other ways than the wire"),
+    ("containers", "Containers: a client, and what it stands for"),
     ("identity", "Identity: who is who"),
     ("others", "Others that must survive"),
     ("published", "Published software"),

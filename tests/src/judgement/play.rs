@@ -16,9 +16,10 @@ use serde_json::Value;
 use super::{
     line::Fates,
     script::Script,
+    shared::Shared,
     stated::{Cast, Stated},
 };
-use crate::{fixtures::Fixtures, host::Identity, redis::Redis, scene::Scene};
+use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
 /// How many are built at the same time.
 const AT_A_TIME: usize = 4;
@@ -43,11 +44,11 @@ pub struct Situation {
     log: PathBuf,
 }
 
-/// Builds those of `scripts` for which `wanted` holds. `redis`: the registry of sessions, if one of them needs it.
+/// Builds those of `scripts` for which `wanted` holds.
 pub fn build(
     s: &Scene,
     scripts: &[Script],
-    redis: Option<&Redis>,
+    shared: &Shared,
     wanted: impl Fn(&Stated) -> bool,
 ) -> Result<Vec<Situation>> {
     let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
@@ -59,7 +60,7 @@ pub fn build(
         if started.len() == AT_A_TIME {
             built.push(StartingSituation::wait(started.remove(0)));
         }
-        started.push(StartingSituation::new(s, script, redis)?);
+        started.push(StartingSituation::new(s, script, shared)?);
     }
     for one in started {
         built.push(one.wait());
@@ -72,16 +73,14 @@ pub fn build(
 struct StartingSituation(Situation);
 
 impl StartingSituation {
-    fn new(s: &Scene, script: &Script, redis: Option<&Redis>) -> Result<Self> {
+    fn new(s: &Scene, script: &Script, shared: &Shared) -> Result<Self> {
         let Script { path, stated } = script;
         // Short, because the path of a socket may have at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
         let log = folder.with_extension("log");
         let mut command = s.command(&path.to_string_lossy())?;
         command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
-        if let Some(redis) = redis.filter(|_| stated.needs_redis()) {
-            command.env("ORPHAND_SITUATION_REDIS", redis.port.to_string());
-        }
+        command.envs(shared.environment(stated));
         if stated.needs_fixtures() {
             let fixtures =
                 Fixtures::open().with_context(|| format!("{} needs {:?}", stated.name, stated.needs))?;

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::host::Identity;
 
-/// What a situation needs that uses the registry of sessions, which all share.
+/// What a situation needs that uses the registry of sessions, or Docker. All situations share these.
 const REDIS: &str = "redis";
+const DOCKER: &str = "docker";
 
 /// What is true of a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -57,7 +58,7 @@ pub struct Stated {
     pub truth: GroundTruth,
     /// When it is built.
     pub when: When,
-    /// The published software that it needs, and `redis` for the registry of sessions.
+    /// The published software that it needs, `redis` for the registry of sessions, and `docker` for containers.
     pub needs: Vec<String>,
     /// The situation that differs from it only in the cause.
     pub twin: Option<String>,
@@ -72,9 +73,14 @@ impl Stated {
         self.needs.iter().any(|need| need == REDIS)
     }
 
+    /// Whether it needs containers.
+    pub fn needs_docker(&self) -> bool {
+        self.needs.iter().any(|need| need == DOCKER)
+    }
+
     /// Whether it needs published software.
     pub fn needs_fixtures(&self) -> bool {
-        self.needs.iter().any(|need| need != REDIS)
+        self.needs.iter().any(|need| ![REDIS, DOCKER].contains(&need.as_str()))
     }
 
     /// The folder of its script.

@@ -6,7 +6,9 @@ use super::{Engine, Purpose};
 use crate::{
     case::{Event, Refusal},
     lineage::ServerKey,
-    model::{About, Answer, BootTime, Container, ContainerFacts, ContainerId, ServerFacts, Signal},
+    model::{
+        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts, Signal,
+    },
     recognise::{container_client, started_container},
     verdict::is_certain,
 };
@@ -33,12 +35,30 @@ impl Engine {
         let certain = found.filter(|found| self.is_certain(found)).map(ContainerFacts::view);
         let missing = self.missing_setting(key);
         let setting = missing.as_ref().and_then(|container| container.setting.clone());
+        let processes = found.filter(|_| certain.is_some()).map(|found| found.processes.clone());
         let Some(server) = self.world.server_mut(key) else { return };
         server.container_seen = found.cloned().map(Box::new);
+        let (was_known, is_in_one) = (server.container.is_some(), enclosing.is_some());
         server.container = enclosing.or(certain).or_else(|| server.container.take()).or(missing);
         // The configuration may have changed since.
         if let Some(container) = &mut server.container {
             container.setting = setting;
+        }
+        if let Some(processes) = processes {
+            self.container_processes(key, processes);
+        }
+        if is_in_one && !was_known {
+            self.ask_session_found_late(key);
+        }
+    }
+
+    /// The processes of a server's container are known: its session may be known to them alone.
+    fn container_processes(&mut self, key: ServerKey, processes: Vec<ProcessId>) {
+        let Some(server) = self.world.server_mut(key) else { return };
+        let is_same = server.container_processes.first() == processes.first();
+        server.container_processes = processes;
+        if !is_same {
+            self.ask_session(key);
         }
     }
 
@@ -105,6 +125,7 @@ impl Engine {
             return;
         };
         server.container = Some(found.view());
+        self.container_processes(key, found.processes.clone());
         self.world.show(key);
     }
 

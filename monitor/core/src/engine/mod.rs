@@ -250,7 +250,9 @@ impl Engine {
             ) => {
                 self.first_message_answered(now, process, origin, message);
             }
-            (Purpose::Session { server }, Answer::Session { id }) => self.session_answered(server, id),
+            (Purpose::Session { server, told_only }, Answer::Session { id }) => {
+                self.session_answered(server, id, told_only);
+            }
             (Purpose::Creator { creator, recognised }, Answer::Process { process }) => {
                 self.creator_answered(now, creator, recognised, process);
             }

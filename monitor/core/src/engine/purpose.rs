@@ -14,8 +14,9 @@ pub(super) enum Purpose {
     AgentExit { agent: AgentKey, at: BootTime, status: Option<ExitStatus>, servers: Vec<ServerKey> },
     /// The main process of an agent exited. Asks what its forked copies do.
     Copies { agent: AgentKey, at: BootTime, status: Option<ExitStatus> },
-    /// Asks for the session that a server was started for.
-    Session { server: ServerKey },
+    /// Asks for the session that a server was started for. `told_only`: no owner is known, so the id may have been
+    /// inherited.
+    Session { server: ServerKey, told_only: bool },
     /// Asks what is said first to a process, since this exec.
     FirstMessage { process: ProcessId, origin: Origin },
     /// Asks which container a living server works in.

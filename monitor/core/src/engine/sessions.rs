@@ -19,8 +19,8 @@ use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, ServerKey},
     model::{
-        About, BootTime, KeyState, Notice, RegistryLife, SessionPolicy, SessionState, SessionSubject,
-        SessionsSeen,
+        About, BootTime, KeyState, Notice, ProcessId, RegistryLife, SessionPolicy, SessionState,
+        SessionSubject, SessionsSeen,
     },
     world::{Agent, Server, agent_view},
 };
@@ -203,28 +203,56 @@ impl Engine {
 
     /// Asks for the session that a server was started for, unless it is known.
     pub(super) fn ask_session(&mut self, key: ServerKey) {
+        let owner = self.world.owner(key).filter(|owner| owner.is_alive()).map(Agent::main);
+        if owner.is_some() {
+            self.ask_session_below(key, owner);
+        }
+    }
+
+    /// Asks for the session of a server that was found in a container, and whose owner nobody knows. It is told only.
+    pub(super) fn ask_session_found_late(&mut self, key: ServerKey) {
+        if self.world.server(key).is_some_and(|server| server.owner().is_none()) {
+            self.ask_session_below(key, None);
+        }
+    }
+
+    fn ask_session_below(&mut self, key: ServerKey, owner: Option<ProcessId>) {
         let Some(policy) = &self.settings.sessions else { return };
-        let Some(server) = self.world.server(key).filter(|server| server.session_id.is_none()) else {
-            return;
+        let is_sought = |server: &&Server| {
+            server.session_id.is_none() || (server.session_is_told_only && owner.is_some())
         };
-        let Some(owner) = self.world.owner(key).filter(|owner| owner.is_alive()) else { return };
+        let Some(server) = self.world.server(key).filter(is_sought) else { return };
         let main = server.main_process();
         let chain = server.recognised().iter().chain(server.wrappers()).copied();
         let subject = SessionSubject {
             main,
             chain: chain.filter(|process| *process != main).collect(),
-            owner: owner.main(),
+            inside: server.container_processes.first().copied(),
+            owner,
             mark: policy.mark.clone(),
         };
-        self.ask(About::Session(Box::new(subject)), Purpose::Session { server: key });
+        let purpose = Purpose::Session { server: key, told_only: owner.is_none() };
+        self.ask(About::Session(Box::new(subject)), purpose);
     }
 
     /// The session that a server was started for is known, or it has none.
-    pub(super) fn session_answered(&mut self, key: ServerKey, id: Option<String>) {
-        let on = self.settings.sessions.is_some();
-        let Some((server, id)) = self.world.server_mut(key).filter(|_| on).zip(id) else { return };
+    pub(super) fn session_answered(&mut self, key: ServerKey, id: Option<String>, told_only: bool) {
+        if self.settings.sessions.is_none() {
+            return;
+        }
+        let Some(server) = self.world.server_mut(key) else { return };
+        if told_only && server.owner().is_some() {
+            return;
+        }
+        if server.session_is_told_only && !told_only {
+            // Only now it is known whether the id was inherited.
+            let before = server.session_id.take();
+            server.session_is_told_only = false;
+            self.sessions.forget(key, before.as_deref());
+        }
+        let Some((server, id)) = self.world.server_mut(key).zip(id) else { return };
         if server.session_id.is_none() {
-            server.session_id = Some(id.clone());
+            (server.session_id, server.session_is_told_only) = (Some(id.clone()), told_only);
             self.sessions.enter(key, id);
             self.world.show(key);
         }
@@ -234,11 +262,16 @@ impl Engine {
     pub(super) fn reconfigure_sessions(&mut self, now: BootTime) {
         self.sessions.clear();
         for key in self.world.servers().keys() {
+            let mut found_late = false;
             if let Some(server) = self.world.server_mut(key) {
                 server.session_id = None;
+                found_late = std::mem::take(&mut server.session_is_told_only);
             }
             self.server_event(now, key, Event::SessionLives);
             self.ask_session(key);
+            if found_late {
+                self.ask_session_found_late(key);
+            }
         }
     }
 
@@ -248,7 +281,8 @@ impl Engine {
         self.sessions.see(now, seen, policy.every);
         let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
         let active = active.flat_map(|session| &session.servers);
-        let owners = active.filter_map(|key| self.world.server(*key).and_then(Server::owner));
+        let active = active.filter_map(|key| self.world.server(*key));
+        let owners = active.filter(|server| !server.session_is_told_only).filter_map(Server::owner);
         self.sessions.named = owners.collect();
         let servers: Vec<ServerKey> =
             self.sessions.by_id.values().flat_map(|session| &session.servers).copied().collect();
@@ -258,7 +292,11 @@ impl Engine {
             let expired = self.is_expired(key, &policy);
             match reason {
                 Some(Reason::SessionExpired) if !expired => self.server_event(now, key, Event::SessionLives),
-                None if expired && !server.seeks_owner && self.owner_lives(key) => {
+                None if expired
+                    && !server.seeks_owner
+                    && !server.session_is_told_only
+                    && self.owner_lives(key) =>
+                {
                     self.session_expired(now, key);
                 }
                 _ => {}

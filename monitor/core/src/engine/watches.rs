@@ -54,7 +54,8 @@ impl Engine {
     /// Asks what the processes of a server have done so far.
     fn look(&mut self, key: ServerKey, look: Look) {
         if let Some(server) = self.world.server(key).filter(|server| can_be_looked_at(server)) {
-            let processes = server.processes().iter().chain(server.wrappers()).copied().collect();
+            let all = server.processes().iter().chain(server.wrappers()).chain(&server.container_processes);
+            let processes = all.copied().collect();
             self.ask(About::Work(processes), Purpose::Work { server: key, look });
         }
     }
@@ -120,5 +121,6 @@ fn holds(server: &Server, reason: Reason) -> bool {
 }
 
 fn can_be_looked_at(server: &Server) -> bool {
-    server.processes().len() + server.wrappers().len() <= PROCESSES
+    let inside = server.container_processes.len();
+    server.processes().len() + server.wrappers().len() + inside <= PROCESSES
 }

@@ -164,6 +164,9 @@ pub struct ContainerFacts {
     /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_bytes: Option<u64>,
+    /// Its first process, and what descends from that.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub processes: Vec<ProcessId>,
     /// All other processes of the host that may be clients of an engine.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub others: Vec<OtherClient>,

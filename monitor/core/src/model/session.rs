@@ -46,8 +46,11 @@ pub struct SessionSubject {
     pub main: ProcessId,
     /// The rest of its launch chain.
     pub chain: Vec<ProcessId>,
+    /// The first process of the container that it works in, if that is known.
+    pub inside: Option<ProcessId>,
     /// Its owner. An id that the owner has in its own environment was inherited, and is not that of the server.
-    pub owner: ProcessId,
+    /// Absent for a server that was found in a container, and whose owner nobody knows.
+    pub owner: Option<ProcessId>,
     /// Where the id is.
     pub mark: SessionMark,
 }

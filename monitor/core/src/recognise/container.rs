@@ -6,7 +6,7 @@
 
 use super::{
     program::{command_name, option_value, skip_options, words},
-    runner::{container_options, is_interactive},
+    runner::{container_options, container_variables, is_interactive},
     text::{base, without_deleted},
 };
 use crate::model::{Container, Image};
@@ -91,6 +91,25 @@ pub fn started_container(image: &Image) -> Option<Container> {
     is_interactive(container_options(run).0).then(|| container_client(image)).flatten()
 }
 
+/// What the client of a container (`run`, `exec`) hands on to it in this environment variable: an entry for each option
+/// that names the variable, without a value where it hands its own on.
+pub fn handed_on_by_client(image: &Image, variable: &str) -> Vec<Option<String>> {
+    let words = words(image);
+    if container_client(image).is_none() {
+        return Vec::new();
+    }
+    let (_, rest) = container_options(words.get(1..).unwrap_or_default());
+    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
+    let ["run" | "exec", options @ ..] = rest else { return Vec::new() };
+    let named = container_variables(container_options(options).0).into_iter();
+    named
+        .filter_map(|word| match word.split_once('=') {
+            Some((name, value)) => (name == variable).then(|| Some(value.to_owned())),
+            None => (word == variable).then_some(None),
+        })
+        .collect()
+}
+
 /// The container, with the command that a person can run. `own`: the container was started by the client.
 /// Only plain names become part of the command, because somebody else may have chosen them.
 fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) -> Container {
@@ -164,6 +183,38 @@ mod tests {
         }
         let known = client("docker run -i --rm --name box mcp/fetch").unwrap();
         assert_eq!((known.name.as_deref(), known.image.as_deref()), (Some("box"), Some("mcp/fetch")));
+    }
+
+    #[test]
+    fn what_is_handed_on_in_a_variable() {
+        let of = |line: &str| {
+            let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            handed_on_by_client(&Image { exe: argv[0].clone(), argv, argv_truncated: false }, "S")
+        };
+        let a = || Some("a".to_owned());
+        for line in [
+            "docker run -i -e S=a img",
+            "docker run --rm -ie S=a img",
+            "docker run -eS=a -i img",
+            "docker run -i --env=S=a -e T=b img",
+            "docker --context c container run -i --env S=a img -e S=c",
+            "podman exec -i -e S=a box server",
+        ] {
+            assert_eq!(of(line), [a()], "{line}");
+        }
+        assert_eq!(of("docker run -i -e S img"), [None]);
+        assert_eq!(of("docker run -i -e S=a -e S img"), [a(), None]);
+        assert_eq!(of("docker run -i -e S=a=b img"), [Some("a=b".to_owned())]);
+        for line in [
+            "docker run -i img -e S=a",
+            "docker run -i --label -e -v S=a img",
+            "docker run -i -e SS=a img",
+            "docker run -i -e s=a img",
+            "docker start -e S=a box",
+            "node run -e S=a img",
+        ] {
+            assert_eq!(of(line), [], "{line}");
+        }
     }
 
     #[test]

@@ -221,21 +221,50 @@ pub(super) fn container_options<'w>(args: &'w [&'w str]) -> (&'w [&'w str], &'w 
     let mut rest = args;
     while let [word, behind @ ..] = rest {
         let Some(letters) = word.strip_prefix('-').filter(|l| !l.is_empty()) else { break };
-        let takes_next = match letters.strip_prefix('-') {
-            Some("") => {
-                rest = behind;
-                break;
-            }
-            Some(long) => !long.contains('=') && !CONTAINER_FLAGS.contains(word),
-            // `-it`, `-eNAME=value`, `-ie NAME`: the value is the next word if the first letter that takes
-            // one is the last
-            None => {
-                letters.find(|c| !CONTAINER_LETTERS.contains(c)).is_some_and(|at| at + 1 == letters.len())
-            }
-        };
-        rest = if takes_next { behind.get(1..).unwrap_or_default() } else { behind };
+        if letters == "-" {
+            rest = behind;
+            break;
+        }
+        rest = if takes_next(word) { behind.get(1..).unwrap_or_default() } else { behind };
     }
     (args.get(..args.len() - rest.len()).unwrap_or_default(), rest)
+}
+
+/// The values of `-e` and `--env` among these options: `NAME=VALUE` or `NAME`.
+pub(super) fn container_variables<'w>(options: &'w [&'w str]) -> Vec<&'w str> {
+    let mut found = Vec::new();
+    let mut rest = options;
+    while let [word, behind @ ..] = rest {
+        let next = behind.first().copied();
+        let value = match word.strip_prefix("--") {
+            Some("env") => next,
+            Some(long) => long.strip_prefix("env="),
+            None => {
+                match word.trim_start_matches('-').trim_start_matches(is_container_letter).strip_prefix('e') {
+                    Some("") => next,
+                    Some(own) => Some(own.strip_prefix('=').unwrap_or(own)),
+                    None => None,
+                }
+            }
+        };
+        found.extend(value);
+        rest = if takes_next(word) { behind.get(1..).unwrap_or_default() } else { behind };
+    }
+    found
+}
+
+fn is_container_letter(letter: char) -> bool {
+    CONTAINER_LETTERS.contains(letter)
+}
+
+/// Whether the value of this option is the next word.
+fn takes_next(option: &str) -> bool {
+    if let Some(long) = option.strip_prefix("--") {
+        return !long.contains('=') && !CONTAINER_FLAGS.contains(&option);
+    }
+    // `-it`, `-eNAME=value`, `-ie NAME`: the value is the next word if the first letter that takes one is the last
+    let letters = option.trim_start_matches('-');
+    letters.find(|letter| !is_container_letter(letter)).is_some_and(|at| at + 1 == letters.len())
 }
 
 pub(super) fn is_interactive(options: &[&str]) -> bool {

@@ -55,7 +55,10 @@ fn rested(inspection: &Inspection<'_>, members: &Members, reason: Reason) -> Opt
     let counted =
         Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
     let watch = inspection.server.watches.get(&reason).filter(|_| !members.core.is_empty())?;
-    watch.unused(inspection.facts.processes.iter().map(|facts| facts.process), counted)
+    // A client does nothing while its container works.
+    let inside = inspection.facts.container.iter().flat_map(|container| &container.inside.processes);
+    let all = inspection.facts.processes.iter().chain(inside);
+    watch.unused(all.map(|facts| facts.process), counted)
 }
 
 fn is_being_ended(inspection: &Inspection<'_>) -> bool {

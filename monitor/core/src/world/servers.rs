@@ -72,6 +72,8 @@ pub struct Server {
     pub main_ended: bool,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
+    /// The processes of that container as last seen, the first one first.
+    pub container_processes: Vec<ProcessId>,
     /// What the last inspection found of that container.
     pub container_seen: Option<Box<ContainerFacts>>,
     /// How often its engine was asked which container that is.
@@ -88,6 +90,8 @@ pub struct Server {
     pub stale_inspections: u32,
     /// The id of the session that it was started for, if there is one.
     pub session_id: Option<String>,
+    /// Whether that id was read when no owner was known. It may have been inherited from one, so it is told only.
+    pub session_is_told_only: bool,
     /// What its processes have done since these reasons for a case arose.
     pub watches: BTreeMap<Reason, Watch>,
     /// The thread that started it, unless that was the leading thread of a process.
@@ -164,6 +168,7 @@ impl Server {
             disowned: false,
             main_ended: false,
             container: None,
+            container_processes: Vec::new(),
             container_seen: None,
             container_asked: 0,
             stopping: false,
@@ -172,6 +177,7 @@ impl Server {
             inspection: None,
             stale_inspections: 0,
             session_id: None,
+            session_is_told_only: false,
             watches: BTreeMap::new(),
             spawner: None,
             phase: Phase::default(),

@@ -162,6 +162,7 @@ impl Probe {
             image,
             monitor,
             shared,
+            processes: self.inner(first)?,
             memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
             others: self.other_clients(query.client)?,
             inside: Box::default(),
@@ -196,14 +197,19 @@ impl Probe {
         if !Stdio::are_wires(stdin, stdout) {
             return None;
         }
-        let below = self.proc.descendants(first.id().pid)?;
-        let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));
-        let processes: Vec<ProcessId> = std::iter::once(first.id()).chain(below).collect();
+        let processes = self.inner(first)?;
         let mut facts = self.facts(&Subject { processes, stdin, stdout, ..Subject::default() }, others);
         if let Some(monitor) = monitor {
             self.see_reader(&mut facts, stdout, monitor);
         }
         facts.processes.iter().any(|one| one.process == first.id()).then_some(facts)
+    }
+
+    /// A process and what descends from it.
+    fn inner(&self, first: &ProcessDir) -> Option<Vec<ProcessId>> {
+        let below = self.proc.descendants(first.id().pid)?;
+        let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));
+        Some(std::iter::once(first.id()).chain(below).collect())
     }
 
     /// The processes of the host that may be clients of an engine; `None` if they are too many to list.
@@ -218,7 +224,7 @@ impl Probe {
 }
 
 /// Whether the name of the program, or of its file, is that of a client.
-fn may_be_client(image: &Image) -> bool {
+pub(super) fn may_be_client(image: &Image) -> bool {
     if works_for_podman(image) {
         return false;
     }

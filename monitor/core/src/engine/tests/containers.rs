@@ -160,6 +160,7 @@ pub fn found() -> ContainerFacts {
         monitor: None,
         shared: false,
         memory_bytes: None,
+        processes: vec![id(90)],
         others: Vec::new(),
         inside: Box::new(ServerFacts {
             processes: vec![ProcessFacts { process: id(90), ..ProcessFacts::default() }],

@@ -3,7 +3,7 @@
 use super::{
     containers::{RUN, detected, with_client},
     proof::judged,
-    story::{SERVER, Story, WIRE, id, seen},
+    story::{CLAUDE, SERVER, Story, WIRE, id, seen},
     units::NOTHING,
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     model::{ContainerId, Enclosing, Holder, Input, Notice, ReapRequest, ServerView, Signal, WireState},
 };
 
-fn enclosing() -> Enclosing {
+pub fn enclosing() -> Enclosing {
     let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
     Enclosing { container, memory_bytes: Some(7), made_by: Some(0), names: None }
 }
@@ -19,17 +19,34 @@ fn enclosing() -> Enclosing {
 /// The daemon comes when a server is there, whose parent is the engine's shim.
 fn late(enclosing: Option<Box<Enclosing>>, stdout: WireState) -> Story {
     let mut story = Story::new(Settings::default());
-    (story.facts.enclosing, story.facts.stdout) = (enclosing, stdout);
-    story.snapshot(vec![
-        seen(1, 0, &["/sbin/init"], NOTHING),
-        seen(10, 1, &["/usr/bin/containerd-shim-runc-v2", "-namespace", "moby"], NOTHING),
-        seen(30, 10, SERVER, WIRE),
-    ]);
-    story.pass_secs(60);
+    comes_late(&mut story, enclosing, stdout, &[]);
     story
 }
 
-fn by_the_shim() -> WireState {
+/// The same with sessions that processes have in their environment; 20 is an agent.
+pub fn comes_late(
+    story: &mut Story,
+    enclosing: Option<Box<Enclosing>>,
+    stdout: WireState,
+    sessions: &[(u32, &str)],
+) {
+    (story.facts.enclosing, story.facts.stdout) = (enclosing, stdout);
+    let mut all = vec![
+        seen(1, 0, &["/sbin/init"], NOTHING),
+        seen(10, 1, &["/usr/bin/containerd-shim-runc-v2", "-namespace", "moby"], NOTHING),
+        seen(30, 10, SERVER, WIRE),
+    ];
+    for (pid, id) in sessions {
+        story.sessions.insert(*pid, (*id).to_owned());
+        if *pid == 20 {
+            all.insert(2, seen(20, 1, CLAUDE, NOTHING));
+        }
+    }
+    story.snapshot(all);
+    story.pass_secs(60);
+}
+
+pub fn by_the_shim() -> WireState {
     WireState::Held { holders: vec![Holder { process: id(10), ..Holder::default() }], unseen: false }
 }
 

@@ -5,6 +5,7 @@ mod alerts;
 mod bursts;
 mod configuration;
 mod container_reports;
+mod container_sessions;
 mod container_stops;
 mod containers;
 mod containers_late;

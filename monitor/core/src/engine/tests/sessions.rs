@@ -11,12 +11,12 @@ use crate::{
     },
 };
 
-const ACTIVE: KeyState = KeyState::Active;
-const MISSING: KeyState = KeyState::Missing;
+pub const ACTIVE: KeyState = KeyState::Active;
+pub const MISSING: KeyState = KeyState::Missing;
 const UNKNOWN: KeyState = KeyState::Unknown;
 const EVERY: u64 = 15;
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     let sessions = SessionPolicy {
         registry: "localhost".to_owned(),
         mark: SessionMark::Variable("MCP_SESSION_ID".to_owned()),
@@ -26,7 +26,7 @@ fn settings() -> Settings {
     Settings { sessions: Some(sessions), ..Settings::default() }
 }
 
-fn held_by(pid: u32) -> WireState {
+pub fn held_by(pid: u32) -> WireState {
     WireState::Held { holders: vec![Holder { process: id(pid), ..Holder::default() }], unseen: false }
 }
 
@@ -49,7 +49,7 @@ fn manager(settings: Settings) -> Story {
 }
 
 /// What a process has done so far.
-fn did(story: &mut Story, pid: u32, cpu_ns: u64) {
+pub fn did(story: &mut Story, pid: u32, cpu_ns: u64) {
     story.work.insert(pid, Work { cpu_ns, ..Work::default() });
 }
 
@@ -62,7 +62,7 @@ fn answer(story: &mut Story, life: Option<&str>, states: &[(&str, KeyState)]) {
 }
 
 /// The same answer again and again, for so many seconds.
-fn answers(story: &mut Story, seconds: u64, states: &[(&str, KeyState)]) {
+pub fn answers(story: &mut Story, seconds: u64, states: &[(&str, KeyState)]) {
     for _ in 0..seconds / EVERY {
         answer(story, Some("1"), states);
         story.pass_secs(EVERY);

@@ -53,7 +53,12 @@ impl Story {
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
                 Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
             }
-            About::Session(subject) => Answer::Session { id: self.sessions.get(&subject.main.pid).cloned() },
+            About::Session(subject) => {
+                let of = |one: ProcessId| self.sessions.get(&one.pid).cloned();
+                let id = [subject.main].into_iter().chain(subject.inside).find_map(of);
+                let inherited = subject.owner.and_then(of);
+                Answer::Session { id: id.filter(|id| inherited.as_ref() != Some(id)) }
+            }
             About::Whereabouts(process) => {
                 self.places_asked.push(process.pid);
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
@@ -73,7 +78,9 @@ impl Story {
                 let apart = |id: ProcessId| {
                     self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() })
                 };
-                let work = if work { self.work_of(&processes) } else { Vec::new() };
+                let inside = self.facts.container.iter().flat_map(|container| &container.processes);
+                let all: Vec<ProcessId> = processes.iter().chain(inside).copied().collect();
+                let work = if work { self.work_of(&all) } else { Vec::new() };
                 let processes =
                     processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
                 let asked = |copy: &&CopyFacts| copies.contains(&copy.process);

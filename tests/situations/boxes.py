@@ -1,0 +1,67 @@
+"""Containers of situations, in a Docker that the runner has started and all situations share.
+
+A script that uses this says `NEEDS = ["docker"]`. Its agents start containers by `part.box`; their names are the situation's own.
+"""
+import os
+import subprocess
+
+import situation
+from situation import Broken, Process, within
+
+VARIABLE = "ORPHAND_SITUATION_DOCKER"
+PATIENCE = 100.0  # seconds that a container may take to start on a busy machine
+
+
+class Docker:
+    """Docker, for everybody in the situation. `asked`: the daemon asks it, too; else its clients use a socket that the daemon
+    is not told of."""
+
+    def __init__(self, stage, asked=True):
+        folder = os.environ.get(VARIABLE)
+        if not folder:
+            raise Broken(f"{VARIABLE} names no folder of a Docker of our own")
+        self.stage = stage
+        os.environ["DOCKER_HOST"] = f"unix://{folder}/{'engine' if asked else 'other'}.sock"
+
+    def call(self, *words):
+        """What Docker's client prints."""
+        done = subprocess.run(["/usr/bin/docker", *words], capture_output=True, text=True)
+        if done.returncode:
+            raise Broken(f"docker {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def first(self, name):
+        """The first process of this container, as soon as it runs."""
+        return self._first_of(self._called(name))
+
+    def _first_of(self, container):
+        def look():
+            try:
+                runs, pid = self.call("inspect", "--format", "{{.State.Running}} {{.State.Pid}}", container).split()
+            except Broken:
+                return None
+            return Process(pid) if runs == "true" and int(pid) else None
+
+        process = within(f"the container {container}", look, PATIENCE)
+        self.stage.named.add(process)
+        return process
+
+    def pair(self, name):
+        """The client that started this container, and the container's first process."""
+        inside = self.first(name)
+        return [self.client("run", self._called(name)), inside]
+
+    def labelled(self, name):
+        """The same for a container without a name that has this label."""
+        look = lambda: self.call("ps", "--quiet", "--no-trunc", "--filter", f"label={self._called(name)}")
+        container = within(f"the container with the label {name}", look, PATIENCE)
+        return [self.client("run", self._called(name)), self._first_of(container)]
+
+    def client(self, *words):
+        """The living client with all these words in its command line."""
+        is_it = lambda argv: argv[:1] == ["/usr/bin/docker"] and all(word in argv for word in words)
+        found = within(f"docker {words}", lambda: [p for p in self.stage.everyone() if is_it(p.argv())])
+        return found[0]
+
+    def _called(self, name):
+        return f"{os.path.basename(self.stage.dir)}-{name}"

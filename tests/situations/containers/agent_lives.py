@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""An agent talks to a server in a container, with an init process, and rests beside another one."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+from boxes import Docker
+
+TRUTH = "in use"
+TWIN = "containers/agent_killed"
+NEEDS = ["docker"]
+
+
+def build(stage):
+    docker = Docker(stage)
+    agent = stage.run(stage.part("claude", """
+        box("idle")
+        server = box("box", "--init")
+        here()
+        use("claude", server.ask)
+    """))
+    stage.beats("claude")
+    return stage.truth(in_use=[agent, *docker.pair("box"), *docker.pair("idle")])
+
+
+situation.main()
