@@ -211,11 +211,11 @@ mod tests {
         let before = busy().unwrap();
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_millis(30) {}
-        let worked = busy().unwrap() - before;
+        let worked = busy().unwrap().saturating_sub(before);
         let begin = Instant::now();
         std::thread::sleep(Duration::from_millis(30));
         let slept = begin.elapsed();
-        let after = busy().unwrap() - before - worked;
+        let after = busy().unwrap().saturating_sub(before).saturating_sub(worked);
         assert!(worked > Duration::from_millis(15), "{worked:?}");
         assert!(after < slept, "{after:?} of {slept:?}");
     }
