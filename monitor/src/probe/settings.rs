@@ -127,11 +127,11 @@ impl Settings {
         found: &Arc<Declarations>,
         now: Instant,
     ) {
-        let used = self.uses;
+        let last = self.uses;
         let share = self.share(user, now);
         share.remove(name);
         share.bytes += found.bytes();
-        share.files.insert(name, Kept { version, found: Arc::clone(found), used });
+        share.files.insert(name, Kept { version, found: Arc::clone(found), used: last });
         while share.files.len() > FILES || share.bytes > BYTES {
             let oldest = share.files.iter().min_by_key(|(_, kept)| kept.used).map(|(name, _)| *name);
             let Some(oldest) = oldest else { return };

@@ -102,6 +102,9 @@ impl Text {
     fn of_a_server(&self, at: BootTime, notice: &Notice) -> Sentence {
         let named = |server: &ServerView| self.name(&server.name);
         let of = phrases::of_owner;
+        let with_extent = |server, bytes, owner: &Option<AgentView>| {
+            format!("{} ({}){}", named(server), phrases::extent(server, bytes), of(owner.as_ref()))
+        };
         match notice {
             Notice::ServerStarted { server, owner } => {
                 let line =
@@ -147,13 +150,8 @@ impl Text {
                 after_ms,
                 ..
             } => {
-                let mut line = format!(
-                    "{} ({}){}{}",
-                    named(server),
-                    phrases::extent(server, *rss_bytes),
-                    of(owner.as_ref()),
-                    if *again { " again" } else { "" },
-                );
+                let mut line = with_extent(server, *rss_bytes, owner);
+                line.push_str(if *again { " again" } else { "" });
                 line.push_str(&since_owner_exit(found, *after_ms));
                 let found: Vec<&str> = found.iter().copied().map(evidence).collect();
                 let _ = write!(line, ": {}", found.join(", "));
@@ -161,14 +159,9 @@ impl Text {
                 Sentence { more, ..Sentence::new(paint::ALARM, "orphan", line) }
             }
             Notice::OrphanUnproven { server, owner, evidence: found, doubts, rss_bytes, after_ms } => {
-                let line = format!(
-                    "{} ({}){}{}: it stays: {}",
-                    named(server),
-                    phrases::extent(server, *rss_bytes),
-                    of(owner.as_ref()),
-                    since_owner_exit(found, *after_ms),
-                    list_doubts(doubts),
-                );
+                let who = with_extent(server, *rss_bytes, owner);
+                let since = since_owner_exit(found, *after_ms);
+                let line = format!("{who}{since}: it stays: {}", list_doubts(doubts));
                 Sentence::new(paint::WARNING, "unproven", line)
             }
             Notice::OrphanSpared { server, owner, guards, .. } => {

@@ -119,8 +119,8 @@ fn the_setting_is_no_longer_missing_once_it_is_there() {
     let mut configure = |engines: &[&str]| {
         story.hand_in(Input::Configured { policy: policy(engines) });
         story.pass_secs(30);
-        let servers = story.engine.report().agents.into_iter().flat_map(|agent| agent.servers);
-        let container = servers.filter_map(|one| one.server.container).next().unwrap();
+        let mut servers = story.engine.report().agents.into_iter().flat_map(|agent| agent.servers);
+        let container = servers.find_map(|one| one.server.container).unwrap();
         assert_eq!(container.command, "docker stop box");
         container.setting
     };
