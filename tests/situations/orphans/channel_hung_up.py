@@ -1,0 +1,28 @@
+#!/usr/bin/python3 -B
+"""The agent had a third channel to its server, on fd 3, and both ends of a pipe are inherited; it is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "clients/third_channel"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        near, far = socket.socketpair()
+        tokens = os.pipe()
+        start("mcp-server-fake", pass_fds=[far.fileno(), *tokens])
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+
+situation.main()
