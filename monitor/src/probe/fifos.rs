@@ -1,8 +1,5 @@
-//! Named FIFOs and pipes that a server reads besides its wires. A process that holds the write end can give the
-//! server commands.
-//!
-//! A pipe without a name of which the process has both ends gives no commands: it wakes its own threads with it, or
-//! inherited the tokens of a build tool.
+//! Named FIFOs that a server reads besides its wires. A process that holds the write end can give the server
+//! commands.
 //!
 //! A FIFO that no process outside the server has open for writing does not count: a read from it never
 //! returns.
@@ -54,30 +51,19 @@ fn add_writers(facts: &mut SocketUse, reader: ProcessId, looked: &[Looked], stat
     }
 }
 
-/// The FIFOs and pipes, by inode number, with the indices of the processes in `looked` that read them.
+/// The FIFOs, by inode number, with the indices of the processes in `looked` that read them.
 fn read(proc: &Proc, looked: &[Looked], wires: &[Stdio]) -> BTreeMap<u64, Vec<usize>> {
     let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (at, one) in looked.iter().enumerate() {
-        let may_be_one = |target: &Target| match target {
-            Target::Path(path) => path.starts_with(b"/"),
-            Target::Pipe(_) => true,
-            Target::Socket(_) => false,
-        };
-        let mut files = one.table.fds.iter().filter(|fd| may_be_one(&fd.target)).peekable();
+        let has_a_path = |target: &Target| matches!(target, Target::Path(path) if path.starts_with(b"/"));
+        let mut files = one.table.fds.iter().filter(|fd| has_a_path(&fd.target)).peekable();
         if files.peek().is_none() {
             continue;
         }
         // A process that has ended reads nothing.
         let Ok(Some(dir)) = proc.identified(one.process) else { continue };
         let Ok(fds) = dir.fd_dir() else { continue };
-        let writes = |pipe: &Target| {
-            let same = one.table.fds.iter().filter(|fd| fd.target == *pipe);
-            same.filter_map(|fd| fds.access(fd.number)).any(|access| access.write)
-        };
         for fd in files {
-            if matches!(fd.target, Target::Pipe(_)) && writes(&fd.target) {
-                continue;
-            }
             if let wire @ Stdio::Pipe(inode) = fds.stdio(fd.number)
                 && !wires.contains(&wire)
                 && fds.access(fd.number).is_some_and(|access| access.read)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The agent had a third channel to its server, on fd 3, and both ends of a pipe are inherited; it is killed."""
+"""The agent had a third channel to its server, on fd 3; it is killed."""
 import os
 import sys
 
@@ -14,8 +14,7 @@ def build(stage):
     stage.server("mcp-server-fake", "timer")
     agent = stage.run(stage.part("claude", """
         near, far = socket.socketpair()
-        tokens = os.pipe()
-        start("mcp-server-fake", pass_fds=[far.fileno(), *tokens])
+        start("mcp-server-fake", pass_fds=[far.fileno()])
         here()
         rest()
     """))

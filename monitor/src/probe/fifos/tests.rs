@@ -52,34 +52,3 @@ fn a_wire_is_none_and_neither_is_what_it_writes() {
     assert!(!found.processes[0].sockets.clients);
     assert!(!is_commanded(&person), "it writes to it");
 }
-
-#[test]
-fn a_pipe_without_a_name_commands_if_somebody_else_has_its_other_end() {
-    use std::os::fd::AsRawFd;
-    // The twin has both ends itself, as the tokens of a build tool are inherited.
-    for (ends, expected) in [("r", true), ("r, w", false)] {
-        let (reader, writer) = std::io::pipe().unwrap();
-        // The descriptors of another process are taken by number: nothing is inherited by accident.
-        let script = format!(
-            "import ctypes, os, sys, time
-libc = ctypes.CDLL(None); pidfd = os.pidfd_open({us})
-r, w = (libc.syscall(438, pidfd, n, 0) for n in ({r}, {w}))
-for n in (r, w):
-    if n not in ({ends},): os.close(n)
-os.close(pidfd); print(flush=True); time.sleep(600)",
-            us = std::process::id(),
-            r = reader.as_raw_fd(),
-            w = writer.as_raw_fd(),
-        );
-        let (server, _) = Started::python(&script, Std::null());
-        let mine = || {
-            let mut uses = vec![SocketUse::default()];
-            let probe = Probe::new().unwrap();
-            let table = probe.proc.fd_table(server.0.id()).unwrap();
-            let looked = [Looked { process: server.id(), table, in_rings: Vec::new() }];
-            probe.add_fifos(&looked, &[], &Vec::new, &mut uses);
-            uses[0].clients
-        };
-        assert_eq!(mine(), expected, "{ends}");
-    }
-}
