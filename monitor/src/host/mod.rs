@@ -11,6 +11,7 @@
 
 mod cgroup;
 mod cgroup_memory;
+mod condition;
 mod ends;
 mod environ;
 mod fd;

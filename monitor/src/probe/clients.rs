@@ -7,6 +7,10 @@
 //! code cannot tell who began a connection, it counts as a client. A client that belongs to the server itself
 //! (a driver at the debugging port of its browser) is reported separately.
 //!
+//! A pair of unix sockets without names, on a descriptor of its own, is a channel that somebody made beside the
+//! wires, and who has its other end may use it. A connection that the server began counts, too, if the living owner
+//! has its other end.
+//!
 //! For some sockets nobody can tell whether they have clients. The code then assumes that they have. Short
 //! connections to a unix socket leave a trace only on the file that the socket is bound to
 //! (`ProcessDir::is_untouched`). If the file was touched, the socket counts as one with clients, unless the
@@ -29,12 +33,14 @@ use rustix::io::Errno;
 
 use super::{
     direction::{Network, accepts},
+    other_sockets::{self, Kind},
     server::Looked,
 };
 use crate::host::{
-    Endpoint, InternetSocket, Proc, ProcessDir, TableError, TcpState, UnixSocket, UnixSocketLine, UnixSockets,
+    Endpoint, InternetSocket, Proc, ProcessDir, TableError, Target, TcpState, UnixSocket, UnixSocketLine,
+    UnixSockets,
 };
-use orphand_core::model::{ProcessId, SocketUse};
+use orphand_core::model::{ProcessId, SocketUse, Stdio};
 
 /// The sockets of a server's processes, and what they are used for.
 #[derive(Debug, Default)]
@@ -47,9 +53,10 @@ pub(super) struct Uses {
     pub blind: Option<String>,
 }
 
-/// Inspects the sockets of these processes.
-pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
-    let mut found = Found::new(proc, looked);
+/// Inspects the sockets of these processes, beside the `wires` of the server. `hosts` are the sockets of the owner, if
+/// it lives.
+pub(super) fn of(proc: &Proc, looked: &[Looked], wires: &[Stdio], hosts: &HashSet<u64>) -> Uses {
+    let mut found = Found::new(proc, looked, wires, hosts);
     let (mut unix, mut blind) = (Vec::new(), None);
     let networks = networks(proc, looked).unwrap_or_else(|why| {
         blind = Some(why);
@@ -62,8 +69,16 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
         } else {
             dir.network_namespace().map_err(io::Error::from).and_then(UnixSockets::inside)
         };
-        let known: HashSet<u64> = match sockets.and_then(|mut sockets| sockets.among(&inodes)) {
-            Ok(sockets) => {
+        let asked = sockets.and_then(|mut sockets| {
+            let among = sockets.among(&inodes)?;
+            let channels = found.channels(&mut sockets, &among)?;
+            Ok((among, channels))
+        });
+        let known: HashSet<u64> = match asked {
+            Ok((sockets, channels)) => {
+                for inode in channels {
+                    found.served(inode, None);
+                }
                 let visited: HashSet<&[u8]> = sockets.iter().filter_map(|s| found.visited(s)).collect();
                 for socket in &sockets {
                     let by_itself = socket.name.as_deref().is_some_and(|name| visited.contains(name));
@@ -87,7 +102,7 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
             },
         };
         if inodes.iter().any(|inode| !known.contains(inode))
-            && let Err(error) = found.add_internet(&dir, is_ours)
+            && let Err(error) = found.add_internet(&dir, is_ours, &known)
         {
             blind.get_or_insert(format!("cannot list the connections that {} uses: {error}", dir.id()));
         }
@@ -99,7 +114,7 @@ pub(super) fn of(proc: &Proc, looked: &[Looked]) -> Uses {
 /// is our own.
 fn networks(proc: &Proc, looked: &[Looked]) -> Result<BTreeMap<Vec<u8>, (ProcessDir, bool)>, String> {
     let mut networks = BTreeMap::new();
-    for one in looked.iter().filter(|one| one.table.sockets().next().is_some()) {
+    for one in looked.iter().filter(|one| one.table.sockets().next().is_some() || !one.in_rings.is_empty()) {
         let found = proc
             .identified(one.process)
             .and_then(|dir| dir.map(|dir| dir.network().map(|network| (network, dir))).transpose());
@@ -127,14 +142,26 @@ struct Found<'a> {
     processes: Vec<ProcessId>,
     /// The processes that have a socket open, by inode number of the socket.
     owners: HashMap<u64, Vec<usize>>,
+    /// The wires, and the sockets that are a standard stream of one of them.
+    standard: HashSet<u64>,
+    /// The sockets of the owner, if it lives.
+    hosts: &'a HashSet<u64>,
+    looked: &'a [Looked],
     each: Vec<SocketUse>,
 }
 
 impl<'a> Found<'a> {
-    fn new(proc: &'a Proc, looked: &[Looked]) -> Self {
+    fn new(proc: &'a Proc, looked: &'a [Looked], wires: &[Stdio], hosts: &'a HashSet<u64>) -> Self {
         let mut owners: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut standard: HashSet<u64> = wires.iter().filter_map(|wire| socket(*wire)).collect();
         for (at, one) in looked.iter().enumerate() {
-            for inode in one.table.sockets() {
+            standard.extend(one.table.fds.iter().filter(|fd| fd.number <= 2).filter_map(
+                |fd| match fd.target {
+                    Target::Socket(inode) => Some(inode),
+                    _ => None,
+                },
+            ));
+            for inode in one.table.sockets().chain(one.in_rings.iter().copied()) {
                 let of_it = owners.entry(inode).or_default();
                 // A process may have two descriptors of one socket.
                 if of_it.last() != Some(&at) {
@@ -143,7 +170,23 @@ impl<'a> Found<'a> {
             }
         }
         let processes = looked.iter().map(|one| one.process).collect();
-        Self { proc, processes, owners, each: vec![SocketUse::default(); looked.len()] }
+        let each = vec![SocketUse::default(); looked.len()];
+        Self { proc, processes, owners, standard, hosts, looked, each }
+    }
+
+    /// Those of these unix sockets that are used from outside although neither end listened: pairs without names
+    /// on descriptors of their own, and connections to the living owner. The standard streams are wires, or are
+    /// asked about elsewhere.
+    fn channels(&self, asked: &mut UnixSockets, sockets: &[UnixSocket]) -> io::Result<Vec<u64>> {
+        let mut channels = Vec::new();
+        for socket in sockets {
+            let outside = socket.peer.filter(|peer| *peer != 0 && !self.owners.contains_key(peer));
+            let Some(peer) = outside.filter(|_| !self.standard.contains(&socket.inode)) else { continue };
+            let is_channel = self.hosts.contains(&peer)
+                || (socket.name.is_none() && asked.find(peer)?.is_some_and(|peer| peer.name.is_none()));
+            channels.extend(is_channel.then_some(socket.inode));
+        }
+        Ok(channels)
     }
 
     fn owners(&self, inode: u64) -> Vec<usize> {
@@ -209,7 +252,10 @@ impl<'a> Found<'a> {
         } else if socket.name.is_some() {
             // An accepted socket keeps the name of its listener, even after the listener is closed.
             match socket.peer {
-                Some(peer) if socket.connection && peer != 0 => self.served(socket.inode, Some(peer)),
+                // Only its peer can send to a datagram socket that is connected.
+                Some(peer) if peer != 0 && (socket.connection || !socket.is_named_by_the_system()) => {
+                    self.served(socket.inode, Some(peer));
+                }
                 None if !socket.connection && !socket.is_named_by_the_system() => {
                     self.add_bound(socket, false);
                 }
@@ -237,18 +283,45 @@ impl<'a> Found<'a> {
         Ok(sockets.iter().map(|socket| socket.inode).collect())
     }
 
-    fn add_internet(&mut self, dir: &ProcessDir, is_ours: bool) -> Result<(), TableError> {
+    fn add_internet(
+        &mut self,
+        dir: &ProcessDir,
+        is_ours: bool,
+        known: &HashSet<u64>,
+    ) -> Result<(), TableError> {
         let entries = dir.tcp_sockets()?;
+        let datagrams = dir.udp_sockets()?;
+        let in_tables =
+            entries.iter().chain(&datagrams).map(|entry| entry.inode).chain(known.iter().copied());
+        let listed = in_tables.chain(self.standard.iter().copied()).collect();
+        for (inode, kind) in other_sockets::of(self.proc, self.looked, &listed) {
+            if kind == Kind::Open {
+                self.listens(inode);
+            }
+            self.served(inode, None);
+        }
         let listening = |entry: &&InternetSocket| entry.state == TcpState::Listen;
         let listeners: Vec<(Endpoint, u64)> =
             entries.iter().filter(listening).map(|entry| (entry.local, entry.inode)).collect();
         let network = Network::new(dir, is_ours, listeners.iter().map(|(end, _)| *end).collect());
         self.add_tcp(&entries, &listeners, &network);
-        let unconnected = |entry: &InternetSocket| entry.remote.1 == 0;
-        for entry in dir.udp_sockets()?.into_iter().filter(unconnected) {
+        let unconnected = |entry: &&InternetSocket| entry.remote.1 == 0;
+        let open = datagrams.iter().filter(unconnected).map(|entry| entry.local).collect();
+        let of_datagrams = Network::new(dir, is_ours, open);
+        for entry in &datagrams {
+            if !self.owners.contains_key(&entry.inode) {
+                continue;
+            }
             let (address, port) = entry.local;
+            if !unconnected(&entry) {
+                // Whether it was bound and then connected to who asked first, only the ports can tell.
+                if !of_datagrams.is_outgoing(entry.local, entry.remote) {
+                    self.served(entry.inode, None);
+                }
+                continue;
+            }
             let open_to_others = !address.is_unspecified() || network.gives_out(port) != Some(true);
-            if open_to_others && self.owners.contains_key(&entry.inode) {
+            if open_to_others {
                 self.listens(entry.inode);
                 if !is_multicast_dns(address, port) {
                     self.served(entry.inode, None);
@@ -280,7 +353,8 @@ impl<'a> Found<'a> {
                 .map(|(_, inode)| *inode)
                 .collect();
             if self.owners.contains_key(&entry.inode) {
-                if !to.is_empty() || !network.is_outgoing(local, remote) {
+                let to_host = other.is_some_and(|other| self.hosts.contains(&other));
+                if to_host || !to.is_empty() || !network.is_outgoing(local, remote) {
                     self.served(entry.inode, other);
                 }
                 continue;
@@ -296,6 +370,13 @@ impl<'a> Found<'a> {
                 }
             }
         }
+    }
+}
+
+const fn socket(wire: Stdio) -> Option<u64> {
+    match wire {
+        Stdio::Socket(inode) => Some(inode),
+        _ => None,
     }
 }
 

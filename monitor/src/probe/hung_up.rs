@@ -57,7 +57,7 @@ impl Probe {
             Ok(Some(socket)) => socket.hung_up(),
             // It belongs to another network namespace.
             Ok(None) => dir.fd_table().is_ok_and(|table| {
-                let found = self.diag(inode, &[Looked { process, table }]);
+                let found = self.diag(inode, &[Looked { process, table, in_rings: Vec::new() }]);
                 matches!(found, Ok(Some(socket)) if socket.hung_up())
             }),
             Err(_) => false,

@@ -8,11 +8,11 @@ use super::{
     ties, tracers,
     wire::{Sight, Wired},
 };
-use crate::host::{FdTable, ProcessDir, UNANSWERED};
+use crate::host::{Fd, FdTable, ProcessDir, Target, UNANSWERED};
 use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
 
 /// The environment variable by which a process asks to be left alone.
-const OPT_OUT: &[u8] = b"ORPHAND_OPT_OUT=1";
+pub(super) const OPT_OUT: &[u8] = b"ORPHAND_OPT_OUT=1";
 
 /// Up to this many resident bytes of a server the code reads its proportional memory. That costs 10 us for
 /// each megabyte, and a verdict does not wait for a figure that is only reported.
@@ -25,6 +25,8 @@ const DESCRIPTORS: usize = 128 * 1024;
 pub(super) struct Looked {
     pub process: ProcessId,
     pub table: FdTable,
+    /// Sockets that its `io_uring` instances keep, and that need no descriptor.
+    pub in_rings: Vec<u64>,
 }
 
 impl Probe {
@@ -55,7 +57,7 @@ impl Probe {
                             .get_or_insert(format!("{process} has more open files than orphand looks at"));
                     }
                     descriptors += seen.table.fds.len();
-                    looked.push(Looked { process, table: seen.table });
+                    looked.push(Looked { process, table: seen.table, in_rings: seen.in_rings });
                 }
                 Ok(None | Some(None)) | Err(Errno::NOENT | Errno::SRCH) => {}
                 Err(UNANSWERED) => {
@@ -101,8 +103,10 @@ impl Probe {
         facts: &mut ServerFacts,
     ) {
         let wires = [subject.stdin, subject.stdout];
-        let mut uses = clients::of(&self.proc, looked);
+        let owner = subject.owner.and_then(|owner| self.proc.fd_table(owner.pid).ok()).unwrap_or_default();
+        let mut uses = clients::of(&self.proc, looked, &wires, &owner.sockets().collect());
         self.add_fifos(looked, &wires, others, &mut uses.each);
+        self.add_dependents(looked, &mut uses.each);
         let joined = ties::joined(&self.proc, looked, &uses.unix);
         for ((process, sockets), joined) in facts.processes.iter_mut().zip(uses.each).zip(joined) {
             (process.sockets, process.joined) = (sockets, joined);
@@ -149,6 +153,7 @@ struct Seen {
     facts: ProcessFacts,
     opted_out: bool,
     table: FdTable,
+    in_rings: Vec<u64>,
     tracers: Vec<u32>,
 }
 
@@ -159,6 +164,7 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
     }
     let rss_bytes = dir.resident_bytes().map_err(|_| Errno::SRCH)?;
     *weight = weight.saturating_add(rss_bytes);
+    let table = dir.fd_table()?;
     Ok(Some(Seen {
         facts: ProcessFacts {
             process: dir.id(),
@@ -169,12 +175,20 @@ fn look(dir: &ProcessDir, weight: &mut u64) -> Result<Option<Seen>, Errno> {
             pss_bytes: (*weight <= WEIGHED).then(|| dir.proportional_bytes().ok()).flatten(),
             stdio: dir.stdio(),
             stale_binary: dir.has_stale_binary(),
+            ignores_hangup: dir.ignores_hangup()?,
             ..ProcessFacts::default()
         },
         opted_out: dir.has_environment(OPT_OUT),
-        table: dir.fd_table()?,
+        in_rings: sockets_in_rings(dir, &table),
+        table,
         tracers: tracers::of(dir)?,
     }))
+}
+
+/// The sockets that are registered with an `io_uring` of this process.
+pub(super) fn sockets_in_rings(dir: &ProcessDir, table: &FdTable) -> Vec<u64> {
+    let is_ring = |fd: &&Fd| fd.target == Target::Path(b"anon_inode:[io_uring]".to_vec());
+    table.fds.iter().filter(is_ring).flat_map(|fd| dir.sockets_of_ring(fd.number)).collect()
 }
 
 #[cfg(test)]

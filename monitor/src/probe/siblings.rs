@@ -1,11 +1,18 @@
 //! Sibling servers (other servers of the same dead owner) that hold a wire: whether they are in use, and so
-//! the wire through them.
+//! the wire through them. A sibling is in use if it has clients, if somebody debugs it, if somebody outside holds a
+//! wire of its own, or if it opted out and stays whatever happens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rustix::io::Errno;
 
-use super::{Probe, clients, server::Looked};
+use super::{
+    Probe, clients,
+    pipe::Side,
+    server::{Looked, OPT_OUT, sockets_in_rings},
+    tracers,
+    wire::Wired,
+};
 use orphand_core::model::{Holder, ProcessId, Stdio, Subject, WireState};
 
 impl Probe {
@@ -44,7 +51,7 @@ impl Probe {
             };
             let kin = above.iter().filter(|(process, above)| is_kin(*process, above.as_ref()));
             let kin: Vec<ProcessId> = kin.map(|(process, _)| *process).collect();
-            holder.clients = self.is_used(&kin, others);
+            holder.clients = self.is_used(subject, &kin, others);
         }
     }
 
@@ -57,26 +64,57 @@ impl Probe {
         }
     }
 
-    /// Whether one of these processes has clients from elsewhere, or this could not be found out.
-    fn is_used(&self, processes: &[ProcessId], others: &dyn Fn() -> Vec<Stdio>) -> bool {
-        let (mut looked, mut wires) = (Vec::new(), Vec::new());
+    /// Whether one of these processes is used from elsewhere, or this could not be found out.
+    fn is_used(&self, subject: &Subject, processes: &[ProcessId], others: &dyn Fn() -> Vec<Stdio>) -> bool {
+        let (mut looked, mut wires, mut tracing) = (Vec::new(), Vec::new(), Vec::new());
         for &process in processes {
-            let seen = self
-                .proc
-                .identified(process)
-                .and_then(|dir| dir.map(|dir| Ok((dir.fd_table()?, dir.stdio()))).transpose());
+            let seen = self.proc.identified(process).and_then(|dir| {
+                let look = |dir: crate::host::ProcessDir| {
+                    tracing.extend(tracers::of(&dir)?);
+                    let table = dir.fd_table()?;
+                    let in_rings = sockets_in_rings(&dir, &table);
+                    Ok((dir.has_environment(OPT_OUT), Looked { process, table, in_rings }, dir.stdio()))
+                };
+                dir.map(look).transpose()
+            });
             match seen {
-                Ok(Some((table, [stdin, stdout, _]))) if !table.cut => {
-                    looked.push(Looked { process, table });
-                    wires.extend([stdin, stdout]);
+                Ok(Some((false, one, [stdin, stdout, _]))) if !one.table.cut => {
+                    looked.push(one);
+                    wires.push([stdin, stdout]);
                 }
                 Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}
                 Ok(Some(_)) | Err(_) => return true,
             }
         }
-        let mut uses = clients::of(&self.proc, &looked);
-        self.add_fifos(&looked, &wires, others, &mut uses.each);
-        uses.blind.is_some() || uses.each.iter().any(|uses| uses.clients)
+        let all: Vec<Stdio> = wires.iter().flatten().copied().collect();
+        let mut uses = clients::of(&self.proc, &looked, &all, &HashSet::new());
+        self.add_fifos(&looked, &all, others, &mut uses.each);
+        let traced = tracers::is_outside(&self.proc, &tracing, processes).unwrap_or(true);
+        traced
+            || uses.blind.is_some()
+            || uses.each.iter().any(|uses| uses.clients)
+            || wires.into_iter().any(|wires| self.is_held_from_outside(subject, &looked, wires, others))
+    }
+
+    /// Whether somebody holds the other end of one of these wires of a sibling who is neither a server of the same
+    /// owner nor a copy of it. The copies are judged by what they do.
+    fn is_held_from_outside(
+        &self,
+        subject: &Subject,
+        looked: &[Looked],
+        wires: [Stdio; 2],
+        others: &dyn Fn() -> Vec<Stdio>,
+    ) -> bool {
+        let known = |process: ProcessId| {
+            let ours = subject.processes.iter().chain(&subject.siblings).chain(&subject.copies);
+            ours.copied().any(|one| one == process)
+        };
+        let server = Wired { looked, complete: true, wires, lasting: true, others };
+        [Side::Reads, Side::Writes].into_iter().any(|side| match self.wire(&server, side).state {
+            WireState::Held { holders, unseen } => unseen || holders.iter().any(|one| !known(one.process)),
+            // Its wire was moved, or is none.
+            WireState::HungUp | WireState::Unknown => false,
+        })
     }
 }
 

@@ -74,7 +74,7 @@ impl Probe {
     fn pipe(&self, server: &Wired<'_>, inode: u64, side: Side) -> Sight {
         let wire = Stdio::Pipe(inode);
         let (mut failure, mut there) = (None, None);
-        for Looked { process, table } in server.looked {
+        for Looked { process, table, .. } in server.looked {
             let dir = match self.proc.identified(*process) {
                 Ok(Some(dir)) => dir,
                 Ok(None) => continue,

@@ -21,7 +21,7 @@ use crate::{
         About, BootTime, Container, ContainerQuery, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState,
     },
     recognise::{container_client, started_container},
-    world::{Asked, Server},
+    world::{Agent, Asked, Server},
 };
 
 /// The delay after an inspection during which the server changed.
@@ -111,6 +111,7 @@ impl Engine {
             processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             stdin: server.stdin,
             stdout: server.stdout,
+            owner: owner.filter(|owner| owner.is_alive()).map(Agent::main),
             copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
             siblings: siblings
                 .flat_map(|other| other.processes().iter().chain(other.wrappers()))

@@ -246,6 +246,8 @@ pub struct Subject {
     pub stdin: Stdio,
     /// Its standard output when it was created: the wire that carries its answers.
     pub stdout: Stdio,
+    /// Its owner, if it lives. A connection between the two is a use, whoever of them began it.
+    pub owner: Option<ProcessId>,
     /// Forked copies of its dead owner. They may hold the wires by accident.
     pub copies: Vec<ProcessId>,
     /// The processes of the owner's other servers, launch chains included. Without a known owner: those of

@@ -70,6 +70,9 @@ pub struct ProcessFacts {
     /// Whether a process outside of those requested traces it (ptrace(2)).
     #[serde(default)]
     pub traced: bool,
+    /// Whether it ignores SIGHUP, as `nohup` makes a program do that shall outlive its session.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub ignores_hangup: bool,
 }
 
 /// How a process uses sockets of its own.

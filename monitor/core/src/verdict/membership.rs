@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::inspection::Inspection;
-use crate::model::{ProcessFacts, ProcessId};
+use crate::model::{ProcessFacts, ProcessId, Stdio};
 
 /// The living processes of a server, by their relation to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,13 +74,23 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
 
 /// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
 /// server's wire is its standard input. A process that was born with that wire and has moved it since also counts,
-/// unless it left the session, because a daemon is born with the wire as well.
+/// unless it left the session, because a daemon is born with the wire as well. So is a job that was started in a session
+/// of its own, with output of its own, and merely inherited the standard input.
 fn is_core(inspection: &Inspection<'_>, facts: &ProcessFacts) -> bool {
     let server = inspection.server;
     let was_born_with_it = || inspection.node(facts.process).is_some_and(|node| node.stdin() == server.stdin);
     server.recognised().contains(&facts.process)
         || (server.stdin.is_wire()
-            && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_born_with_it())))
+            && ((facts.stdio.contains(&server.stdin) && !only_inherits_input(inspection, facts))
+                || (facts.sid == server.session && was_born_with_it())))
+}
+
+/// Whether the process has a session of its own and nothing of the server's but its standard input.
+fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessFacts) -> bool {
+    let server = inspection.server;
+    let [_, output @ ..] = &facts.stdio;
+    let is_ours = |stream: &Stdio| stream.is_wire() && [server.stdin, server.stdout].contains(stream);
+    facts.sid != server.session && !output.iter().any(is_ours)
 }
 
 /// Whether a descendant is tied to what belongs to the server. The tie is the session, while the server's main
@@ -91,13 +101,24 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts)
     if inspection.server.main_ended && facts.sockets.listens {
         return false;
     }
-    members.sessions.contains(&facts.sid)
+    (members.sessions.contains(&facts.sid) && !shall_outlive(inspection, members, facts))
         || facts.joined.iter().any(|other| members.contains(*other))
         || facts
             .stdio
             .iter()
+            .skip(usize::from(only_inherits_input(inspection, facts)))
             .any(|s| s.is_wire() && [inspection.server.stdin, inspection.server.stdout].contains(s))
         || was_joined(inspection, members, facts)
+}
+
+/// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
+/// session. What was tied when the server began to be ended stays so.
+fn shall_outlive(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts) -> bool {
+    let was_tied = inspection.server.phase.orphan().is_some_and(|o| o.attempt.tied.contains(&facts.process));
+    let of_core = |one: &&ProcessFacts| members.core.contains(&one.process);
+    facts.ignores_hangup
+        && !was_tied
+        && !inspection.facts.processes.iter().filter(of_core).any(|one| one.ignores_hangup)
 }
 
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.

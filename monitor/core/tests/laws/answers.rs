@@ -204,5 +204,6 @@ fn facts(kernel: &Kernel, p: &Process, asked: &[ProcessId]) -> ProcessFacts {
         },
         stale_binary: false,
         traced: p.doings.tracer.is_some_and(|tracer| !asked.contains(&tracer)),
+        ignores_hangup: false,
     }
 }

@@ -122,8 +122,8 @@ print(flush=True); time.sleep(600)";
         (&["127.0.0.1", "0"], true, true),
         // A port that the system assigned, as for a query to a name server.
         (&["0.0.0.0", "0"], false, false),
-        // An outgoing connection.
-        (&["127.0.0.1", &free, "9"], false, false),
+        // Bound to a port of its own choice, and then connected: perhaps to who asked first.
+        (&["127.0.0.1", &free, "9"], false, true),
         // Multicast DNS is no client. A socket at one specific address is a name server of its own.
         (&["0.0.0.0", "5353"], true, false),
         (&["224.0.0.251", "5353"], true, false),
@@ -234,7 +234,9 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     // The same from /proc, where the code cannot enter another namespace.
     let proc = Proc::system().unwrap();
     let dir = proc.process(server.0.id()).unwrap();
-    let mut found = Found::new(&proc, &[Looked { process: server.id(), table: dir.fd_table().unwrap() }]);
+    let (table, none) = (dir.fd_table().unwrap(), HashSet::new());
+    let looked = [Looked { process: server.id(), table, in_rings: Vec::new() }];
+    let mut found = Found::new(&proc, &looked, &[], &none);
     found.add_unix_by_name(&dir).unwrap();
     assert_eq!(found.each, [SocketUse { listens: true, clients: true, inside: Vec::new() }]);
     drop(client);
@@ -295,5 +297,94 @@ print(pid, flush=True); time.sleep(600)",
         assert!(!found.processes.iter().any(|p| p.sockets.clients), "{kind}");
         let client = rustix::process::Pid::from_raw(client.pid.cast_signed()).unwrap();
         rustix::process::kill_process(client, rustix::process::Signal::KILL).unwrap();
+    }
+}
+
+/// A server that takes descriptor `fd` of ours as its `number`.
+fn with_ours(fd: &impl std::os::fd::AsRawFd, number: u32) -> Started {
+    let script = format!(
+        "import ctypes, os, time; libc = ctypes.CDLL(None); pidfd = os.pidfd_open({})
+fd = libc.syscall(438, pidfd, {}, 0); os.dup2(fd, {number}); os.close(fd) if fd != {number} else None
+os.close(pidfd); print(flush=True); time.sleep(600)",
+        std::process::id(),
+        fd.as_raw_fd(),
+    );
+    Started::python(&script, Std::null()).0
+}
+
+#[test]
+fn a_pair_of_sockets_is_a_channel_while_somebody_has_its_other_end() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let server = with_ours(&theirs, 9);
+    drop(theirs);
+    assert!(serves(&server));
+    drop(ours);
+    assert!(!serves(&server));
+}
+
+#[test]
+fn a_standard_stream_and_a_wire_are_no_channels() {
+    let (_ours, theirs) = UnixStream::pair().unwrap();
+    let server = with_ours(&theirs, 2);
+    assert!(!serves(&server));
+    let moved = with_ours(&theirs, 9);
+    let wire = Stdio::Socket(rustix::fs::fstat(&theirs).unwrap().st_ino);
+    assert!(!facts(&[moved.id()], wire).processes[0].sockets.clients);
+}
+
+#[test]
+fn a_connection_that_the_server_began_counts_if_it_leads_to_the_living_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(dir.path().join("s")).unwrap();
+    let connection = UnixStream::connect(dir.path().join("s")).unwrap();
+    let _accepted = listener.accept().unwrap();
+    let server = with_ours(&connection, 9);
+    drop(connection);
+    assert!(!serves(&server));
+    let subject = |owner| {
+        crate::probe::tests::look(&orphand_core::model::Subject {
+            processes: vec![server.id()],
+            owner: Some(owner),
+            ..Default::default()
+        })
+    };
+    let other = Started::sleeper(Std::null());
+    assert!(!subject(other.id()).processes[0].sockets.clients);
+    assert!(subject(crate::probe::tests::ourselves()).processes[0].sockets.clients);
+}
+
+#[test]
+fn a_udp_socket_that_was_connected_to_who_asked_has_a_client() {
+    use std::net::UdpSocket;
+    let (asked, client) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    asked.connect(client.local_addr().unwrap()).unwrap();
+    client.connect(asked.local_addr().unwrap()).unwrap();
+    assert!(serves(&with_ours(&asked, 9)));
+    // The twin asks a service, whose socket is open to all.
+    let service = UdpSocket::bind("127.0.0.1:0").unwrap();
+    asked.connect(service.local_addr().unwrap()).unwrap();
+    assert!(!serves(&with_ours(&asked, 9)));
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn sockets_of_another_network_are_asked_themselves() {
+    let script = |what: &str| {
+        format!(
+            "import os, socket, sys, time, ctypes
+s = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname()); a = s.accept()[0]
+n = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); u = socket.socket()
+keep = {what}
+for name in 'scanu':
+    if globals()[name] not in keep: globals()[name].close()
+ctypes.CDLL(None).unshare(0x40000000); print(flush=True); time.sleep(600)"
+        )
+    };
+    for (what, [listens, clients]) in
+        [("[a, c]", [false, true]), ("[s]", [true, true]), ("[n, u]", [false, false])]
+    {
+        let (server, _) = Started::python(&script(what), Std::null());
+        let found = facts(&[server.id()], Stdio::Null).processes[0].sockets.clone();
+        assert_eq!([found.listens, found.clients], [listens, clients], "{what}");
     }
 }

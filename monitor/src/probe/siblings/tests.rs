@@ -56,3 +56,23 @@ fn what_belongs_to_a_sibling_counts_for_it() {
     assert_eq!(has_clients(&server, &siblings), [true; 2]);
     crate::probe::tests::end(child);
 }
+
+#[test]
+fn a_sibling_that_opted_out_or_whose_own_wire_somebody_holds_may_use_the_wire() {
+    let own_wire = || std::io::pipe().unwrap();
+    for (opted_out, held) in [(false, false), (true, false), (false, true)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let server = Started::sleeper(reader);
+        let (far, near) = own_wire();
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(far).stdout(Std::null()).stderr(writer);
+        if opted_out {
+            command.env("ORPHAND_OPT_OUT", "1");
+        }
+        let sibling = Started::new(&mut command);
+        drop(command);
+        // Held by the test itself, which is no sibling.
+        let _near = held.then_some(near);
+        assert_eq!(has_clients(&server, &[sibling.id()]), [opted_out || held], "{opted_out} {held}");
+    }
+}

@@ -268,7 +268,11 @@ fn a_stdin_that_is_no_wire_is_unknown() {
 fn asking_a_thousand_times_disturbs_nobody() {
     let mut server = Started::new(Command::new("cat").stdin(Std::piped()).stdout(Std::piped()));
     let (wire, probe) = (server.wire(), Probe::new().unwrap());
-    let table = [Looked { process: server.id(), table: probe.proc.fd_table(server.0.id()).unwrap() }];
+    let table = [Looked {
+        process: server.id(),
+        table: probe.proc.fd_table(server.0.id()).unwrap(),
+        in_rings: Vec::new(),
+    }];
     let (mut to, mut from) = (server.0.stdin.take().unwrap(), server.0.stdout.take().unwrap());
     for round in 0..1000_u32 {
         assert!(matches!(ask(&probe, &table, wire).state, WireState::Held { .. }));

@@ -156,6 +156,35 @@ fn what_left_into_a_session_of_its_own_without_a_tie_is_let_go() {
 }
 
 #[test]
+fn a_job_in_a_session_of_its_own_that_merely_inherited_the_input_is_let_go() {
+    let [input, output, _] = WIRE;
+    // The twin answers on the wire.
+    for (stdio, stays) in [([input, Stdio::File, Stdio::File], true), ([input, output, Stdio::File], false)] {
+        let mut story = with_child(stdio);
+        story.apart.insert(31, apart(31, stdio));
+        story.polite.insert(30);
+        story.end(20);
+        story.pass_secs(100);
+        assert_eq!(story.sent().iter().any(|(pid, _)| *pid == 31), !stays, "{stdio:?}");
+    }
+}
+
+#[test]
+fn a_job_that_shall_outlive_its_session_is_let_go() {
+    // It ignores SIGHUP; the twin's server does, too, because its agent was started so.
+    for (server_too, stays) in [(false, true), (true, false)] {
+        let mut story = with_child(PLAIN);
+        let ignores = |stdio| ProcessFacts { ignores_hangup: true, ..apart(10, stdio) };
+        story.apart.insert(31, ignores(PLAIN));
+        story.apart.insert(30, if server_too { ignores(WIRE) } else { apart(10, WIRE) });
+        story.polite.insert(30);
+        story.end(20);
+        story.pass_secs(100);
+        assert_eq!(story.sent().iter().any(|(pid, _)| *pid == 31), !stays, "{server_too}");
+    }
+}
+
+#[test]
 fn what_was_let_go_is_told() {
     let mut story = with_child(PLAIN);
     story.apart.insert(31, apart(31, PLAIN));

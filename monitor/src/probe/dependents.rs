@@ -1,0 +1,103 @@
+//! Who else depends on a server's processes: the users of a file system that it serves, and what would end with it
+//! because it is the first process of a PID namespace. They count as clients.
+
+use super::{Probe, server::Looked};
+use crate::host::Target;
+use orphand_core::model::{ProcessId, SocketUse};
+
+impl Probe {
+    /// Adds those who depend on the inspected processes to what is known about their sockets.
+    pub(super) fn add_dependents(&self, looked: &[Looked], each: &mut [SocketUse]) {
+        for (one, facts) in looked.iter().zip(each) {
+            facts.clients |= serves_files(one);
+            match self.ends_with(one.process) {
+                Ok(dependents) => {
+                    for process in dependents {
+                        if !looked.iter().any(|one| one.process == process) {
+                            facts.clients = true;
+                        } else if !facts.inside.contains(&process) {
+                            facts.inside.push(process);
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!("cannot list what ends with {}: {error}", one.process);
+                    facts.clients = true;
+                }
+            }
+        }
+    }
+
+    /// The other processes of a PID namespace whose first process this is: the kernel ends them with it. Those of
+    /// namespaces below have an ancestor here.
+    fn ends_with(&self, process: ProcessId) -> anyhow::Result<Vec<ProcessId>> {
+        let Ok(Some(dir)) = self.proc.identified(process) else { return Ok(Vec::new()) };
+        // pid 1 of our own namespace is no server.
+        if process.pid == 1 || !matches!(dir.leads_namespace(), Ok(true)) {
+            return Ok(Vec::new());
+        }
+        let namespace = dir.pid_namespace_name()?;
+        let mut found = Vec::new();
+        for pid in self.proc.pids()? {
+            let Ok(other) = self.proc.process(pid) else { continue };
+            let is_inside = other.pid_namespace_name().is_ok_and(|name| name == namespace);
+            if is_inside && other.id() != process && !other.stat().has_begun_to_exit() {
+                found.push(other.id());
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the process serves a file system (FUSE) or a character device (CUSE). Whoever opens a file there is its
+/// client.
+fn serves_files(one: &Looked) -> bool {
+    let serves = |target: &Target| matches!(target, Target::Path(path) if path == b"/dev/fuse" || path == b"/dev/cuse");
+    one.table.fds.iter().any(|fd| serves(&fd.target))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio as Std};
+
+    use crate::probe::tests::{Started, facts, id, of};
+    use orphand_core::model::Stdio;
+
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn what_ends_with_the_first_process_of_a_namespace_depends_on_it() {
+        // The child has the number 2 inside. Its number here is read from its parent's children.
+        let script = "import os, time
+pid = os.fork()
+if pid: print(pid, flush=True)
+time.sleep(600)";
+        let mut command = Command::new("unshare");
+        let (outer, inside) =
+            Started::line_of(command.args(["--pid", "--fork", "python3", "-c", script]).stdin(Std::null()));
+        assert_eq!(inside, "2");
+        let child = |of: u32| {
+            let text = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
+            id(text.trim().parse().unwrap())
+        };
+        let first = child(outer.0.id());
+        let second = child(first.pid);
+        assert!(facts(&[first], Stdio::Null).processes[0].sockets.clients);
+        let both = facts(&[first, second], Stdio::Null);
+        let found = &of(&both, first).sockets;
+        assert_eq!((found.clients, found.inside.as_slice()), (false, &[second][..]));
+        assert!(of(&both, second).sockets.inside.is_empty());
+        crate::probe::tests::end(first);
+    }
+
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn who_serves_a_file_system_has_clients() {
+        for (device, expected) in [("/dev/fuse", true), ("/dev/null", false)] {
+            let script = format!(
+                "import os, time; os.open('{device}', os.O_RDWR); print(flush=True); time.sleep(600)"
+            );
+            let (server, _) = Started::python(&script, Std::null());
+            assert_eq!(facts(&[server.id()], Stdio::Null).processes[0].sockets.clients, expected, "{device}");
+        }
+    }
+}

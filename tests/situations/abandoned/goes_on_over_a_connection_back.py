@@ -1,0 +1,36 @@
+#!/usr/bin/python3 -B
+"""A living host closed the standard streams and talks over a connection that the server made to it."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "abandoned/let_go"
+
+
+def build(stage):
+    stage.part("mcp-server-fake", """
+        channel = dial("unix", "claude")
+        channel.settimeout(None)
+        def attend():
+            while channel.recv(100):
+                channel.sendall(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        listener = listen("unix")
+        server = start("mcp-server-fake")
+        channel = listener.accept()[0]
+        listener.close()
+        server.let_go()
+        here()
+        use("claude", lambda: ask_over(channel))
+    """))
+    stage.beats("claude")
+    return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
+
+
+situation.main()

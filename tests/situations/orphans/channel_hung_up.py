@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""The agent had a third channel to its server, on fd 3; it is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "clients/third_channel"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        near, far = socket.socketpair()
+        start("mcp-server-fake", pass_fds=[far.fileno()])
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+
+situation.main()
