@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{Engine, Purpose};
 use crate::{
     case::{Event, Refusal},
-    lineage::ServerKey,
+    lineage::{Provenance, ServerKey},
     model::{
         About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts, Signal,
     },
     recognise::{container_client, started_container},
     verdict::is_certain,
+    world::Server,
 };
 
 /// EIO, for an engine that did not stop a container.
@@ -22,6 +23,8 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 /// The age of a server from which its container is there, if its image was.
 const SETTLED: Duration = Duration::from_secs(12);
+/// The time from the end of a client until its engine has closed the input of the container.
+const AFTER_THE_CLIENT: Duration = Duration::from_secs(2);
 /// How often an engine is asked about a living server.
 const TRIES: u8 = 3;
 /// The most servers of a user that are asked about at a time.
@@ -49,6 +52,23 @@ impl Engine {
         }
         if is_in_one && !was_known {
             self.ask_session_found_late(key);
+        }
+    }
+
+    /// The client of a container has ended, and the container may live on. Servers in containers have no owner that
+    /// anybody knows, so their input is looked at, as that of servers that were there before the daemon.
+    pub(super) fn look_into_containers(&mut self, now: BootTime) {
+        for key in self.world.servers().keys() {
+            let is_inside = |server: &Server| {
+                server.phase.is_clear() && server.container.as_ref().is_some_and(|found| found.id.is_some())
+            };
+            if !self.is_job(key) || !self.world.server(key).is_some_and(is_inside) {
+                continue;
+            }
+            if let Some(server) = self.world.server_mut(key) {
+                (server.seeks_owner, server.provenance) = (true, Provenance::FOUND);
+            }
+            self.world.set_timer(key, Some(now + AFTER_THE_CLIENT));
         }
     }
 

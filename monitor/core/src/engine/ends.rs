@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::Engine;
 use crate::{
     case::{Event, Outcome},
-    lineage::ServerKey,
+    lineage::{Node, ServerKey},
     model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId},
+    recognise::container_client,
     world::{Remains, agent_view},
 };
 
@@ -26,6 +27,9 @@ impl Engine {
             self.agent_ended(now, at, agent, status);
         }
         let closed = self.head_is_exiting(id, status);
+        if self.world.node(id).and_then(Node::image).is_some_and(|image| container_client(image).is_some()) {
+            self.look_into_containers(now);
+        }
         let Some(exited) = self.world.exit(id) else { return };
         if let Some((key, remains)) = exited.server {
             if remains == Remains::Descendants {

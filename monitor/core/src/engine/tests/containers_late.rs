@@ -8,8 +8,12 @@ use super::{
 };
 use crate::{
     engine::Settings,
-    model::{ContainerId, Enclosing, Holder, Input, Notice, ReapRequest, ServerView, Signal, WireState},
+    model::{
+        ContainerId, Enclosing, Holder, Image, Input, Notice, ReapRequest, ServerView, Signal, WireState,
+    },
 };
+
+const SHIM: &str = "/usr/bin/containerd-shim-runc-v2";
 
 pub fn enclosing() -> Enclosing {
     let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
@@ -33,7 +37,7 @@ pub fn comes_late(
     (story.facts.enclosing, story.facts.stdout) = (enclosing, stdout);
     let mut all = vec![
         seen(1, 0, &["/sbin/init"], NOTHING),
-        seen(10, 1, &["/usr/bin/containerd-shim-runc-v2", "-namespace", "moby"], NOTHING),
+        seen(10, 1, &[SHIM, "-namespace", "moby"], NOTHING),
         seen(30, 10, SERVER, WIRE),
     ];
     for (pid, id) in sessions {
@@ -47,7 +51,8 @@ pub fn comes_late(
 }
 
 pub fn by_the_shim() -> WireState {
-    WireState::Held { holders: vec![Holder { process: id(10), ..Holder::default() }], unseen: false }
+    let image = Image { exe: SHIM.to_owned(), argv: vec![SHIM.to_owned()], ..Image::default() };
+    WireState::Held { holders: vec![Holder { process: id(10), image, ..Holder::default() }], unseen: false }
 }
 
 fn unproven(story: &Story) -> &ServerView {
@@ -94,6 +99,36 @@ fn a_server_found_in_a_container_is_never_signalled() {
     assert_eq!(story.sent(), []);
     // The twin is in no container.
     assert_eq!(late(None, WireState::HungUp).sent().first(), Some(&(30, Signal::Term)));
+}
+
+/// The client, a child of the agent, is killed under the eyes of the daemon; the server is a child of the shim.
+#[test]
+fn what_a_client_left_that_is_killed_later_is_told() {
+    let left = |client: &[&str], stdin: WireState| {
+        let mut story = Story::new(Settings::default());
+        story.snapshot(vec![
+            seen(1, 0, &["/sbin/init"], NOTHING),
+            seen(10, 1, &[SHIM, "-namespace", "moby"], NOTHING),
+            seen(20, 1, CLAUDE, NOTHING),
+        ]);
+        story.facts.enclosing = Some(Box::new(enclosing()));
+        (story.facts.stdin, story.facts.stdout) = (by_the_shim(), by_the_shim());
+        story.fork(10, 30);
+        story.exec(30, 10, SERVER, WIRE);
+        story.fork(20, 40);
+        story.exec(40, 20, client, NOTHING);
+        story.pass_secs(600);
+        assert_eq!(story.told(), ["agent_started", "server_started"]);
+        story.facts.stdin = stdin;
+        story.end(40);
+        story.pass_secs(600);
+        assert_eq!(story.sent(), []);
+        story.told()
+    };
+    let told = ["orphan_unproven stdout_read owner_unknown"];
+    assert_eq!(left(RUN, WireState::HungUp), told);
+    assert_eq!(left(RUN, by_the_shim()), [""; 0], "its own client lives");
+    assert_eq!(left(&["sleep", "1"], WireState::HungUp), [""; 0], "no client has ended");
 }
 
 #[test]
