@@ -36,7 +36,7 @@ impl ProcessDir {
         let Ok((text, _)) = read(self.body(), &format!("fdinfo/{number}"), RING_MAX) else {
             return Vec::new();
         };
-        let words = text.split(|byte| byte.is_ascii_whitespace());
+        let words = text.split(u8::is_ascii_whitespace);
         words
             .filter_map(|word| match Target::parse(word) {
                 Target::Socket(inode) => Some(inode),
