@@ -11,7 +11,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    mount::{UnmountFlags, unmount},
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -260,6 +263,19 @@ impl Drop for Scene {
         }
         for child in self.children.borrow_mut().iter_mut().chain(self.keeper.get_mut()) {
             let _ = child.wait();
+        }
+        unmount_below(self.folder());
+    }
+}
+
+/// Unmounts what a container engine has mounted below this folder: it leaves that mount when it is killed.
+fn unmount_below(folder: &Path) {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    for point in points.filter(|point| Path::new(point).starts_with(folder)).collect::<Vec<_>>().iter().rev()
+    {
+        if let Err(error) = unmount(*point, UnmountFlags::DETACH) {
+            eprintln!("orphand tests: cannot unmount {point}: {error}");
         }
     }
 }
