@@ -57,6 +57,7 @@ pub fn scene(play: impl FnOnce(&Scene) -> Result<()>) -> Result<()> {
         for one in scene.members() {
             eprintln!("orphand tests: still there: {one} {:?}", one.argv());
         }
+        unmount_below(scene.folder());
         let kept = scene.folder.path().with_extension("failed");
         if fs::rename(scene.folder.path(), &kept).is_ok() {
             eprintln!("orphand tests: traces and logs are kept in {}", kept.display());
@@ -249,6 +250,7 @@ impl Scene {
 fn sweep(temporary: &Path) {
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.path().extension().is_none() {
+            unmount_below(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -268,7 +270,7 @@ impl Drop for Scene {
     }
 }
 
-/// Unmounts what a container engine has mounted below this folder: it leaves that mount when it is killed.
+/// Unmounts what a container engine has mounted below this folder. It leaves that mount when it is killed.
 fn unmount_below(folder: &Path) {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
