@@ -76,8 +76,8 @@ pub(super) fn of(proc: &Proc, looked: &[Looked], wires: &[Stdio], hosts: &HashSe
         });
         let known: HashSet<u64> = match asked {
             Ok((sockets, channels)) => {
-                for inode in channels {
-                    found.served(inode, None);
+                for (inode, peer) in channels {
+                    found.served(inode, Some(peer));
                 }
                 let visited: HashSet<&[u8]> = sockets.iter().filter_map(|s| found.visited(s)).collect();
                 for socket in &sockets {
@@ -174,17 +174,17 @@ impl<'a> Found<'a> {
         Self { proc, processes, owners, standard, hosts, looked, each }
     }
 
-    /// Those of these unix sockets that are used from outside although neither end listened: pairs without names
-    /// on descriptors of their own, and connections to the living owner. The standard streams are wires, or are
-    /// asked about elsewhere.
-    fn channels(&self, asked: &mut UnixSockets, sockets: &[UnixSocket]) -> io::Result<Vec<u64>> {
+    /// Those of these unix sockets, each with its peer, that somebody may use although neither end listened: pairs
+    /// without names on descriptors of their own, and connections to the living owner. The peer may be a process of
+    /// those that are inspected, which the server let go. The standard streams are wires, or are asked about
+    /// elsewhere.
+    fn channels(&self, asked: &mut UnixSockets, sockets: &[UnixSocket]) -> io::Result<Vec<(u64, u64)>> {
         let mut channels = Vec::new();
-        for socket in sockets {
-            let outside = socket.peer.filter(|peer| *peer != 0 && !self.owners.contains_key(peer));
-            let Some(peer) = outside.filter(|_| !self.standard.contains(&socket.inode)) else { continue };
+        for socket in sockets.iter().filter(|socket| !self.standard.contains(&socket.inode)) {
+            let Some(peer) = socket.peer.filter(|peer| *peer != 0) else { continue };
             let is_channel = self.hosts.contains(&peer)
                 || (socket.name.is_none() && asked.find(peer)?.is_some_and(|peer| peer.name.is_none()));
-            channels.extend(is_channel.then_some(socket.inode));
+            channels.extend(is_channel.then_some((socket.inode, peer)));
         }
         Ok(channels)
     }

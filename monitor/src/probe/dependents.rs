@@ -66,15 +66,12 @@ mod tests {
     #[test]
     #[ignore = "needs root: cargo xtask test runs it"]
     fn what_ends_with_the_first_process_of_a_namespace_depends_on_it() {
-        // The child has the number 2 inside. Its number here is read from its parent's children.
         let script = "import os, time
-pid = os.fork()
-if pid: print(pid, flush=True)
+if os.fork(): print(flush=True)
 time.sleep(600)";
         let mut command = Command::new("unshare");
-        let (outer, inside) =
-            Started::line_of(command.args(["--pid", "--fork", "python3", "-c", script]).stdin(Std::null()));
-        assert_eq!(inside, "2");
+        let words = ["--pid", "--fork", "--kill-child", "python3", "-c", script];
+        let (outer, _) = Started::line_of(command.args(words).stdin(Std::null()));
         let child = |of: u32| {
             let text = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
             id(text.trim().parse().unwrap())
@@ -86,7 +83,6 @@ time.sleep(600)";
         let found = &of(&both, first).sockets;
         assert_eq!((found.clients, found.inside.as_slice()), (false, &[second][..]));
         assert!(of(&both, second).sockets.inside.is_empty());
-        crate::probe::tests::end(first);
     }
 
     #[test]
