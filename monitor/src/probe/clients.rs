@@ -53,10 +53,20 @@ pub(super) struct Uses {
     pub blind: Option<String>,
 }
 
-/// Inspects the sockets of these processes, beside the `wires` of the server. `hosts` are the sockets of the owner, if
-/// it lives.
-pub(super) fn of(proc: &Proc, looked: &[Looked], wires: &[Stdio], hosts: &HashSet<u64>) -> Uses {
-    let mut found = Found::new(proc, looked, wires, hosts);
+/// What is known of the sockets at the other ends of those of a server.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    /// The wires of the server. They are asked about elsewhere.
+    pub wires: &'a [Stdio],
+    /// The sockets of the owner, if it lives.
+    pub hosts: &'a HashSet<u64>,
+    /// Tells which of these sockets belong to servers of the same owner that nobody uses.
+    pub siblings: &'a dyn Fn(&HashSet<u64>) -> HashSet<u64>,
+}
+
+/// Inspects the sockets of these processes.
+pub(super) fn of(proc: &Proc, looked: &[Looked], beside: &Beside<'_>) -> Uses {
+    let mut found = Found::new(proc, looked, *beside);
     let (mut unix, mut blind) = (Vec::new(), None);
     let networks = networks(proc, looked).unwrap_or_else(|why| {
         blind = Some(why);
@@ -144,16 +154,15 @@ struct Found<'a> {
     owners: HashMap<u64, Vec<usize>>,
     /// The wires, and the sockets that are a standard stream of one of them.
     standard: HashSet<u64>,
-    /// The sockets of the owner, if it lives.
-    hosts: &'a HashSet<u64>,
+    beside: Beside<'a>,
     looked: &'a [Looked],
     each: Vec<SocketUse>,
 }
 
 impl<'a> Found<'a> {
-    fn new(proc: &'a Proc, looked: &'a [Looked], wires: &[Stdio], hosts: &'a HashSet<u64>) -> Self {
+    fn new(proc: &'a Proc, looked: &'a [Looked], beside: Beside<'a>) -> Self {
         let mut owners: HashMap<u64, Vec<usize>> = HashMap::new();
-        let mut standard: HashSet<u64> = wires.iter().filter_map(|wire| socket(*wire)).collect();
+        let mut standard: HashSet<u64> = beside.wires.iter().filter_map(|wire| socket(*wire)).collect();
         for (at, one) in looked.iter().enumerate() {
             standard.extend(one.table.fds.iter().filter(|fd| fd.number <= 2).filter_map(
                 |fd| match fd.target {
@@ -171,22 +180,7 @@ impl<'a> Found<'a> {
         }
         let processes = looked.iter().map(|one| one.process).collect();
         let each = vec![SocketUse::default(); looked.len()];
-        Self { proc, processes, owners, standard, hosts, looked, each }
-    }
-
-    /// Those of these unix sockets, each with its peer, that somebody may use although neither end listened: pairs
-    /// without names on descriptors of their own, and connections to the living owner. The peer may be a process of
-    /// those that are inspected, which the server let go. The standard streams are wires, or are asked about
-    /// elsewhere.
-    fn channels(&self, asked: &mut UnixSockets, sockets: &[UnixSocket]) -> io::Result<Vec<(u64, u64)>> {
-        let mut channels = Vec::new();
-        for socket in sockets.iter().filter(|socket| !self.standard.contains(&socket.inode)) {
-            let Some(peer) = socket.peer.filter(|peer| *peer != 0) else { continue };
-            let is_channel = self.hosts.contains(&peer)
-                || (socket.name.is_none() && asked.find(peer)?.is_some_and(|peer| peer.name.is_none()));
-            channels.extend(is_channel.then_some((socket.inode, peer)));
-        }
-        Ok(channels)
+        Self { proc, processes, owners, standard, beside, looked, each }
     }
 
     fn owners(&self, inode: u64) -> Vec<usize> {
@@ -353,7 +347,7 @@ impl<'a> Found<'a> {
                 .map(|(_, inode)| *inode)
                 .collect();
             if self.owners.contains_key(&entry.inode) {
-                let to_host = other.is_some_and(|other| self.hosts.contains(&other));
+                let to_host = other.is_some_and(|other| self.beside.hosts.contains(&other));
                 if to_host || !to.is_empty() || !network.is_outgoing(local, remote) {
                     self.served(entry.inode, other);
                 }
@@ -385,5 +379,6 @@ fn is_multicast_dns(address: IpAddr, port: u16) -> bool {
     port == 5353 && (address.is_unspecified() || address.is_multicast())
 }
 
+mod channels;
 #[cfg(test)]
 mod tests;

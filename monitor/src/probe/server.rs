@@ -1,5 +1,7 @@
 //! All facts from the host that a verdict on one server needs.
 
+use std::collections::HashSet;
+
 use rustix::io::Errno;
 
 use super::{
@@ -104,7 +106,10 @@ impl Probe {
     ) {
         let wires = [subject.stdin, subject.stdout];
         let owner = subject.owner.and_then(|owner| self.proc.fd_table(owner.pid).ok()).unwrap_or_default();
-        let mut uses = clients::of(&self.proc, looked, &wires, &owner.sockets().collect());
+        let hosts = owner.sockets().collect();
+        let siblings = |sockets: &HashSet<u64>| self.of_unused_siblings(subject, sockets, others);
+        let beside = clients::Beside { wires: &wires, hosts: &hosts, siblings: &siblings };
+        let mut uses = clients::of(&self.proc, looked, &beside);
         self.add_fifos(looked, &wires, others, &mut uses.each);
         self.add_dependents(looked, &mut uses.each);
         let joined = ties::joined(&self.proc, looked, &uses.unix);

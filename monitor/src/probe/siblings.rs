@@ -15,6 +15,24 @@ use super::{
 };
 use orphand_core::model::{Holder, ProcessId, Stdio, Subject, WireState};
 
+/// The processes of all siblings, each with its ancestors; `None` for one whose ancestors cannot be read.
+struct Families(Vec<(ProcessId, Option<BTreeSet<ProcessId>>)>);
+
+impl Families {
+    /// What belongs to one server with this process: the process itself, its ancestors and its descendants.
+    fn kin(&self, member: ProcessId) -> Vec<ProcessId> {
+        let own = self.0.iter().find(|(process, _)| *process == member);
+        let own = own.and_then(|(_, above)| above.as_ref());
+        let is_kin = |process: ProcessId, above: Option<&BTreeSet<ProcessId>>| {
+            process == member
+                || above.is_none_or(|above| above.contains(&member))
+                || own.is_none_or(|own| own.contains(&process))
+        };
+        let kin = self.0.iter().filter(|(process, above)| is_kin(*process, above.as_ref()));
+        kin.map(|(process, _)| *process).collect()
+    }
+}
+
 impl Probe {
     /// Marks each holder that is a sibling of the server and has clients itself, or belongs to a sibling that
     /// has.
@@ -38,21 +56,43 @@ impl Probe {
         if found.is_empty() {
             return;
         }
-        let above: Vec<(ProcessId, Option<BTreeSet<ProcessId>>)> =
-            subject.siblings.iter().map(|process| (*process, self.above(*process))).collect();
+        let families = self.families(subject);
         for holder in &mut found {
-            // The sibling itself, its ancestors and its descendants belong to one server.
-            let own = above.iter().find(|(process, _)| *process == holder.process);
-            let own = own.and_then(|(_, above)| above.as_ref());
-            let is_kin = |process: ProcessId, above: Option<&BTreeSet<ProcessId>>| {
-                process == holder.process
-                    || above.is_none_or(|above| above.contains(&holder.process))
-                    || own.is_none_or(|own| own.contains(&process))
-            };
-            let kin = above.iter().filter(|(process, above)| is_kin(*process, above.as_ref()));
-            let kin: Vec<ProcessId> = kin.map(|(process, _)| *process).collect();
-            holder.clients = self.is_used(subject, &kin, others);
+            holder.clients = self.is_used(subject, &families.kin(holder.process), others);
         }
+    }
+
+    /// Those of these sockets that siblings have open and that nobody uses. A server may have inherited the other end,
+    /// which was the owner's; or the owner joined two of its servers.
+    pub(super) fn of_unused_siblings(
+        &self,
+        subject: &Subject,
+        sockets: &HashSet<u64>,
+        others: &dyn Fn() -> Vec<Stdio>,
+    ) -> HashSet<u64> {
+        let (mut unused, mut families) = (HashSet::new(), None);
+        for &process in subject.siblings.iter().filter(|one| !subject.processes.contains(one)) {
+            let of_it: Vec<u64> =
+                self.sockets_of(process).filter(|socket| sockets.contains(socket)).collect();
+            if !of_it.is_empty() {
+                let families = families.get_or_insert_with(|| self.families(subject));
+                if !self.is_used(subject, &families.kin(process), others) {
+                    unused.extend(of_it);
+                }
+            }
+        }
+        unused
+    }
+
+    /// The sockets that a process has open; none if it cannot be read.
+    fn sockets_of(&self, process: ProcessId) -> impl Iterator<Item = u64> {
+        let dir = self.proc.identified(process).ok().flatten();
+        let table = dir.and_then(|dir| dir.fd_table().ok()).unwrap_or_default();
+        table.sockets().collect::<Vec<_>>().into_iter()
+    }
+
+    fn families(&self, subject: &Subject) -> Families {
+        Families(subject.siblings.iter().map(|process| (*process, self.above(*process))).collect())
     }
 
     /// The ancestors of the process; `None` if they cannot be read.
@@ -87,7 +127,14 @@ impl Probe {
             }
         }
         let all: Vec<Stdio> = wires.iter().flatten().copied().collect();
-        let mut uses = clients::of(&self.proc, &looked, &all, &HashSet::new());
+        let hosts = HashSet::new();
+        // Whether those at the other ends of its channels are used is asked where they are judged.
+        let siblings = |_: &HashSet<u64>| {
+            let all = subject.processes.iter().chain(&subject.siblings);
+            all.flat_map(|process| self.sockets_of(*process)).collect()
+        };
+        let beside = clients::Beside { wires: &all, hosts: &hosts, siblings: &siblings };
+        let mut uses = clients::of(&self.proc, &looked, &beside);
         self.add_fifos(&looked, &all, others, &mut uses.each);
         let traced = tracers::is_outside(&self.proc, &tracing, processes).unwrap_or(true);
         traced

@@ -1,10 +1,12 @@
+//! Tests of what clients a server has.
+
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream},
     os::unix::net::{UnixListener, UnixStream},
     process::{Command, Stdio as Std},
 };
 
-use super::*;
+use super::{channels::tests::with_ours, *};
 use crate::probe::tests::{Started, facts, id};
 use orphand_core::model::Stdio;
 
@@ -27,7 +29,7 @@ fn tcp_server(address: &str) -> (Started, u16) {
     (0..16).map(|_| start()).find(|(server, _)| !serves(server)).unwrap()
 }
 
-fn serves(server: &Started) -> bool {
+pub(super) fn serves(server: &Started) -> bool {
     facts(&[server.id()], Stdio::Null).processes.iter().any(|p| p.sockets.clients)
 }
 
@@ -236,7 +238,8 @@ fn a_unix_server_is_in_use_while_it_has_a_client() {
     let dir = proc.process(server.0.id()).unwrap();
     let (table, none) = (dir.fd_table().unwrap(), HashSet::new());
     let looked = [Looked { process: server.id(), table, in_rings: Vec::new() }];
-    let mut found = Found::new(&proc, &looked, &[], &none);
+    let beside = Beside { wires: &[], hosts: &none, siblings: &|_| HashSet::new() };
+    let mut found = Found::new(&proc, &looked, beside);
     found.add_unix_by_name(&dir).unwrap();
     assert_eq!(found.each, [SocketUse { listens: true, clients: true, inside: Vec::new() }]);
     drop(client);
@@ -298,59 +301,6 @@ print(pid, flush=True); time.sleep(600)",
         let client = rustix::process::Pid::from_raw(client.pid.cast_signed()).unwrap();
         rustix::process::kill_process(client, rustix::process::Signal::KILL).unwrap();
     }
-}
-
-/// A server that takes descriptor `fd` of ours as its `number`.
-fn with_ours(fd: &impl std::os::fd::AsRawFd, number: u32) -> Started {
-    let script = format!(
-        "import ctypes, os, time; libc = ctypes.CDLL(None); pidfd = os.pidfd_open({})
-fd = libc.syscall(438, pidfd, {}, 0); os.dup2(fd, {number}); os.close(fd) if fd != {number} else None
-os.close(pidfd); print(flush=True); time.sleep(600)",
-        std::process::id(),
-        fd.as_raw_fd(),
-    );
-    Started::python(&script, Std::null()).0
-}
-
-#[test]
-fn a_pair_of_sockets_is_a_channel_while_somebody_has_its_other_end() {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    let server = with_ours(&theirs, 9);
-    drop(theirs);
-    assert!(serves(&server));
-    drop(ours);
-    assert!(!serves(&server));
-}
-
-#[test]
-fn a_standard_stream_and_a_wire_are_no_channels() {
-    let (_ours, theirs) = UnixStream::pair().unwrap();
-    let server = with_ours(&theirs, 2);
-    assert!(!serves(&server));
-    let moved = with_ours(&theirs, 9);
-    let wire = Stdio::Socket(rustix::fs::fstat(&theirs).unwrap().st_ino);
-    assert!(!facts(&[moved.id()], wire).processes[0].sockets.clients);
-}
-
-#[test]
-fn a_connection_that_the_server_began_counts_if_it_leads_to_the_living_owner() {
-    let dir = tempfile::tempdir().unwrap();
-    let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-    let connection = UnixStream::connect(dir.path().join("s")).unwrap();
-    let _accepted = listener.accept().unwrap();
-    let server = with_ours(&connection, 9);
-    drop(connection);
-    assert!(!serves(&server));
-    let subject = |owner| {
-        crate::probe::tests::look(&orphand_core::model::Subject {
-            processes: vec![server.id()],
-            owner: Some(owner),
-            ..Default::default()
-        })
-    };
-    let other = Started::sleeper(Std::null());
-    assert!(!subject(other.id()).processes[0].sockets.clients);
-    assert!(subject(crate::probe::tests::ourselves()).processes[0].sockets.clients);
 }
 
 #[test]
