@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Bench,
-    daemon::Daemon,
+    daemon::{Daemon, Line},
     storm,
     table::{Table, quantile},
 };
@@ -28,7 +29,7 @@ pub fn latency(bench: &Bench<'_>) -> Result<Table> {
     let mut table = Table::new("From an owner's exit to the line `orphan_suspected`", &head);
     let idle = series(bench)?;
     table.row(row("idle", &idle, "p99 below 2 ms"));
-    let storms = Storms::start(bench)?;
+    let storms = Storms::start(bench, "fork", &bench.actors.agent)?;
     let under_storm = series(bench)?;
     drop(storms);
     table.row(row("fork storm on all cores", &under_storm, ""));
@@ -36,14 +37,14 @@ pub fn latency(bench: &Bench<'_>) -> Result<Table> {
 }
 
 /// A storm in the background; over when dropped.
-struct Storms(Vec<Child>);
+pub struct Storms(Vec<Child>);
 
 impl Storms {
-    fn start(bench: &Bench<'_>) -> Result<Self> {
+    /// `bench.jobs` copies of `program`.
+    pub fn start(bench: &Bench<'_>, kind: &str, program: &Path) -> Result<Self> {
         // Far longer than the series: it is ended before.
         let long = Duration::from_secs(600);
-        let start =
-            |_| storm::command(bench, "fork", &bench.actors.agent, long).stdout(Stdio::null()).spawn();
+        let start = |_| storm::command(bench, kind, program, long).stdout(Stdio::null()).spawn();
         (0..bench.jobs).map(start).collect::<Result<_, _>>().map(Self).context("cannot start a storm")
     }
 }
@@ -73,14 +74,30 @@ fn series(bench: &Bench<'_>) -> Result<Vec<Option<f64>>> {
 }
 
 /// An agent starts a server and is killed: how long until the line about that server?
+fn one(bench: &Bench<'_>, daemon: &mut Daemon) -> Result<Option<f64>> {
+    let Some(server) = leave(bench, daemon, SERVER_MS, PATIENCE)? else { return Ok(None) };
+    let line =
+        daemon.wait_for(PATIENCE, |line| line.kind() == "orphan_suspected" && is_about(&line.event, server));
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a latency are few")]
+    Ok(line.ok().map(|line| line.read_ns.saturating_sub(line.boot_ns()) as f64 / 1e6))
+}
+
+/// Whether an event is about the server with this process.
+pub fn is_about(event: &Value, server: u64) -> bool {
+    let processes = event.pointer("/server/processes").and_then(Value::as_array);
+    processes.is_some_and(|all| all.iter().any(|p| p.get("pid").and_then(Value::as_u64) == Some(server)))
+}
+
+/// An agent starts a server that lives for `ms`, and is killed. The process of the server; `None` if the daemon did not
+/// get to know it.
 ///
 /// It is killed only when the daemon has told of the server: real agents live longer than that, and one that is
 /// not yet confirmed does not wake the daemon.
-fn one(bench: &Bench<'_>, daemon: &mut Daemon) -> Result<Option<f64>> {
+pub fn leave(bench: &Bench<'_>, daemon: &mut Daemon, ms: &str, patience: Duration) -> Result<Option<u64>> {
     let mut agent = Command::new(&bench.actors.agent)
         .arg("agent")
         .arg(&bench.actors.server)
-        .arg(SERVER_MS)
+        .arg(ms)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -88,20 +105,10 @@ fn one(bench: &Bench<'_>, daemon: &mut Daemon) -> Result<Option<f64>> {
     let mut said = String::new();
     BufReader::new(agent.stdout.take().context("an agent has no stdout")?).read_line(&mut said)?;
     let server: u64 = said.trim().parse().with_context(|| format!("an agent said \"{}\"", said.trim()))?;
-    let about = |event: &Value| {
-        let processes = event.pointer("/server/processes").and_then(Value::as_array);
-        processes.is_some_and(|all| all.iter().any(|p| p.get("pid").and_then(Value::as_u64) == Some(server)))
-    };
-    let mut line =
-        |kind: &str| daemon.wait_for(PATIENCE, |line| line.kind() == kind && about(&line.event)).ok();
-    let known = line("server_started").is_some();
+    let started = |line: &Line| line.kind() == "server_started" && is_about(&line.event, server);
+    let known = daemon.wait_for(patience, started).is_ok();
     agent.kill().and_then(|()| agent.wait()).context("cannot end an agent")?;
-    if !known {
-        return Ok(None);
-    }
-    let line = line("orphan_suspected");
-    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a latency are few")]
-    Ok(line.map(|line| line.read_ns.saturating_sub(line.boot_ns()) as f64 / 1e6))
+    Ok(known.then_some(server))
 }
 
 fn row(host: &str, all: &[Option<f64>], aim: &str) -> [String; 7] {

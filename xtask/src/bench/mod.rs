@@ -11,6 +11,7 @@ mod others;
 mod rest;
 mod storm;
 mod table;
+mod wires;
 
 use std::{env, ffi::OsString, path::PathBuf, process::Command, time::Duration};
 
@@ -55,6 +56,8 @@ enum Part {
     Storm,
     /// The same for other observers: bpftrace and forkstat, where installed.
     Others,
+    /// A storm of programs that no rule knows on wires of their own, each of which may be a server.
+    Wires,
     /// Records lost in a long storm on all cores.
     Loss,
     /// From an owner's exit to the line about it, idle and under storm.
@@ -128,6 +131,7 @@ impl Part {
             Self::Kernel => kernel::cost(bench),
             Self::Storm => storm::throughput(bench),
             Self::Others => others::throughput(bench),
+            Self::Wires => wires::storm(bench),
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),

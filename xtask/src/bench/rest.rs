@@ -105,17 +105,19 @@ impl Rest {
 
 /// What a process has used.
 #[derive(Debug)]
-struct Usage {
-    rss_kib: u64,
+pub struct Usage {
+    /// Resident memory in KiB.
+    pub rss_kib: u64,
     /// Times one of its threads waited for something: each is a wake-up. Those at which it lost the CPU to others
     /// are not.
     switches: u64,
     /// User and system time in clock ticks of 10 ms.
-    ticks: u64,
+    pub ticks: u64,
 }
 
 impl Usage {
-    fn of(pid: u32) -> Result<Self> {
+    /// What this process has used so far.
+    pub fn of(pid: u32) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
         let tasks = format!("/proc/{pid}/task");
         let tasks = fs::read_dir(&tasks).with_context(|| format!("cannot read {tasks}"))?.flatten();

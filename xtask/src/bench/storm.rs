@@ -88,6 +88,7 @@ pub fn name(kind: &str) -> &str {
     match kind {
         "vfork" => "vfork + exit",
         "fork" => "fork + exit",
+        "wires" => "fork + exec of `cat` on two pipes",
         _ => "posix_spawn of a static program",
     }
 }

@@ -1,7 +1,7 @@
 //! The workloads of `cargo xtask bench`: storms of new processes, an agent with a server, a crowd of sleeping
 //! processes, and empty eBPF programs.
 //!
-//! `storm vfork|fork|spawn MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
+//! `storm vfork|fork|spawn|wires MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
 //! prints its pid and waits to be killed. `storm server MS` is that server. `storm owner SERVER N` is an agent with N
 //! servers until its stdin closes, `storm crowd N` keeps N sleeping processes until then. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
 //! keeps them until its stdin closes.
@@ -12,6 +12,7 @@ mod new;
 use std::{
     env,
     io::{BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::process::CommandExt as _,
     process::{Command, ExitCode, Stdio},
     thread,
     time::{Duration, Instant},
@@ -20,6 +21,9 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
+/// The user who owns nothing.
+const NOBODY: u32 = 65_534;
+
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -27,12 +31,13 @@ fn main() -> ExitCode {
         ["vfork", ms, _] => storm(ms, || wait(new::vfork()?)),
         ["fork", ms, _] => storm(ms, || wait(new::fork()?)),
         ["spawn", ms, program] => storm(ms, || spawn(program)),
+        ["wires", ms, _] => storm(ms, cat),
         ["agent", server, ms] => agent(server, ms),
         ["server", ms] => server(ms),
         ["owner", server, count] => owner(server, count),
         ["crowd", count] => crowd(count),
         ["empty", ref tracepoints @ ..] => empty_programs(tracepoints),
-        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|agent|server|owner|crowd|empty ..")),
+        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|wires|agent|server|owner|crowd|empty ..")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,6 +80,16 @@ fn wait(child: Pid) -> Result<()> {
 fn spawn(program: &str) -> Result<()> {
     let status = Command::new(program).status().with_context(|| format!("cannot start {program}"))?;
     ensure!(status.success(), "{program} ended with {status}");
+    Ok(())
+}
+
+/// `cat` on wires of its own, run by a user of its own: as far as anybody can tell, a server that no rule knows.
+fn cat() -> Result<()> {
+    let mut cat = Command::new("cat");
+    cat.uid(NOBODY).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let cat = cat.spawn().context("cannot start cat")?;
+    let status = cat.wait_with_output().context("cannot wait for cat")?.status;
+    ensure!(status.success(), "cat ended with {status}");
     Ok(())
 }
 
