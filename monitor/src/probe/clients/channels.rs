@@ -3,11 +3,10 @@
 
 use std::{collections::HashSet, io};
 
+use orphand_core::recognise::container_client;
+
 use super::Found;
-use crate::{
-    host::{UnixSocket, UnixSockets},
-    probe::containers::may_be_client,
-};
+use crate::host::{UnixSocket, UnixSockets};
 
 impl Found<'_> {
     /// Those of these sockets, each with its peer, that somebody may use although neither end listened. The peer may be
@@ -36,10 +35,11 @@ impl Found<'_> {
         Ok(channels)
     }
 
-    /// Whether only clients of containers have this socket. What they are joined with belongs to the container.
+    /// Whether only clients of containers have this socket. What they are joined with belongs to the container, and
+    /// they get no signal. A name that merely sounds like one (`mcp-server-docker`) is none.
     fn works_for_a_container(&self, inode: u64) -> bool {
         let image = |at: &usize| Some(self.proc.identified(*self.processes.get(*at)?).ok()??.image());
-        self.owners(inode).iter().all(|at| image(at).is_some_and(|image| may_be_client(&image)))
+        self.owners(inode).iter().all(|at| image(at).is_some_and(|image| container_client(&image).is_some()))
     }
 }
 

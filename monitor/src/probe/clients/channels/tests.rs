@@ -3,7 +3,10 @@
 use std::{
     os::{
         fd::AsRawFd,
-        unix::net::{UnixListener, UnixStream},
+        unix::{
+            net::{UnixListener, UnixStream},
+            process::CommandExt as _,
+        },
     },
     process::{Command, Stdio as Std},
 };
@@ -26,7 +29,7 @@ os.close(pidfd); print(flush=True); time.sleep(600)",
         std::process::id(),
         fd.as_raw_fd(),
     );
-    let mut command = Command::new("python3");
+    let mut command = Command::new("/usr/bin/python3");
     command.args(["-c", &script]).stdin(Std::null());
     command
 }
@@ -87,4 +90,12 @@ fn a_pair_is_no_channel_while_only_an_unused_sibling_has_its_other_end() {
     drop((one, other));
     let subject = Subject { processes: vec![server.id()], siblings: vec![stays.id()], ..Default::default() };
     assert!(look(&subject).processes[0].sockets.clients);
+}
+
+#[test]
+fn a_server_that_is_named_like_a_client_of_containers_has_channels() {
+    let (_ours, theirs) = UnixStream::pair().unwrap();
+    let server = Started::line_of(taking_ours(&theirs, 9).arg0("/opt/mcp-server-docker")).0;
+    drop(theirs);
+    assert!(serves(&server));
 }
