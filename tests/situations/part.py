@@ -29,8 +29,8 @@ ALIAS = argument("--as", ME)
 
 
 def tell(path, text):
-    """A file in the situation's folder, whole at once."""
-    new = f"{DIR}/{path}.{os.getpid()}"
+    """A file in the situation's folder, whole at once; two threads may tell the same."""
+    new = f"{DIR}/{path}.{os.getpid()}.{threading.get_ident()}"
     with open(new, "w") as f:
         f.write(text)
     os.replace(new, f"{DIR}/{path}")

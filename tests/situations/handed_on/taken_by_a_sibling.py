@@ -16,7 +16,6 @@ def build(stage):
         server = handed()
         def work():
             listener = listen("tcp")
-            here()
             while True:
                 with listener.accept()[0] as call:
                     while call.recv(100):
