@@ -12,12 +12,45 @@ use orphand_core::model::{BootTime, Fact, Knowledge};
 /// Between two tries to write while nothing happens.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Between two outages that are reported though each was short. A disk that is slow now and then fills no log.
+const SELDOM: Duration = Duration::from_secs(300);
+
+/// An outage of this length is reported, however recent the last report is.
+const LONG: Duration = Duration::from_secs(5);
+
+/// A time in which the store was not written, and what the log has of it.
+#[derive(Debug, Default)]
+struct Outage {
+    since: Option<BootTime>,
+    is_reported: bool,
+    last_report: Option<BootTime>,
+}
+
+impl Outage {
+    /// A write failed. Returns whether the log shall have it: once for an outage, and not for each of many short ones.
+    fn goes_on(&mut self, now: BootTime) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let is_seldom = self.last_report.is_none_or(|last| now.since(last) >= SELDOM);
+        if self.is_reported || !is_seldom && now.since(since) < LONG {
+            return false;
+        }
+        (self.is_reported, self.last_report) = (true, Some(now));
+        true
+    }
+
+    /// Everything is written. Returns whether the log shall have it: it has the outage.
+    fn ended(&mut self) -> bool {
+        self.since = None;
+        std::mem::take(&mut self.is_reported)
+    }
+}
+
 /// The store, or nothing where it cannot be opened. A store that cannot be written does not stop the daemon: the log has one line,
 /// and the store itself tries again.
 #[derive(Debug)]
 pub struct Persistence {
     store: Option<StoreWriter>,
-    failing: bool,
+    outage: Outage,
     /// When to try again if nothing happens before.
     due: Option<BootTime>,
 }
@@ -33,12 +66,12 @@ impl Persistence {
                 if let Some(aside) = opening.damaged {
                     tracing::warn!("{aside}");
                 }
-                Ok((Self { store: Some(store), failing: false, due: None }, knowledge))
+                Ok((Self { store: Some(store), outage: Outage::default(), due: None }, knowledge))
             }
             Err(error @ StoreError::Newer { .. }) => Err(error.into()),
             Err(error) => {
                 tracing::warn!("{error}; numbers and history are lost when this daemon ends");
-                Ok((Self { store: None, failing: true, due: None }, Knowledge::default()))
+                Ok((Self { store: None, outage: Outage::default(), due: None }, Knowledge::default()))
             }
         }
     }
@@ -62,19 +95,21 @@ impl Persistence {
     pub fn commit(&mut self) {
         let Some(store) = &mut self.store else { return };
         match store.commit() {
-            Ok(()) if self.failing && store.pending() == 0 => {
-                tracing::info!(
-                    "the store is written again, nothing is missing in it that there was room for"
-                );
-                (self.failing, self.due) = (false, None);
+            Ok(()) if store.pending() == 0 => {
+                self.due = None;
+                if self.outage.ended() {
+                    tracing::info!(
+                        "the store is written again, nothing is missing in it that there was room for"
+                    );
+                }
             }
             Ok(()) => {}
             Err(error) => {
-                if !self.failing {
+                let now = clock::now();
+                self.due = Some(now + AGAIN);
+                if self.outage.goes_on(now) {
                     tracing::warn!("{error}; orphand goes on and tries again");
                 }
-                self.failing = true;
-                self.due = Some(clock::now() + AGAIN);
             }
         }
     }
@@ -99,5 +134,51 @@ impl Persistence {
         {
             tracing::warn!("{error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> BootTime {
+        BootTime(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn an_outage_is_reported_once_with_its_end() {
+        let mut outage = Outage::default();
+        assert!(outage.goes_on(at(1)));
+        assert!(!outage.goes_on(at(2)));
+        assert!(!outage.goes_on(at(1000)));
+        assert!(outage.ended());
+        assert!(!outage.ended());
+    }
+
+    #[test]
+    fn many_short_outages_are_one_line_in_five_minutes() {
+        let mut outage = Outage::default();
+        let reports = (0..600).filter(|&s| (outage.goes_on(at(s)), outage.ended()).0).count();
+        assert_eq!(reports, 2);
+    }
+
+    #[test]
+    fn a_long_outage_after_a_short_one_is_reported() {
+        let mut outage = Outage::default();
+        assert!(outage.goes_on(at(1)));
+        assert!(outage.ended());
+        assert!(!outage.goes_on(at(2)));
+        assert!(!outage.goes_on(at(6)));
+        assert!(outage.goes_on(at(7)));
+        assert!(outage.ended());
+    }
+
+    #[test]
+    fn the_end_of_an_outage_that_nobody_read_of_is_no_news() {
+        let mut outage = Outage::default();
+        assert!(outage.goes_on(at(1)));
+        assert!(outage.ended());
+        assert!(!outage.goes_on(at(2)));
+        assert!(!outage.ended());
     }
 }
