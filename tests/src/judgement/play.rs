@@ -5,12 +5,12 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
     process::{Child, ChildStdin, Stdio},
-    sync::mpsc::{Receiver, channel},
+    sync::mpsc::{Receiver, TryRecvError, channel},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
 use super::{
@@ -26,6 +26,9 @@ const AT_A_TIME: usize = 4;
 
 /// The timeout for building or ending one. Published software starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Between two looks at those that are being built.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A situation that has been built.
 #[derive(Debug)]
@@ -51,26 +54,33 @@ pub fn build(
     shared: &Shared,
     wanted: impl Fn(&Stated) -> bool,
 ) -> Result<Vec<Situation>> {
-    let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
     let began = Instant::now();
-    let mut started = Vec::new();
+    let mut waiting = scripts.iter().filter(|script| wanted(&script.stated));
+    let mut started: Vec<StartingSituation> = Vec::new();
     let mut built = Vec::new();
-    // Waits for the oldest before one more is started, to limit how many are in progress.
-    for script in scripts {
-        if started.len() == AT_A_TIME {
-            built.push(StartingSituation::wait(started.remove(0)));
+    loop {
+        while started.len() < AT_A_TIME
+            && let Some(script) = waiting.next()
+        {
+            started.push(StartingSituation::new(s, script, shared)?);
         }
-        started.push(StartingSituation::new(s, script, shared)?);
-    }
-    for one in started {
-        built.push(one.wait());
+        if started.is_empty() {
+            break;
+        }
+        // Whichever is built first makes room for the next: published software takes seconds.
+        built.extend(started.extract_if(.., StartingSituation::is_ready).map(StartingSituation::finish));
+        thread::sleep(LOOK_AGAIN);
     }
     eprintln!("judgement: {} situations built in {:.1?}", built.len(), began.elapsed());
     Ok(built)
 }
 
 /// A situation that is being built.
-struct StartingSituation(Situation);
+struct StartingSituation {
+    play: Situation,
+    /// The line that says what it consists of, or why there is none.
+    told: Option<Result<String>>,
+}
 
 impl StartingSituation {
     fn new(s: &Scene, script: &Script, shared: &Shared) -> Result<Self> {
@@ -99,13 +109,29 @@ impl StartingSituation {
             }
         });
         let (stated, cast, stdin) = (stated.clone(), Cast::default(), child.stdin.take());
-        Ok(Self(Situation { stated, cast, broken: None, built: Instant::now(), child, stdin, lines, log }))
+        let built = Instant::now();
+        let play = Situation { stated, cast, broken: None, built, child, stdin, lines, log };
+        Ok(Self { play, told: None })
+    }
+
+    /// Whether building it has ended, well or not.
+    fn is_ready(&mut self) -> bool {
+        self.told = match self.play.lines.try_recv() {
+            Ok(line) => Some(Ok(line)),
+            Err(TryRecvError::Empty) if self.play.built.elapsed() < PATIENCE => None,
+            Err(_) => Some(Err(anyhow!("it was not built: {}", self.play.errors()))),
+        };
+        self.told.is_some()
     }
 
     /// A situation that cannot be built is a line of the table, too, because the judge may be the reason.
-    fn wait(self) -> Situation {
-        let mut play = self.0;
-        match play.line("be built").and_then(|line| Cast::parse(&line)) {
+    fn finish(self) -> Situation {
+        let mut play = self.play;
+        match self
+            .told
+            .unwrap_or_else(|| Err(anyhow!("it is still being built")))
+            .and_then(|line| Cast::parse(&line))
+        {
             Ok(cast) => play.cast = cast,
             Err(error) => play.broken = Some(format!("{error:#}")),
         }
