@@ -53,18 +53,23 @@ pub fn build(
 ) -> Result<Vec<Situation>> {
     let scripts: Vec<&Script> = scripts.iter().filter(|script| wanted(&script.stated)).collect();
     let began = Instant::now();
-    let mut started = Vec::new();
+    let (tell, spoke) = channel();
+    let mut started: Vec<(usize, StartingSituation)> = Vec::new();
     let mut built = Vec::new();
-    // Waits for the oldest before one more is started, to limit how many are in progress.
-    for script in scripts {
+    for (number, script) in scripts.into_iter().enumerate() {
         if started.len() == AT_A_TIME {
-            built.push(StartingSituation::wait(started.remove(0)));
+            // One more is started as soon as any of them is built; the oldest is waited for if none is in time.
+            let first = spoke.recv_timeout(PATIENCE).ok();
+            let first = started.iter().position(|(number, _)| Some(*number) == first).unwrap_or(0);
+            built.push(started.remove(first).1.wait());
         }
-        started.push(StartingSituation::new(s, script, shared)?);
+        let tell = tell.clone();
+        let speaks = move || {
+            let _ = tell.send(number);
+        };
+        started.push((number, StartingSituation::new(s, script, shared, speaks)?));
     }
-    for one in started {
-        built.push(one.wait());
-    }
+    built.extend(started.into_iter().map(|(_, one)| one.wait()));
     eprintln!("judgement: {} situations built in {:.1?}", built.len(), began.elapsed());
     Ok(built)
 }
@@ -73,7 +78,13 @@ pub fn build(
 struct StartingSituation(Situation);
 
 impl StartingSituation {
-    fn new(s: &Scene, script: &Script, shared: &Shared) -> Result<Self> {
+    /// Starts its script. `speaks` is called once, when the script has printed its first line, or can print no more.
+    fn new(
+        s: &Scene,
+        script: &Script,
+        shared: &Shared,
+        speaks: impl FnOnce() + Send + 'static,
+    ) -> Result<Self> {
         let Script { path, stated } = script;
         // Short, because the path of a socket may have at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
@@ -92,7 +103,11 @@ impl StartingSituation {
         let stdout = child.stdout.take().context("no stdout")?;
         let (line, lines) = channel();
         thread::spawn(move || {
-            for text in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let mut texts = BufReader::new(stdout).lines().map_while(Result::ok);
+            let first = texts.next();
+            let listened = first.is_none_or(|first| line.send(first).is_ok());
+            speaks();
+            for text in texts.take_while(|_| listened) {
                 if line.send(text).is_err() {
                     return;
                 }
@@ -117,9 +132,10 @@ impl StartingSituation {
     }
 }
 
-/// Waits until all orphans have been ended, for at most `ends`, and until everything has run for `stands`.
+/// Waits until all orphans have been ended that can be proven, for at most `ends`, and until everything has run for
+/// `stands`.
 pub fn wait_for_ends(plays: &[Situation], stands: Duration, ends: Duration) {
-    for play in plays {
+    for play in plays.iter().filter(|play| play.stated.cost.is_none()) {
         let gone = || !play.cast.orphans.iter().any(|one| one.alive());
         while !gone() && play.built.elapsed() < ends {
             thread::sleep(Duration::from_millis(50));
