@@ -59,7 +59,7 @@ fn a_scan_judges_all_of_many() -> Result<()> {
         dead.kill()?;
         let found: Value = serde_json::from_str(&look(&["scan", "--json"])?.1)?;
         let unowned = found["unowned"].as_array().context("no list")?;
-        let judged = |id: Identity| unowned.iter().any(|one| has(one, id) && one["state"] == "spared");
+        let judged = |id: Identity| unowned.iter().any(|one| has(one, id) && one["state"] == "orphan");
         for id in orphans {
             ensure!(judged(id), "{id:?} was not judged: {found}");
         }

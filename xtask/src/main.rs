@@ -26,7 +26,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "orphand's chores", disable_help_subcommand = true)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "orphand's chores",
+    disable_help_subcommand = true
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -82,7 +82,10 @@ fn every_verb_is_there_and_no_other() {
 #[test]
 fn wrong_values_say_what_is_accepted() {
     let error = parse("orphand run --grace 10").unwrap_err().to_string();
-    assert!(error.contains("\"10\" is not a duration: write it like \"500ms\", \"10s\", \"5m\""), "{error}");
+    assert!(
+        error.contains("\"10\" is not a duration: write it like \"500ms\", \"10s\", \"5m\", \"24h\""),
+        "{error}"
+    );
     let error = parse("orphand run --ring-size 5000").unwrap_err().to_string();
     assert!(error.contains("give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)"), "{error}");
 }

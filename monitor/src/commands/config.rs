@@ -4,9 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::run::hook_of;
 use crate::{
+    actuator::hook::HookError,
     cli::{self, ExitCode},
-    config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, shown, written},
+    config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, Origins, shown, written},
+    os::users,
     sink::report,
 };
 
@@ -22,13 +25,33 @@ pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
 
 /// Shows all mistakes; the exit code is 1 if there is one.
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
-    let loaded = Loaded::read(file);
+    let mut loaded = Loaded::read(file);
+    let refused = loaded.config.as_ref().map(|config| refused_here(config, &loaded.origins));
+    loaded.notes.extend(refused.unwrap_or_default());
     super::print(&if json { report::json(&report_of(file, &loaded))? } else { text(&loaded) })?;
     let Err(errors) = &loaded.config else { return Ok(ExitCode::Done) };
     if !json {
         errors.iter().for_each(|error| eprintln!("{error}"));
     }
     Ok(ExitCode::Failed)
+}
+
+/// What is well written, and keeps a daemon from starting on this host: the hook, and the group of the control socket.
+fn refused_here(config: &Config, origins: &Origins) -> Vec<Content> {
+    let hook = match hook_of(&config.hook) {
+        // Who checks may have fewer rights than the daemon.
+        Ok(_) | Err(HookError::Rights { .. }) => None,
+        Err(error @ HookError::User { .. }) => Some(("hook.user", error.to_string())),
+        Err(error) => Some(("hook.path", error.to_string())),
+    };
+    let group = config.socket_group.as_deref().filter(|name| matches!(users::group(name), Ok(None)));
+    let group = group.map(|name| ("socket_group", format!("there is no group \"{name}\" on this host")));
+    let note = |(key, why): (&str, String)| {
+        let (message, key) = (format!("orphand would not start here: {why}"), Some(key.to_owned()));
+        let location = origins.location(key.as_deref()?, 0)?;
+        Some(Content { location, key, message, near: None, example: None })
+    };
+    hook.into_iter().chain(group).filter_map(note).collect()
 }
 
 /// The files without a mistake, and notes about them.
@@ -89,4 +112,38 @@ fn show(file: Option<&Path>, origin: bool, json: bool) -> anyhow::Result<()> {
         (false, true) => written::with_origins(&config, &origins),
         (false, false) => config.render(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `config check` notes of a file with this text that is valid.
+    fn noted(content: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, content).unwrap();
+        let loaded = Loaded::read(Some(&file));
+        let config = loaded.config.as_ref().unwrap();
+        let notes = refused_here(config, &loaded.origins);
+        let lines = notes.iter().map(|note| format!("{}: {}", note.location.line, note.message));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn what_would_keep_a_daemon_from_starting_is_noted() {
+        assert_eq!(noted("grace = '1s'\n[hook]\npath = '/bin/true'\n"), "");
+        let relative =
+            "3: orphand would not start here: the hook alarm is no absolute path: write it from / on";
+        assert_eq!(noted("\n[hook]\npath = 'alarm'\n"), relative);
+        let missing = noted("[hook]\npath = '/nonexistent/alarm'\n");
+        assert!(missing.starts_with("2: orphand would not start here: the hook is refused"), "{missing}");
+        let nobody = noted("[hook]\npath = '/bin/true'\nuser = 'no-such-user'\n");
+        assert!(
+            nobody.starts_with("3: orphand would not start here") && nobody.contains("no-such-user"),
+            "{nobody}"
+        );
+        let group = "1: orphand would not start here: there is no group \"no-such-group\" on this host";
+        assert_eq!(noted("socket_group = 'no-such-group'\n"), group);
+    }
 }

@@ -4,6 +4,7 @@
 use crate::{
     actuator::reaper::Reaper,
     config::Config,
+    daemon::stuck_reads,
     driver::{Driver, EffectHandler, SignalRequest, read_proc},
     host::Procfs,
     os::clock,
@@ -12,8 +13,8 @@ use crate::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Input, Mode, Planned, ProcessId, ReapRequest, Report, ServerFacts,
-        SignalError,
+        About, Answer, BootTime, Guard, Input, Mode, Planned, ProcessId, ReapRequest, Report, ServerFacts,
+        SignalError, text,
     },
     recognise::Rules,
 };
@@ -67,14 +68,22 @@ impl Offline {
         Ok(offline)
     }
 
-    /// All that was found.
+    /// All that was found, and what could not be seen. Whether this engine may signal says nothing about a server, so the guard `observe` is not
+    /// shown: an orphan that no other guard spares is told as one.
     pub(super) fn report(&self) -> Report {
-        self.driver.engine().report()
-    }
-
-    /// Why servers could not be inspected.
-    pub(super) fn blind(&self) -> &[String] {
-        &self.host.blind
+        let mut report = self.driver.engine().report();
+        report.lift(Guard::Observe);
+        report.blind.clone_from(&self.host.blind);
+        if !rustix::process::geteuid().is_root() {
+            let why = "not root: what other users' processes run and hold could be seen in part only";
+            report.blind.push(why.to_owned());
+        }
+        let stuck = stuck_reads::all();
+        if !stuck.is_empty() {
+            report.blind.push(text::unanswered(&stuck));
+        }
+        report.blind.dedup();
+        report
     }
 
     /// Which servers a request means.

@@ -75,7 +75,10 @@ fn clean_up(
     let planned = with_doubts(planned, backend)?;
     let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     if !flags.json {
-        super::print(&plan::render(&planned, paint))?;
+        let nothing = planned.is_empty().then(|| backend.report()).transpose()?;
+        super::print(
+            &nothing.map_or_else(|| plan::render(&planned, paint), |report| plan::nothing(request, &report)),
+        )?;
     }
     if flags.dry_run || to_end.is_empty() {
         if flags.json {
@@ -185,7 +188,9 @@ impl Backend for Daemon {
     }
 
     fn report(&mut self) -> anyhow::Result<Report> {
-        Ok(self.0.status(false)?.report)
+        let mut status = self.0.status(false)?;
+        status.report.blind.append(&mut status.blind);
+        Ok(status.report)
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {

@@ -5,10 +5,9 @@ use crate::{
     cli::{self, ExitCode, logging},
     config::Config,
     control::client::{Client, ClientError},
-    daemon::stuck_reads,
     sink::{paint::Paint, report, scan as table, tree as branches},
 };
-use orphand_core::model::{Report, text};
+use orphand_core::model::Report;
 
 /// Servers and orphans as a table.
 pub fn scan(flags: &cli::Scan) -> anyhow::Result<ExitCode> {
@@ -51,17 +50,5 @@ fn ask_daemon(flags: &cli::Tree) -> anyhow::Result<Report> {
 pub(super) fn inspect(config: Option<&std::path::Path>) -> anyhow::Result<Report> {
     let config = Config::load(config)?;
     logging::start(config.log);
-    let offline = Offline::inspect(&config)?;
-    let mut found = offline.report();
-    found.blind = offline.blind().to_vec();
-    if !rustix::process::geteuid().is_root() {
-        let why = "not root: what other users' processes run and hold could be seen in part only";
-        found.blind.push(why.to_owned());
-    }
-    let stuck = stuck_reads::all();
-    if !stuck.is_empty() {
-        found.blind.push(text::unanswered(&stuck));
-    }
-    found.blind.dedup();
-    Ok(found)
+    Ok(Offline::inspect(&config)?.report())
 }

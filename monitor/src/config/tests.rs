@@ -138,7 +138,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"10 parsecs\"",
-            "1:9: grace: \"10 parsecs\" is not a duration: write it like \"500ms\", \"10s\", \"5m\"",
+            "1:9: grace: \"10 parsecs\" is not a duration: write it like \"500ms\", \"10s\", \"5m\", \"24h\"",
         ),
         (
             "[[alert]]\nname = \"x\"\non = \"orphans\"\nabov = 1",

@@ -74,11 +74,12 @@ impl Shared {
 
 /// The routes.
 pub(super) fn router(daemon_loop: LoopHandle, metrics: Metrics) -> Router {
-    Router::new().route("/metrics", get(scrape)).route("/healthz", get(health)).with_state(Arc::new(Shared {
-        daemon_loop,
-        metrics,
-        last: Mutex::default(),
-    }))
+    let shared = Shared { daemon_loop, metrics, last: Mutex::default() };
+    Router::new()
+        .route("/metrics", get(scrape))
+        .route("/healthz", get(health))
+        .fallback(async || (StatusCode::NOT_FOUND, "this is orphand: see /metrics and /healthz\n"))
+        .with_state(Arc::new(shared))
 }
 
 /// Serves connections until the runtime ends.

@@ -1,5 +1,7 @@
 //! The text of `orphand reap`: the plan, and the result.
 
+mod nothing;
+
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,6 +12,8 @@ use super::{
     table, text,
 };
 use orphand_core::model::{Doubt, Planned};
+
+pub use self::nothing::nothing;
 
 const COLUMNS: [table::Column; 7] = [
     ("SERVER", false),
@@ -48,9 +52,6 @@ impl PlanItem {
 
 /// The plan as a table, including servers that stay, with a sum.
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
-    if planned.is_empty() {
-        return "Nothing to end.\n".to_owned();
-    }
     let rows: Vec<_> = planned.iter().map(row).collect();
     format!("{}\n{}\n", table::render(paint, &COLUMNS, &rows), sum(planned))
 }

@@ -9,6 +9,7 @@ use aya::{
 use rustix::{
     mount::{MountFlags, mount},
     process::{Resource, Rlimit, setrlimit},
+    system::uname,
     thread::{CapabilitySet, capabilities},
 };
 
@@ -48,12 +49,24 @@ pub fn require_initial_pid_namespace() -> Result<(), KernelError> {
     }
 }
 
-/// Before 5.11 maps counted against this limit; since then against the memory cgroup, and nothing is lost if it cannot be
-/// raised.
+/// Before 5.11 maps counted against this limit; since then against the memory cgroup, and it is left as it is.
 pub fn raise_memlock() {
+    if !maps_count_as_locked(&uname().release().to_string_lossy()) {
+        return;
+    }
     let unlimited = Rlimit { current: None, maximum: None };
     if let Err(error) = setrlimit(Resource::Memlock, unlimited) {
-        tracing::warn!(%error, "cannot raise RLIMIT_MEMLOCK; it matters on kernels before 5.11 only");
+        let remedy = "give it CAP_SYS_RESOURCE, or LimitMEMLOCK=infinity in its unit";
+        tracing::warn!(%error, "cannot raise RLIMIT_MEMLOCK, against which this kernel counts BPF maps; {remedy}");
+    }
+}
+
+/// Whether a kernel of this release, for instance `6.18.5-foo`, counts BPF maps against `RLIMIT_MEMLOCK`.
+pub fn maps_count_as_locked(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (5, 11),
+        _ => false,
     }
 }
 

@@ -303,27 +303,25 @@ impl Engine {
         if self.questions.is_empty() {
             return;
         }
-        let is_of_copies = |p: &Purpose| matches!(p, Purpose::Copies { .. });
-        let mut unknown: Vec<u64> =
-            self.questions.iter().filter(|(_, p)| is_of_copies(p)).map(|(token, _)| *token).collect();
-        unknown.sort_unstable();
-        for token in unknown {
-            if let Some(Purpose::Copies { agent, at, status }) = self.questions.remove(&token) {
+        for purpose in self.take_questions(|purpose| matches!(purpose, Purpose::Copies { .. })) {
+            if let Purpose::Copies { agent, at, status } = purpose {
                 self.agent_is_over(now, at, agent, status, Vec::new());
             }
         }
-        let mut waiting: Vec<u64> = self
-            .questions
-            .iter()
-            .filter(|(_, p)| matches!(p, Purpose::AgentExit { .. }))
-            .map(|(token, _)| *token)
-            .collect();
-        waiting.sort_unstable();
-        for token in waiting {
-            if let Some(Purpose::AgentExit { agent, at, status, servers }) = self.questions.remove(&token) {
+        // The end of an agent that was over just now asks about memory, too.
+        for purpose in self.take_questions(|purpose| matches!(purpose, Purpose::AgentExit { .. })) {
+            if let Purpose::AgentExit { agent, at, status, servers } = purpose {
                 self.report_agent_exit(agent, at, status, &servers);
             }
         }
+    }
+
+    /// Takes the open questions of a kind, in the order in which they were asked. Answers to them count no more.
+    fn take_questions(&mut self, kind: impl Fn(&Purpose) -> bool) -> Vec<Purpose> {
+        let mut tokens: Vec<u64> =
+            self.questions.iter().filter(|(_, purpose)| kind(purpose)).map(|(token, _)| *token).collect();
+        tokens.sort_unstable();
+        tokens.into_iter().filter_map(|token| self.questions.remove(&token)).collect()
     }
 
     fn ask(&mut self, about: About, purpose: Purpose) -> u64 {

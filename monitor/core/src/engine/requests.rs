@@ -3,50 +3,25 @@
 use super::Engine;
 use crate::{
     case::Event,
-    model::{BootTime, Guard, Planned, ReapRequest},
+    model::{AgentView, BootTime, Guard, Planned, ReapRequest, ServerReport},
 };
 
 impl Engine {
     /// The servers that a request selects, each with the guards that forbid ending it.
     pub fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
-        let report = self.report();
-        let means = |(owner, server): &(Option<&crate::model::AgentView>, &crate::model::ServerReport)| {
-            let run = server.server.run.as_ref();
-            let named = |name: &String| {
-                owner.is_some_and(|o| o.name == *name || o.unit.as_ref() == Some(name))
-                    || run.is_some_and(|r| r.agent == *name || r.unit.as_ref() == Some(name))
-            };
-            let asked_by_name = request.pid.is_some() && server.is_unproven();
-            let unproven = server.is_unproven() && (request.include_unproven || asked_by_name);
-            let active = request.include_active && !server.is_unproven();
-            let state = if request.duplicates {
-                server.is_duplicate()
-            } else {
-                active || server.is_orphan() || unproven
-            };
-            state
-                && request.agent.as_ref().is_none_or(named)
-                && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
-                && request.pid.is_none_or(|pid| server.members.iter().any(|p| p.pid == pid))
-                && request.servers.as_ref().is_none_or(|ids| ids.contains(&server.server.id))
-        };
-        let planned = report.servers().filter(means).map(|(_, server)| Planned {
+        let mut report = self.report();
+        // A person may overrule what orphand was told not to do by itself, and no other guard.
+        report.lift(Guard::Observe);
+        let planned = report.servers().filter(|(owner, server)| selects(request, *owner, server));
+        let planned = planned.map(|(_, server)| Planned {
             server: server.server.clone(),
             state: server.state.clone(),
-            guards: server.guards.iter().copied().filter(|g| forbids_anybody(*g)).collect(),
+            guards: server.guards.clone(),
             duplicate_of: server.duplicate_of.clone(),
         });
         planned.collect()
     }
-}
 
-/// Whether a guard holds against everybody. A person may overrule what orphand does not know and what orphand was
-/// told not to do by itself, and no other guard.
-fn forbids_anybody(guard: Guard) -> bool {
-    guard != Guard::Observe
-}
-
-impl Engine {
     /// Begins to end the servers that a request selects and no guard forbids. Each server is inspected first, like
     /// any orphan.
     pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
@@ -58,4 +33,25 @@ impl Engine {
             }
         }
     }
+}
+
+fn selects(request: &ReapRequest, owner: Option<&AgentView>, server: &ServerReport) -> bool {
+    let run = server.server.run.as_ref();
+    let named = |name: &String| {
+        owner.is_some_and(|o| o.name == *name || o.unit.as_ref() == Some(name))
+            || run.is_some_and(|r| r.agent == *name || r.unit.as_ref() == Some(name))
+    };
+    let state = if request.duplicates {
+        server.is_duplicate()
+    } else if server.is_unproven() {
+        // A person who names a process means it.
+        request.include_unproven || request.pid.is_some()
+    } else {
+        request.include_active || server.is_orphan()
+    };
+    state
+        && request.agent.as_ref().is_none_or(named)
+        && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
+        && request.pid.is_none_or(|pid| server.members.iter().any(|p| p.pid == pid))
+        && request.servers.as_ref().is_none_or(|ids| ids.contains(&server.server.id))
 }

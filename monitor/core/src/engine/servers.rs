@@ -20,6 +20,22 @@ pub(super) struct Recognised {
     pub(super) client: Option<String>,
 }
 
+/// What follows once it is known, as far as it can be, who made the wire of a recognised server.
+enum Next {
+    /// It depends on what this process runs, which is asked for.
+    Ask(ProcessId),
+    /// It is part of this server.
+    Join(ServerKey),
+    /// Whoever holds the other end of its wire owns it.
+    SeekOwner,
+    /// The same; the processes between it and that owner are part of it.
+    SeekOwnerOfChain,
+    /// The same; its parent has adopted it.
+    SeekOwnerOfAdopted,
+    /// It begins, with this owner.
+    Start(Option<AgentKey>),
+}
+
 impl Engine {
     /// A process with a wire runs a program that a rule recognises as a server. The engine comes back here with the
     /// answer if it had to ask a question first.
@@ -50,78 +66,81 @@ impl Engine {
         }
         let Some(node) = self.world.node(id) else { return };
         let Ownership { claim, wrappers } = trace(self.world.graph(), self.world.agents(), node);
-        // Without an owner the chain has no upper end: it would contain a person's own shell.
         let new = NewServer {
             main: id,
             name: name.clone(),
             rule: rule.clone(),
             client: client.clone(),
             owner: None,
-            wrappers: Vec::new(),
+            wrappers,
             provenance,
             seeks_owner: false,
         };
+        match self.next_of(at, id, provenance, claim) {
+            Next::Ask(creator) => {
+                self.ask(About::Process(creator), Purpose::Creator { creator, recognised });
+            }
+            Next::Join(key) => self.join(at, key, id),
+            Next::SeekOwner => self.await_owner(now, NewServer { wrappers: Vec::new(), ..new }),
+            Next::SeekOwnerOfChain => self.await_owner(now, new),
+            Next::SeekOwnerOfAdopted => {
+                let provenance = Provenance::Found { adopted: true };
+                self.await_owner(now, NewServer { wrappers: Vec::new(), provenance, ..new });
+            }
+            // Without an owner the chain has no upper end: it would contain a person's own shell.
+            Next::Start(None) => self.start_server(now, at, NewServer { wrappers: Vec::new(), ..new }),
+            Next::Start(owner @ Some(agent)) => {
+                if self.resolve_account(at, agent, &recognised) {
+                    self.start_server(now, at, NewServer { owner, ..new });
+                }
+            }
+        }
+    }
+
+    /// What becomes of a recognised server with this claim. Its maker may become an agent here.
+    fn next_of(&mut self, at: BootTime, id: ProcessId, provenance: Provenance, claim: Claim) -> Next {
         let claim = match claim {
             // A shell's job that starts a server is a program of its own, whatever its name is.
             Claim::Inside(key, maker) if self.is_job(key) => Claim::Implied(maker),
-            Claim::Inside(key, _) => Claim::Joins(key),
             claim => claim,
         };
-        let owner = match claim {
-            Claim::Inside(..) => return,
-            Claim::Ask(creator) => {
-                self.ask(About::Process(creator), Purpose::Creator { creator, recognised });
-                return;
+        match claim {
+            Claim::Ask(creator) => Next::Ask(creator),
+            Claim::Inside(key, _) | Claim::Joins(key) => Next::Join(key),
+            Claim::Agent(agent) => Next::Start(Some(agent)),
+            Claim::Gone(maker) => Next::Start(self.agent_gone(at, id, &maker)),
+            // A parent found in /proc may have adopted the process; the holder of the wire's other end has not. Nor
+            // does an agent further up own what a host below it started.
+            Claim::Implied(_) if provenance.is_found() => Next::SeekOwnerOfChain,
+            Claim::Nobody | Claim::Adopted if provenance.is_found() => {
+                let above = self.world.node(id).and_then(|node| node.agent);
+                let above = above.filter(|agent| self.world.agent(*agent).is_some_and(Agent::is_alive));
+                above.map_or(Next::SeekOwnerOfChain, |agent| Next::Start(Some(agent)))
             }
-            Claim::Joins(key) => {
-                self.join(at, key, id);
-                return;
-            }
-            Claim::Agent(agent) => Some(agent),
-            Claim::Gone(maker) => self.agent_gone(at, id, &maker),
-            Claim::Implied(_) | Claim::Nobody | Claim::Adopted if provenance.is_found() => {
-                // A parent found in /proc may have adopted the process; the holder of the wire's other end has not.
-                // Nor does an agent further up own what a host below it started.
-                let known = node.agent.filter(|a| {
-                    !matches!(claim, Claim::Implied(_)) && self.world.agent(*a).is_some_and(Agent::is_alive)
-                });
-                if known.is_none() {
-                    self.await_owner(now, NewServer { wrappers, ..new });
-                    return;
-                }
-                known
-            }
-            Claim::Implied(maker)
-                if self.world.node(maker).is_some_and(|n| n.unit == ObservedUnit::Unasked) =>
-            {
-                self.ask(About::Process(maker), Purpose::Creator { creator: maker, recognised });
-                return;
-            }
-            // The maker exited before the engine could ask what it was: a helper that forked the server and exited,
-            // or the host itself.
-            Claim::Implied(maker) if self.world.node(maker).is_none_or(ran_unseen) => {
-                // The process that holds the other end of the wire is the owner. If there is no such process, the
-                // server has no owner.
-                self.await_owner(now, NewServer { provenance: Provenance::Found { adopted: true }, ..new });
-                return;
-            }
-            Claim::Implied(maker) => {
-                self.imply_agent(at, maker);
-                self.world.agent_of(maker)
-            }
-            // The parent may have adopted the process. The process that holds the other end of its wire made the
-            // wire.
-            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
-                self.await_owner(now, new);
-                return;
-            }
-            Claim::Nobody | Claim::Adopted => None,
-        };
-        if owner.is_some_and(|owner| !self.resolve_account(at, owner, &recognised)) {
-            return;
+            Claim::Implied(maker) => self.next_of_implied(at, maker),
+            // The parent may have adopted the process. The process that holds the other end of its wire made the wire.
+            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => Next::SeekOwner,
+            Claim::Nobody | Claim::Adopted => Next::Start(None),
         }
-        let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
-        let Some(key) = self.world.start_server(NewServer { owner, wrappers, ..new }) else { return };
+    }
+
+    /// What becomes of a server whose wire was made by a process that no rule knows.
+    fn next_of_implied(&mut self, at: BootTime, maker: ProcessId) -> Next {
+        let node = self.world.node(maker);
+        if node.is_some_and(|maker| maker.unit == ObservedUnit::Unasked) {
+            return Next::Ask(maker);
+        }
+        // The maker exited before the engine could ask what it was: a helper that forked the server and exited, or the
+        // host itself. If nobody holds the other end of the wire, the server has no owner.
+        if node.is_none_or(ran_unseen) {
+            return Next::SeekOwnerOfAdopted;
+        }
+        self.imply_agent(at, maker);
+        Next::Start(self.world.agent_of(maker))
+    }
+
+    fn start_server(&mut self, now: BootTime, at: BootTime, new: NewServer) {
+        let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
         self.report_server_started(at, key);
         self.after_birth(now, key);

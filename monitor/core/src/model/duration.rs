@@ -15,7 +15,7 @@ const HUNDRED_YEARS: Duration = Duration::from_secs(36_525 * 24 * 60 * 60);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// The syntax is wrong.
-    #[error("\"{0}\" is not a duration: write it like \"500ms\", \"10s\", \"5m\"")]
+    #[error("\"{0}\" is not a duration: write it like \"500ms\", \"10s\", \"5m\", \"24h\"")]
     Syntax(String),
     /// It is longer than a day.
     #[error("\"{0}\" is longer than a day (24h)")]

@@ -71,6 +71,14 @@ impl ServerReport {
         self.state == "unproven"
     }
 
+    /// Takes a guard away. What was spared only because of it is an orphan that can be ended.
+    pub fn lift(&mut self, guard: Guard) {
+        self.guards.retain(|one| *one != guard);
+        if self.guards.is_empty() && self.state == "spared" {
+            "orphan".clone_into(&mut self.state);
+        }
+    }
+
     /// Whether its living owner has a newer server with the same identity.
     pub const fn is_duplicate(&self) -> bool {
         self.duplicate_of.is_some()
@@ -92,6 +100,15 @@ impl Report {
     pub fn servers(&self) -> impl Iterator<Item = (Option<&AgentView>, &ServerReport)> {
         let owned = self.agents.iter().flat_map(|a| a.servers.iter().map(|server| (Some(&a.agent), server)));
         owned.chain(self.unowned.iter().map(|server| (None, server)))
+    }
+
+    /// Takes a guard away from every server and every agent that was left behind.
+    pub fn lift(&mut self, guard: Guard) {
+        for agent in &mut self.agents {
+            let left_behind = agent.left_behind.as_deref_mut();
+            left_behind.into_iter().chain(&mut agent.servers).for_each(|one| one.lift(guard));
+        }
+        self.unowned.iter_mut().for_each(|one| one.lift(guard));
     }
 
     /// All orphans.

@@ -132,10 +132,9 @@ fn tracefs() -> Check {
 
 fn memlock(limit: Option<u64>, kernel: &str) -> Check {
     let name = "RLIMIT_MEMLOCK";
-    let is_old = version(kernel).is_some_and(|version| version < (5, 11));
     match limit {
         None => Check::ok(name, "unlimited"),
-        Some(bytes) if is_old => Check::note(
+        Some(bytes) if attach::maps_count_as_locked(kernel) => Check::note(
             name,
             format!(
                 "{bytes} bytes, and BPF maps count against it before Linux 5.11: the daemon raises it, which needs CAP_SYS_RESOURCE; or set LimitMEMLOCK=infinity in its unit"
@@ -145,12 +144,6 @@ fn memlock(limit: Option<u64>, kernel: &str) -> Check {
             Check::ok(name, format!("{bytes} bytes; BPF maps do not count against it since Linux 5.11"))
         }
     }
-}
-
-/// Parses a kernel release: `6.18.5-foo` is (6, 18).
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// A running daemon proves that the programs load, and says how setsid is observed.

@@ -67,7 +67,7 @@ fn configuration(flags: &cli::Run, config: &Config, log: Log) -> Configuration {
 }
 
 /// The hook that the configuration names, checked.
-fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookError> {
+pub(super) fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookError> {
     let events = if config.events.contains(config::EVERY_EVENT) {
         hook::Selection::All
     } else {

@@ -175,11 +175,11 @@ mod tests {
                 owners.of(of_honest(n), 1000).reaped(Labels::new(), "TERM", 1);
                 expected = [expected[0], expected[1] + 1, expected[2] + 1];
             }
+            let (mut before, last) = (sums(&owners), counted.len().saturating_sub(1));
             for (at, (user, name, reaped)) in counted.into_iter().enumerate() {
                 // Separate users, and one user with a range of user ids.
                 let user = if at % 2 == 0 { 100_000 + user * 40 + name } else { 1001 + user % 3 };
                 let owner = vec![("agent", format!("a{name}")), ("uid", user.to_string())];
-                let before = sums(&owners);
                 let counts = owners.of(owner, user);
                 if reaped {
                     counts.reaped(Labels::new(), "KILL", 10);
@@ -188,9 +188,13 @@ mod tests {
                     counts.detected(&Labels::new(), &["owner_exited", "stdin_hangup"]);
                     expected[0] += 2;
                 }
-                let now = sums(&owners);
-                prop_assert!(before.iter().zip(&now).all(|(before, now)| before <= now));
-                prop_assert_eq!(now, expected);
+                // Adding up takes long, and a sum that went wrong stays wrong.
+                if at % 7 == 0 || at == last {
+                    let now = sums(&owners);
+                    prop_assert!(before.iter().zip(&now).all(|(before, now)| before <= now));
+                    prop_assert_eq!(now, expected);
+                    before = now;
+                }
                 prop_assert!(owners.known.len() <= OWNERS_OF_ALL);
                 let of_user = owners.known.values().filter(|owner| owner.user == user).count();
                 prop_assert!(of_user <= OWNERS_OF_USER, "{of_user}");

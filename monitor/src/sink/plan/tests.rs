@@ -31,7 +31,6 @@ fn what_is_meant_and_what_became_of_it() {
         render(&[orphan.clone(), hostile.clone(), stays.clone()], paint),
         render(&[orphan.clone(), held.clone(), kept.clone()], paint),
         render(std::slice::from_ref(&double), paint),
-        render(&[], paint),
         outcome(&[&orphan], &[], paint),
         outcome(&[], &[&hostile, &stays], paint),
         outcome(&[], &[&held, &kept], paint),

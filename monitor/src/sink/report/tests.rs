@@ -56,7 +56,7 @@ pub(in crate::sink) fn claude(alive: bool) -> AgentView {
     }
 }
 
-fn server(
+pub(in crate::sink) fn server(
     name: &str,
     state: &str,
     evidence: &[Evidence],
@@ -82,7 +82,7 @@ fn server(
     }
 }
 
-fn report() -> Report {
+pub(in crate::sink) fn report() -> Report {
     let filesystem = ServerReport {
         duplicate_of: None,
         members: Vec::new(),

@@ -59,7 +59,7 @@ fn what_was_asked_for_is_being_ended_before_the_look_is_answered() {
     story.end(20);
     story.pass_secs(100);
     let state = |story: &Story| story.engine.plan(&ReapRequest::default())[0].state.clone();
-    assert_eq!(state(&story), "spared");
+    assert_eq!(state(&story), "orphan", "that orphand only observes is nothing to a person");
     story.late = Some(Vec::new());
     ask(&mut story, ReapRequest::default());
     assert_eq!((state(&story), story.sent()), ("terminating".to_owned(), vec![]));
