@@ -68,6 +68,11 @@ impl Stat {
         self.leader_exited() || self.flags & PF_EXITING != 0
     }
 
+    /// Whether it is stopped, by SIGSTOP (`T`) or by a tracer (`t`).
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+
     /// Whether its leading thread has exited. The process may live on in its other threads.
     pub const fn leader_exited(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')

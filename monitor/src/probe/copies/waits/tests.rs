@@ -25,7 +25,8 @@ fn rests(script: &str, last: &str) -> bool {
     let begun = std::time::Instant::now();
     let mut before = u64::MAX;
     loop {
-        let now = probe.work(&[copy.id()])[0].cpu_ns;
+        // Nothing is told of one that is stopped.
+        let now = probe.work(&[copy.id()]).first().map_or(0, |work| work.cpu_ns);
         if waits() && std::mem::replace(&mut before, now) == now && waits() {
             return look();
         }
