@@ -1,9 +1,9 @@
 //! What a process is engaged in that its descriptors do not show: where its threads sleep, whether it ignores SIGHUP,
-//! which PID namespace it lives in, and what its `io_uring` instances keep.
+//! which PID namespace it lives in, which terminals it opened, and what its `io_uring` instances keep.
 
 use rustix::io::Errno;
 
-use super::{ProcessDir, Target, fields, link, read};
+use super::{ProcessDir, Target, fields, link, read, stat::Stat};
 
 /// Bytes of the fdinfo of an `io_uring` that are read.
 const RING_MAX: usize = 256 * 1024;
@@ -17,10 +17,32 @@ impl ProcessDir {
         mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).map(|mask| mask & 1 != 0).ok_or(Errno::INVAL)
     }
 
-    /// The function of the kernel in which a thread sleeps (`wchan`); empty if that is not told.
-    pub fn sleeps_in(&self, tid: u32) -> Result<Vec<u8>, Errno> {
+    /// The system call in which a thread sleeps. `None` if it runs, is stopped, sleeps elsewhere, or runs a program of
+    /// 32 bits, whose system calls have other numbers.
+    pub fn sleeps_in(&self, tid: u32) -> Result<Option<SystemCall>, Errno> {
         let _at = self.at()?;
-        Ok(read(self.body(), &format!("task/{tid}/wchan"), 256)?.0)
+        let (stat, _) = read(self.body(), &format!("task/{tid}/stat"), 4096)?;
+        let (text, _) = read(self.body(), &format!("task/{tid}/syscall"), 256)?;
+        let sleeps = Stat::parse(&stat).is_some_and(|stat| stat.state == b'S');
+        Ok(SystemCall::parse(&text).filter(|_| sleeps))
+    }
+
+    /// Whether it has set a timer of its own (`timer_create(2)`), which will wake it.
+    pub fn has_timers(&self) -> Result<bool, Errno> {
+        let _at = self.at()?;
+        match read(self.body(), "timers", 64) {
+            Ok((text, _)) => Ok(!text.is_empty()),
+            // This kernel does not tell.
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The number of the terminal of which its descriptor `number` is the other side (`/dev/ptmx`).
+    pub fn terminal_of(&self, number: u32) -> Option<u32> {
+        let _at = self.at().ok()?;
+        let (text, _) = read(self.body(), &format!("fdinfo/{number}"), 4096).ok()?;
+        fields::number(&text, "tty-index")
     }
 
     /// The name of its PID namespace, `pid:[NUMBER]`.
@@ -43,5 +65,46 @@ impl ProcessDir {
                 _ => None,
             })
             .collect()
+    }
+}
+
+/// A system call with its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemCall {
+    /// Its number.
+    pub number: i64,
+    /// Its arguments. Of those that it does not have, the values mean nothing.
+    pub arguments: [u64; 6],
+}
+
+impl SystemCall {
+    /// Parses `/proc/PID/syscall`: the number, six arguments, the stack pointer and the program counter.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
+        let number = words.next()?.parse().ok().filter(|number| *number >= 0)?;
+        let mut value = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            *argument = value()?;
+        }
+        let stack = value()?;
+        (stack > u64::from(u32::MAX)).then_some(Self { number, arguments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_thread_sleeps_is_parsed() {
+        let parse = |text: &str| SystemCall::parse(text.as_bytes());
+        let line = "0 0x3 0x7fbd9edb2000 0x20000 0x0 0xffffffff 0x0 0x7fffb87c4178 0x7fbd9ef2d2ad\n";
+        let call = parse(line).unwrap();
+        assert_eq!((call.number, call.arguments[0], call.arguments[4]), (0, 3, 0xffff_ffff));
+        for other in ["running\n", "-1 0x7fffb87c4178 0x7fbd9ef2d2ad\n", "", "0 0x3\n"] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+        assert_eq!(parse("3 0x0 0x0 0x0 0x0 0x0 0x0 0xffc4178 0x8048000\n"), None, "a program of 32 bits");
     }
 }

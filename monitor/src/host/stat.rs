@@ -9,6 +9,8 @@ pub struct Stat {
     pub ppid: u32,
     /// The session id.
     pub sid: u32,
+    /// The number of its controlling terminal; 0 for none.
+    pub tty: u32,
     /// The kernel's `PF_*` flags.
     pub flags: u64,
     /// The number of threads. An exited leader counts until it is waited for.
@@ -33,10 +35,21 @@ impl Stat {
         let state = *fields.next()?.as_bytes().first()?;
         let ppid = number_or_zero(fields.next()?)?;
         let sid = number_or_zero(fields.nth(6 - 5)?)?;
-        let flags = fields.nth(9 - 7)?.parse().ok()?;
+        // The kernel writes a signed number.
+        let tty = u32::try_from(fields.next()?.parse::<i64>().ok()? & i64::from(u32::MAX)).ok()?;
+        let flags = fields.nth(9 - 8)?.parse().ok()?;
         let threads = fields.nth(20 - 10)?.parse().ok()?;
         let start = fields.nth(22 - 21)?.parse().ok()?;
-        Some(Self { state, ppid, sid, flags, threads, start })
+        Some(Self { state, ppid, sid, tty, flags, threads, start })
+    }
+
+    /// Its controlling terminal, if that is a pseudo terminal: the number in `/dev/pts`.
+    pub const fn terminal(&self) -> Option<u32> {
+        // Linux counts the slaves of devpts from minor 0 of this major (`new_encode_dev()`, include/linux/kdev_t.h).
+        const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
+        let major = (self.tty >> 8) & 0xfff;
+        let minor = (self.tty & 0xff) | ((self.tty >> 12) & 0xf_ff00);
+        if major == UNIX98_PTY_SLAVE_MAJOR { Some(minor) } else { None }
     }
 
     /// Whether it is a kernel thread.
@@ -53,6 +66,11 @@ impl Stat {
     /// For the `stat` of a thread: whether the thread has begun to exit. Its exit may already have been reported.
     pub const fn thread_exits(&self) -> bool {
         self.leader_exited() || self.flags & PF_EXITING != 0
+    }
+
+    /// Whether it is stopped, by SIGSTOP (`T`) or by a tracer (`t`).
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
     }
 
     /// Whether its leading thread has exited. The process may live on in its other threads.
@@ -84,6 +102,16 @@ mod tests {
         assert!(!Stat::parse(line).unwrap().is_alive());
     }
 
+    #[test]
+    fn a_terminal_is_told_by_its_number() {
+        for (tty, expected) in
+            [("34816", Some(0)), ("34823", Some(7)), ("1083454", Some(318)), ("0", None), ("1025", None)]
+        {
+            let line = format!("7 (sh) S 1 7 7 {tty} -1 4228108 0 0 0 0 0 0 0 0 20 0 1 0 229468 0 0\n");
+            assert_eq!(Stat::parse(line.as_bytes()).unwrap().terminal(), expected, "{tty}");
+        }
+    }
+
     const LINE: &str =
         "4242 (name) S 17 4242 4200 0 -1 4194304 101 0 0 0 1 2 3 4 20 0 5 0 229468 9 9 9 9 9 9 9\n";
 
@@ -92,7 +120,7 @@ mod tests {
         let stat = Stat::parse(LINE.as_bytes()).unwrap();
         assert_eq!(
             stat,
-            Stat { state: b'S', ppid: 17, sid: 4200, flags: 4_194_304, threads: 5, start: 229_468 }
+            Stat { state: b'S', ppid: 17, sid: 4200, tty: 0, flags: 4_194_304, threads: 5, start: 229_468 }
         );
     }
 
@@ -111,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_last_thread_begins_to_exit() {
-        let stat = |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, flags, threads, start: 1 };
+        let stat = |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, tty: 0, flags, threads, start: 1 };
         assert!(stat(PF_EXITING, 1).has_begun_to_exit());
         // The process does not exit while another thread goes on.
         assert!(!stat(PF_EXITING, 2).has_begun_to_exit());
@@ -120,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_dead_leader_is_no_dead_process() {
-        let stat = |state, threads| Stat { state, ppid: 1, sid: 1, flags: 0, threads, start: 1 };
+        let stat = |state, threads| Stat { state, ppid: 1, sid: 1, tty: 0, flags: 0, threads, start: 1 };
         assert!(stat(b'Z', 2).is_alive());
         assert!(!stat(b'Z', 1).is_alive());
         assert!(stat(b'T', 1).is_alive());

@@ -1,13 +1,14 @@
 //! What forked copies of an agent do. A copy may do work of its own, or it may only hold the descriptors that
 //! it inherited at the fork by accident.
 //!
-//! A copy that waits for the other side of a named FIFO, which it has not opened yet, at a message queue or at a
-//! terminal, may be given work. Its descriptors do not show that; where it sleeps in the kernel does.
-//!
 //! A copy that waits at a pipe (`pipes`) or a socket may be given work at any moment, if another process has
 //! the other end. Inherited output, descriptors 1 and 2, is not a connection.
+//!
+//! A copy that waits for anything else (its time, a lock, a file, a terminal, a message queue) may go on by itself or
+//! be given work (`waits`). Its descriptors do not show that; where it sleeps in the kernel does.
 
 mod pipes;
+mod waits;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -52,7 +53,7 @@ impl Probe {
             if let (Some(table), Some(here)) = (table, here) {
                 facts.connected = self.is_connected(facts.process, table, &known)
                     || self.is_at_a_pipe(facts.process, here, &ends, &known)
-                    || self.may_be_woken(facts.process);
+                    || !self.waits_for_nothing_else(facts.process, table);
             }
         }
         found
@@ -116,20 +117,6 @@ impl Probe {
                 }
             }
         }
-    }
-
-    /// Whether a thread of the process sleeps where somebody may wake it without a pipe or socket.
-    fn may_be_woken(&self, process: ProcessId) -> bool {
-        const WAITS: [&str; 7] =
-            ["wait_for_partner", "fifo_open", "wq_sleep", "msgrcv", "semtimedop", "n_tty_read", "wait_woken"];
-        let Ok(Some(dir)) = self.proc.identified(process) else { return false };
-        let Ok(threads) = dir.threads() else { return dir.still_alive() };
-        threads.into_iter().any(|tid| {
-            dir.sleeps_in(tid).is_ok_and(|place| {
-                let place = String::from_utf8_lossy(&place);
-                WAITS.iter().any(|wait| place.contains(wait))
-            })
-        })
     }
 
     /// Whether the process has ended or is exiting. The dead agent may still be closing its files.

@@ -1,5 +1,6 @@
-//! Who else depends on a server's processes: the users of a file system that it serves, and what would end with it
-//! because it is the first process of a PID namespace. They count as clients.
+//! Who else depends on a server's processes: the users of a file system or a device that it serves, and what would end
+//! with it because it is the first process of a PID namespace, has the other side of a terminal, or is a debugger. They
+//! count as clients.
 
 use super::{Probe, server::Looked};
 use crate::host::Target;
@@ -9,10 +10,11 @@ impl Probe {
     /// Adds those who depend on the inspected processes to what is known about their sockets.
     pub(super) fn add_dependents(&self, looked: &[Looked], each: &mut [SocketUse]) {
         for (one, facts) in looked.iter().zip(each) {
-            facts.clients |= serves_files(one);
-            match self.ends_with(one.process) {
+            facts.clients |= serves_a_device(one);
+            let all = [self.ends_with(one.process), self.on_terminals_of(one), self.traced_by(one)];
+            match all.into_iter().collect::<anyhow::Result<Vec<_>>>() {
                 Ok(dependents) => {
-                    for process in dependents {
+                    for process in dependents.into_iter().flatten() {
                         if !looked.iter().any(|one| one.process == process) {
                             facts.clients = true;
                         } else if !facts.inside.contains(&process) {
@@ -49,11 +51,26 @@ impl Probe {
     }
 }
 
-/// Whether the process serves a file system (FUSE) or a character device (CUSE). Whoever opens a file there is its
-/// client.
-fn serves_files(one: &Looked) -> bool {
-    let serves = |target: &Target| matches!(target, Target::Path(path) if path == b"/dev/fuse" || path == b"/dev/cuse");
-    one.table.fds.iter().any(|fd| serves(&fd.target))
+/// Whether the process is the other side of something that the kernel offers to others: a file system (FUSE), a
+/// character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, or the devices
+/// of a virtual machine. Whoever uses that is its client.
+fn serves_a_device(one: &Looked) -> bool {
+    const DEVICES: [&[u8]; 7] = [
+        b"/dev/fuse",
+        b"/dev/cuse",
+        b"/dev/net/tun",
+        b"/dev/ppp",
+        b"/dev/ublk-control",
+        b"/dev/uhid",
+        b"/dev/uinput",
+    ];
+    const FAMILIES: [&[u8]; 5] = [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-"];
+    one.table.fds.iter().any(|fd| match &fd.target {
+        Target::Path(path) => {
+            DEVICES.contains(&&**path) || FAMILIES.iter().any(|family| path.starts_with(family))
+        }
+        Target::Pipe(_) | Target::Socket(_) => false,
+    })
 }
 
 #[cfg(test)]
@@ -87,8 +104,8 @@ time.sleep(600)";
 
     #[test]
     #[ignore = "needs root: cargo xtask test runs it"]
-    fn who_serves_a_file_system_has_clients() {
-        for (device, expected) in [("/dev/fuse", true), ("/dev/null", false)] {
+    fn who_serves_a_file_system_or_a_device_has_clients() {
+        for (device, expected) in [("/dev/fuse", true), ("/dev/net/tun", true), ("/dev/null", false)] {
             let script = format!(
                 "import os, time; os.open('{device}', os.O_RDWR); print(flush=True); time.sleep(600)"
             );

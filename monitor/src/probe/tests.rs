@@ -35,7 +35,7 @@ impl Started {
     /// A process with these standard streams and no other descriptor. A build tool passes pipes of its own to
     /// tests, which must not be inherited.
     pub fn bare(stdin: impl Into<Std>, stdout: impl Into<Std>, stderr: impl Into<Std>) -> Self {
-        let script = "import os; os.closerange(3, 65536); os.execvp('sleep', ['sleep', '600'])";
+        let script = "import os; os.closerange(3, 65536); os.execvp('sleep', ['sleep', 'infinity'])";
         let mut command = Command::new("python3");
         let bare = Self::new(command.args(["-c", script]).stdin(stdin).stdout(stdout).stderr(stderr));
         let comm = format!("/proc/{}/comm", bare.0.id());

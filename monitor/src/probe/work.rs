@@ -17,8 +17,12 @@ impl Probe {
     }
 }
 
-/// What a process has done since it started.
+/// What a process has done since it started. Of one that is stopped, by SIGSTOP or a debugger, that says nothing: it
+/// could do nothing, and goes on some day. It counts as one that cannot be read.
 pub(super) fn work(dir: &ProcessDir) -> Result<Work, Errno> {
+    if dir.stat().is_stopped() {
+        return Err(Errno::AGAIN);
+    }
     let [read_bytes, written_bytes, writes] = dir.transfers()?;
     Ok(Work { process: dir.id(), cpu_ns: running_time(dir)?, read_bytes, written_bytes, writes })
 }
@@ -75,6 +79,15 @@ mod tests {
             (before.read_bytes + 8, before.written_bytes + 8)
         );
         assert_eq!(after.writes, before.writes + 1);
+        let pid = nix::unistd::Pid::from_raw(id.pid.try_into().unwrap());
+        let state = || probe.proc.process(id.pid).unwrap().stat().state;
+        for (signal, stopped) in [(nix::sys::signal::SIGSTOP, true), (nix::sys::signal::SIGCONT, false)] {
+            nix::sys::signal::kill(pid, signal).unwrap();
+            while (state() == b'T') != stopped {
+                std::thread::yield_now();
+            }
+            assert_eq!(probe.work(&[id]).is_empty(), stopped, "who is stopped cannot do anything");
+        }
         drop(requests);
         cat.wait().unwrap();
         assert_eq!(probe.work(&[id]), []);

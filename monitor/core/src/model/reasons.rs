@@ -44,7 +44,8 @@ pub enum Doubt {
     /// made its standard output than its standard input. And nothing else proves that it was left behind.
     OwnerUnknown,
     /// A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last minute. Or
-    /// nobody can tell: a unix socket that was ever connected to, datagrams.
+    /// nobody can tell: a unix socket that was ever connected to, datagrams, a port that it was told to serve at. Or
+    /// something would end with it that is no part of it.
     Clients,
     /// A process outside of it, such as a debugger, traces one of its threads.
     Traced,

@@ -12,6 +12,7 @@ mod agents;
 mod candidates;
 mod container;
 mod declared;
+mod engaged;
 mod first_message;
 mod interpreter;
 mod known_programs;
@@ -20,6 +21,7 @@ mod project;
 mod rule;
 mod runner;
 mod servers;
+mod service;
 mod settings_file;
 #[cfg(test)]
 mod tests;
@@ -27,8 +29,10 @@ mod text;
 
 pub use self::container::{container_client, handed_on_by_client, started_container, works_for_podman};
 pub use self::declared::{Declarations, Notation};
+pub use self::engaged::{is_debugger, is_shell_of_a_person};
 pub use self::first_message::first_message;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
+pub use self::service::is_told_to_serve;
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},

@@ -17,7 +17,9 @@ use super::{
 };
 use crate::{
     case::Cause,
+    lineage::Node,
     model::{ContainerId, Doubt, Evidence, Guard, Holder, UnitFacts, WireState},
+    recognise::is_told_to_serve,
     world::Agent,
 };
 
@@ -98,12 +100,17 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members) -> Option<Do
     (!known).then_some(Doubt::OwnerUnknown)
 }
 
-/// Condition 5: a client is connected to a socket of the server, or was connected a moment ago.
+/// Condition 5: a client is connected to a socket of the server, or was connected a moment ago. One that calls from
+/// another host leaves no trace. So a server that listens because it was told to serve counts as one with clients.
 fn somebody_is_connected(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let served = inspection.processes(members).any(|facts| {
         facts.sockets.clients || facts.sockets.inside.iter().any(|client| !members.contains(*client))
     });
-    served.then_some(Doubt::Clients)
+    let is_told = |process| inspection.node(process).and_then(Node::image).is_some_and(is_told_to_serve);
+    let is_service = || {
+        listens(inspection, members) && members.core.iter().chain(&members.wrappers).any(|one| is_told(*one))
+    };
+    (served || is_service()).then_some(Doubt::Clients)
 }
 
 /// Condition 5: a debugger is attached to a process of the server.

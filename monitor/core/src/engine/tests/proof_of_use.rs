@@ -3,7 +3,7 @@
 
 use super::{
     proof::{OTHER, PLAIN, apart, ended, idle, judged, with_child, with_copy},
-    story::{CLAUDE, SERVER, Story, TERMINAL, id, image},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image},
 };
 use crate::{
     engine::Settings,
@@ -162,6 +162,24 @@ fn a_client_is_a_doubt_until_it_has_gone() {
     story.sockets.clients = false;
     story.pass_secs(600);
     ended(&mut story, 30);
+}
+
+#[test]
+fn a_server_that_listens_because_it_was_told_to_serve_has_clients() {
+    const TOLD: &[&str] = &["npx", "-y", "@playwright/mcp", "--port", "8931"];
+    for (argv, listens, in_use) in [(TOLD, true, true), (TOLD, false, false), (SERVER, true, false)] {
+        let mut story = Story::new(Settings::default());
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.fork(20, 30);
+        story.exec(30, 20, argv, WIRE);
+        story.sockets = SocketUse { listens, ..SocketUse::default() };
+        let mut story = judged(story);
+        if in_use {
+            unproven(&mut story, "clients");
+        } else {
+            ended(&mut story, 30);
+        }
+    }
 }
 
 #[test]

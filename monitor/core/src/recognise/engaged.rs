@@ -1,0 +1,93 @@
+//! What a process is there for, by its command line: a shell that takes a person's commands, or a debugger.
+
+use super::{
+    known_programs::{SHELLS, contains},
+    program::{command_name, words},
+    text::{base, without_deleted},
+};
+use crate::model::Image;
+
+/// Parts of the names of debuggers and of servers that are one.
+const DEBUGGERS: &[&str] = &[
+    "debugger",
+    "debugserver",
+    "delve",
+    "dlv",
+    "edb",
+    "frida",
+    "gdb",
+    "gdbserver",
+    "lldb",
+    "ltrace",
+    "r2",
+    "radare2",
+    "rr",
+    "strace",
+];
+
+/// The options of a shell that take a file which it reads first.
+const READ_FIRST: &[&str] = &["--init-file", "--rcfile"];
+
+/// Whether it is a shell without a command and without a script: it waits for what a person types.
+pub fn is_shell_of_a_person(image: &Image) -> bool {
+    let words = words(image);
+    let [head, args @ ..] = &*words else { return false };
+    let mut args = args.iter();
+    while let Some(word) = args.next() {
+        if READ_FIRST.contains(word) {
+            args.next();
+        } else if !word.starts_with('-')
+            || (!word.starts_with("--") && word.contains('c'))
+            || *word == "--command"
+        {
+            return false;
+        }
+    }
+    !image.argv_truncated && contains(SHELLS, command_name(head))
+}
+
+/// Whether the program, or the script that it runs, is named like a debugger.
+pub fn is_debugger(image: &Image) -> bool {
+    let names =
+        [without_deleted(&image.exe)].into_iter().chain(image.argv.iter().take(4).map(String::as_str));
+    let parts = names.flat_map(|name| base(name).split(|c: char| !c.is_ascii_alphanumeric()));
+    parts.map(str::to_ascii_lowercase).any(|part| DEBUGGERS.contains(&&*part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(line: &str) -> Image {
+        let argv: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Image { exe: argv.first().cloned().unwrap_or_default(), argv, argv_truncated: false }
+    }
+
+    #[test]
+    fn a_shell_that_waits_for_a_person() {
+        for line in ["bash", "-bash", "/bin/zsh -l", "sh -i", "bash --init-file /x/y.sh", "bash --norc"] {
+            assert!(is_shell_of_a_person(&image(line)), "{line}");
+        }
+        for line in
+            ["bash -c x", "bash -lc x", "sh script.sh", "fish --command x", "python3", "", "bash -- script"]
+        {
+            assert!(!is_shell_of_a_person(&image(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_named_like_a_debugger() {
+        for line in [
+            "gdb -p 1",
+            "/usr/bin/lldb-server gdbserver",
+            "python3 /x/mcp-server-lldb",
+            "npx -y gdb-mcp",
+            "dlv",
+        ] {
+            assert!(is_debugger(&image(line)), "{line}");
+        }
+        for line in ["node server.js", "mcp-server-git", "python3 -m my_mcp_server", ""] {
+            assert!(!is_debugger(&image(line)), "{line}");
+        }
+    }
+}
