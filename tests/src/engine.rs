@@ -41,6 +41,9 @@ const PROGRAMS: [(&str, &str); 2] = [
     ),
 ];
 
+/// The first message of a host.
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"home","version":"1"}}}"#;
+
 /// Limits that can be set where a limit cannot be raised.
 const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"];
 
@@ -197,6 +200,27 @@ impl Engine {
         let answer = agent.send_order(&order)?;
         let pid = answer.get("pid").and_then(Value::as_u64).context("no pid")?;
         Identity::of(u32::try_from(pid)?).context("the client has ended")
+    }
+
+    /// Makes an agent start docker-compose over pipes in a folder with a `docker-compose.yml`, with a first message of the
+    /// protocol; its client talks to Docker at this socket. Gives the process of docker-compose.
+    pub fn compose_at(
+        &self,
+        socket: &Path,
+        agent: &Actor,
+        folder: &Path,
+        words: &[&str],
+    ) -> Result<Identity> {
+        let argv: Vec<&str> = ["/usr/bin/docker-compose"].iter().chain(words).copied().collect();
+        // It looks for Docker's client in PATH.
+        let env = json!({ "DOCKER_HOST": format!("unix://{}", socket.display()), "PATH": "/usr/bin:/bin" });
+        let order = json!({
+            "do": "start", "wire": "pipe", "argv": argv, "env": env, "directory": folder.to_string_lossy(),
+            "say": format!("{INITIALIZE}\n"),
+        });
+        let answer = agent.send_order(&order)?;
+        let pid = answer.get("pid").and_then(Value::as_u64).context("no pid")?;
+        Identity::of(u32::try_from(pid)?).context("docker-compose has ended")
     }
 
     /// Lets clients and orphand reach the engine through this socket, too: `meet` is called with the first line of the

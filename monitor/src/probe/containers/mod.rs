@@ -124,12 +124,15 @@ impl Probe {
             return None;
         }
         let born = born_at(query.client);
-        let question = child::Question::Find {
-            name: query.name.clone(),
-            image: query.image.clone(),
-            // The engine's times are whole seconds.
-            from: born.saturating_sub(1),
-            to: born + CREATION,
+        let question = match query.id.clone() {
+            Some(id) => child::Question::Inspect { id, monitored: false },
+            None => child::Question::Find {
+                name: query.name.clone(),
+                image: query.image.clone(),
+                // The engine's times are whole seconds.
+                from: born.saturating_sub(1),
+                to: born + CREATION,
+            },
         };
         let found = match self.engines.ask(&query.engine, &question, TELLING) {
             Ok(child::Told::Found(found)) => found,

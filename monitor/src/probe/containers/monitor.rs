@@ -71,7 +71,7 @@ impl Probe {
     /// that its parent is the conmon that the client is attached to.
     pub(super) fn monitored(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Attached)> {
         let attached = self.attached(query.client)?;
-        let question = child::Question::Inspect { id: attached.id.clone() };
+        let question = child::Question::Inspect { id: attached.id.clone(), monitored: true };
         let found = match self.engines.ask(&query.engine, &question, TELLING) {
             Ok(child::Told::Found(found)) => found,
             Ok(_) => return None,

@@ -8,6 +8,7 @@ mod container_reports;
 mod container_sessions;
 mod container_stops;
 mod containers;
+mod containers_compose;
 mod containers_late;
 mod containers_podman;
 mod daemons;
