@@ -5,6 +5,7 @@
 //! as that of such a client.
 
 use super::{
+    known_programs::EXEMPT,
     program::{command_name, option_value, skip_options, words},
     runner::{container_options, container_variables, is_interactive},
     text::{base, without_deleted},
@@ -79,6 +80,11 @@ pub fn works_for_podman(image: &Image) -> bool {
     let is_podman = words.first().is_some_and(|head| command_name(head) == "podman");
     let is_such = |pair: &[&str]| matches!(pair, ["system", "service"] | ["container", "cleanup"]);
     is_podman && words.windows(2).any(is_such)
+}
+
+/// Whether a process is podman's conmon: it holds the streams of a container, and its child is the first process there.
+pub fn keeps_container(image: &Image) -> bool {
+    EXEMPT.contains(&base(without_deleted(&image.exe)))
 }
 
 /// Whether a process has another client below it that is attached for it: `docker-compose run` starts `docker start`,

@@ -26,7 +26,8 @@ mod tests;
 mod text;
 
 pub use self::container::{
-    container_client, handed_on_by_client, started_container, works_for_podman, works_through_client,
+    container_client, handed_on_by_client, keeps_container, started_container, works_for_podman,
+    works_through_client,
 };
 pub use self::declared::{Declarations, Notation};
 pub use self::first_message::first_message;

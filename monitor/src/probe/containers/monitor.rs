@@ -111,6 +111,14 @@ impl Probe {
     }
 }
 
+/// The container that this process is the conmon of, if it is one. Anybody may give a program that name.
+pub(super) fn monitored_by(dir: &ProcessDir) -> Option<String> {
+    if dir.exe().rsplit('/').next() != Some(CONMON) {
+        return None;
+    }
+    container_of(&dir.command_line(COMMAND_LINE).ok()?.0)
+}
+
 /// The other ends of the connections among these sockets.
 fn peers(sockets: &[UnixSocket]) -> HashSet<u64> {
     let connected = sockets.iter().filter(|socket| socket.connection);

@@ -4,6 +4,7 @@ mod abandoned;
 mod alerts;
 mod bursts;
 mod configuration;
+mod container_halves;
 mod container_reports;
 mod container_sessions;
 mod container_stops;
