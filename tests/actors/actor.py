@@ -102,6 +102,8 @@ class Actor:
         argv, path = c["argv"], c.get("path") or c["argv"][0]
         env = {**os.environ, **c.get("env", {})}
         far = self.wire(c.get("wire", "inherit"))
+        if c.get("say"):
+            os.write(self.kept[-2], c["say"].encode())  # waits in the pipe until the program reads
         sid = bool(c.get("setsid"))
 
         def become():

@@ -1,6 +1,6 @@
-"""Containers of situations, in a Docker that the runner has started and all situations share.
+"""Containers of situations, in a Docker or a podman that the runner has started and all situations share.
 
-A script that uses this says `NEEDS = ["docker"]`. Its agents start containers by `part.box`; their names are the situation's own.
+A script that uses this says `NEEDS = ["docker"]` or `NEEDS = ["podman"]`. Its agents start containers by `part.box`; their names are the situation's own.
 """
 import os
 import subprocess
@@ -21,13 +21,14 @@ class Docker:
         if not folder:
             raise Broken(f"{VARIABLE} names no folder of a Docker of our own")
         self.stage = stage
+        self.words = ["/usr/bin/docker"]
         os.environ["DOCKER_HOST"] = f"unix://{folder}/{'engine' if asked else 'other'}.sock"
 
     def call(self, *words):
-        """What Docker's client prints."""
-        done = subprocess.run(["/usr/bin/docker", *words], capture_output=True, text=True)
+        """What the engine's client prints."""
+        done = subprocess.run([*self.words, *words], capture_output=True, text=True)
         if done.returncode:
-            raise Broken(f"docker {' '.join(words)}: {done.stderr.strip()}")
+            raise Broken(f"{self.words[0]} {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout.strip()
 
     def first(self, name):
@@ -59,9 +60,21 @@ class Docker:
 
     def client(self, *words):
         """The living client with all these words in its command line."""
-        is_it = lambda argv: argv[:1] == ["/usr/bin/docker"] and all(word in argv for word in words)
-        found = within(f"docker {words}", lambda: [p for p in self.stage.everyone() if is_it(p.argv())])
+        is_it = lambda argv: argv[:1] == self.words[:1] and all(word in argv for word in words)
+        found = within(f"a client with {words}", lambda: [p for p in self.stage.everyone() if is_it(p.argv())])
         return found[0]
 
     def _called(self, name):
         return f"{os.path.basename(self.stage.dir)}-{name}"
+
+
+class Podman(Docker):
+    """podman, in the same way. The daemon asks it."""
+
+    def __init__(self, stage):
+        words = os.environ.get("ORPHAND_SITUATION_PODMAN")
+        if not words:
+            raise Broken("no podman of our own")
+        self.stage = stage
+        self.words = words.split(" ")
+        os.environ["ORPHAND_SITUATION_CLIENT"] = words

@@ -142,8 +142,9 @@ def given(name):
 
 
 def docker(verb, *words, asked=True, **how):
-    """Start docker's client on a wire of ours, and ask what is at its other end once: a container may take long to start."""
-    server = start("/usr/bin/docker", verb, *words, asked=False, **how)
+    """Start the engine's client on a wire of ours, and ask what is at its other end once: a container may take long to start."""
+    client = os.environ.get("ORPHAND_SITUATION_CLIENT", "/usr/bin/docker").split(" ")
+    server = start(*client, verb, *words, asked=False, **how)
     if asked:
         server.patience = 90.0
         server.ask()
@@ -156,6 +157,8 @@ def box(name, *options, image=None, program=("/bin/mcp-server-box",), network="n
     named = ["--name", called(name)] if name else []
     image = image or os.environ["ORPHAND_SITUATION_IMAGE"]
     where = ["--network", network, "--cgroup-parent", os.environ["ORPHAND_SITUATION_GROUP"]]
+    if "ORPHAND_SITUATION_CLIENT" in os.environ:  # podman sets limits that cannot be raised everywhere
+        where += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
     return docker("run", "-i", "--rm", *where, *named, *options, image, *program, **how)
 
 

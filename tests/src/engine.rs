@@ -1,11 +1,12 @@
 //! Container engines of a test's own: the real Docker and podman, with all their state in the scene's folder.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read as _, Write as _},
     net::Shutdown,
     os::unix::{
-        fs::symlink,
+        fs::{chown, symlink},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -14,6 +15,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
@@ -41,6 +43,9 @@ const PROGRAMS: [(&str, &str); 2] = [
     ),
 ];
 
+/// The first message of a host.
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"home","version":"1"}}}"#;
+
 /// Limits that can be set where a limit cannot be raised.
 const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"];
 
@@ -58,6 +63,8 @@ pub enum Kind {
 pub struct Engine {
     kind: Kind,
     folder: PathBuf,
+    /// The user whose podman it is, if not root's: it has no daemon, no rights and no control groups.
+    user: Option<u32>,
     /// The control group of its containers. The next scene ends what a killed test has left in it.
     group: String,
 }
@@ -70,15 +77,27 @@ impl Engine {
 
     /// Starts one beside others of its kind, with its state in a folder of this name.
     pub fn start_apart(scene: &Scene, kind: Kind, folder: &str) -> Result<Self> {
-        let folder = scene.folder().join(folder);
-        fs::create_dir(&folder)?;
-        let group = format!("/orphand-scene-{}-boxes", std::process::id());
-        let engine = Self { kind, folder, group };
+        let engine = Self::prepare(scene, kind, folder, None)?;
         if kind == Kind::Docker {
             engine.start_dockerd(scene)?;
         }
         engine.import()?;
         Ok(engine)
+    }
+
+    /// A podman of this user. It keeps a process of its own from its first call on, which ends with the engine.
+    pub fn start_of_user(scene: &Scene, user: u32) -> Result<Self> {
+        let engine = Self::prepare(scene, Kind::Podman, "rootless", Some(user))?;
+        chown(&engine.folder, Some(user), Some(user))?;
+        engine.import()?;
+        Ok(engine)
+    }
+
+    fn prepare(scene: &Scene, kind: Kind, folder: &str, user: Option<u32>) -> Result<Self> {
+        let folder = scene.folder().join(folder);
+        fs::create_dir(&folder)?;
+        let group = format!("/orphand-scene-{}-boxes", std::process::id());
+        Ok(Self { kind, folder, user, group })
     }
 
     fn start_dockerd(&self, scene: &Scene) -> Result<()> {
@@ -156,10 +175,14 @@ impl Engine {
     }
 
     /// The program and the arguments that come before the verb.
-    fn client(&self) -> Vec<String> {
+    pub fn client(&self) -> Vec<String> {
         let path = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
         match self.kind {
             Kind::Docker => vec!["/usr/bin/docker".to_owned()],
+            // All else is in its home. Only there it finds the process that keeps its user namespace.
+            Kind::Podman if self.user.is_some() => {
+                ["/usr/bin/podman", "--storage-driver", "vfs"].map(str::to_owned).to_vec()
+            }
             Kind::Podman => [
                 ["/usr/bin/podman", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
                     .map(str::to_owned)
@@ -171,12 +194,18 @@ impl Engine {
         }
     }
 
+    /// What a podman without root finds its files by.
+    fn home(&self) -> Vec<(&'static str, PathBuf)> {
+        let names: &[_] = if self.user.is_some() { &["HOME", "XDG_RUNTIME_DIR"] } else { &[] };
+        names.iter().map(|name| (*name, self.folder.clone())).collect()
+    }
+
     /// Calls the client and returns what it printed.
     pub fn call(&self, arguments: &[&str]) -> Result<String> {
         let client = self.client();
         let (program, first) = client.split_first().context("no client")?;
-        let mut command = Command::new(program);
-        command.args(first).args(arguments).env("DOCKER_HOST", self.host());
+        let mut command = self.user.map_or_else(|| Command::new(program), |user| as_user(user, program));
+        command.args(first).args(arguments).env("DOCKER_HOST", self.host()).envs(self.home());
         let done = output(&mut command)?;
         let told = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "{} {}: {}", self.kind.name(), arguments.join(" "), told.trim());
@@ -192,11 +221,33 @@ impl Engine {
     pub fn client_at(&self, socket: &Path, agent: &Actor, arguments: &[&str]) -> Result<Identity> {
         let mut argv = self.client();
         argv.extend(arguments.iter().map(ToString::to_string));
-        let env = json!({ "DOCKER_HOST": format!("unix://{}", socket.display()) });
-        let order = json!({ "do": "start", "wire": "pipe", "argv": argv, "env": env });
+        let host = ("DOCKER_HOST", PathBuf::from(format!("unix://{}", socket.display())));
+        let env: BTreeMap<_, _> = self.home().into_iter().chain([host]).collect();
+        let order = json!({ "do": "start", "wire": "pipe", "argv": argv, "env": env, "directory": "/" });
         let answer = agent.send_order(&order)?;
         let pid = answer.get("pid").and_then(Value::as_u64).context("no pid")?;
         Identity::of(u32::try_from(pid)?).context("the client has ended")
+    }
+
+    /// Makes an agent start docker-compose over pipes in a folder with a `docker-compose.yml`, with a first message of the
+    /// protocol; its client talks to Docker at this socket. Gives the process of docker-compose.
+    pub fn compose_at(
+        &self,
+        socket: &Path,
+        agent: &Actor,
+        folder: &Path,
+        words: &[&str],
+    ) -> Result<Identity> {
+        let argv: Vec<&str> = ["/usr/bin/docker-compose"].iter().chain(words).copied().collect();
+        // It looks for Docker's client in PATH.
+        let env = json!({ "DOCKER_HOST": format!("unix://{}", socket.display()), "PATH": "/usr/bin:/bin" });
+        let order = json!({
+            "do": "start", "wire": "pipe", "argv": argv, "env": env, "directory": folder.to_string_lossy(),
+            "say": format!("{INITIALIZE}\n"),
+        });
+        let answer = agent.send_order(&order)?;
+        let pid = answer.get("pid").and_then(Value::as_u64).context("no pid")?;
+        Identity::of(u32::try_from(pid)?).context("docker-compose has ended")
     }
 
     /// Lets clients and orphand reach the engine through this socket, too: `meet` is called with the first line of the
@@ -219,6 +270,8 @@ impl Engine {
         words.extend(options.iter().map(ToString::to_string));
         if self.kind == Kind::Podman {
             words.extend(LIMITS.map(str::to_owned));
+        }
+        if self.kind == Kind::Podman && self.user.is_none() {
             words.extend(["--cgroup-parent".to_owned(), self.group.clone()]);
         }
         if !name.is_empty() {
@@ -266,6 +319,12 @@ impl Drop for Engine {
         if let Err(error) = self.end() {
             eprintln!("orphand tests: containers of {}: {error:#}", self.kind.name());
         }
+        let keeper = self.folder.join("libpod/tmp/pause.pid");
+        if let Some(keeper) =
+            fs::read_to_string(keeper).ok().and_then(|pid| Identity::of(pid.trim().parse().ok()?))
+        {
+            let _ = keeper.signal(Signal::KILL);
+        }
         remove_groups(&self.group);
     }
 }
@@ -278,6 +337,14 @@ impl Kind {
             Self::Podman => "podman",
         }
     }
+}
+
+/// A command of this user, with its own groups only.
+fn as_user(user: u32, program: &str) -> Command {
+    let mut command = Command::new("/usr/bin/setpriv");
+    let user = user.to_string();
+    command.args(["--reuid", &user, "--regid", &user, "--clear-groups", program]).current_dir("/");
+    command
 }
 
 /// Passes a connection on to the engine, after `meet` with the first line of its first request.

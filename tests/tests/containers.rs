@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
+use serde_json::Value;
 use tests::{
     Actor, Daemon, Identity, Launch, Part, Scene,
     engine::{DEAF, Engine, IMAGE, Kind},
@@ -38,6 +39,23 @@ fn spared(daemon: &Daemon, client: Identity, command: &str) -> Result<()> {
     ensure!(told.is_some_and(|told| told == command), "{}", detected.line);
     let told = daemon.wait_for("orphan_spared", client)?;
     ensure!(told.list("guards").contains(&"container"), "{}", told.line);
+    Ok(())
+}
+
+/// The client and the process in its container are shown as one server of its agent.
+fn one_server(daemon: &Daemon, client: Identity, inside: Identity) -> Result<()> {
+    let status = daemon.ask(&["status"])?;
+    let list = |at: &Value, key: &str| at.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let report = status.get("report").context("no report")?;
+    let has = |server: &Value, one: Identity| {
+        let processes = server.pointer("/server/processes").and_then(Value::as_array);
+        processes.is_some_and(|all| all.iter().any(|process| one == *process))
+    };
+    let owned: Vec<Value> = list(report, "agents").iter().flat_map(|agent| list(agent, "servers")).collect();
+    let of_client = owned.iter().find(|server| has(server, client)).context("the client is not shown")?;
+    ensure!(has(of_client, inside), "apart from its client: {of_client}");
+    let again = owned.iter().chain(&list(report, "unowned")).filter(|server| has(server, inside)).count();
+    ensure!(again == 1, "shown {again} times: {report}");
     Ok(())
 }
 
@@ -173,6 +191,7 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
             let report = daemon.ask(&["status"]).ok()?.to_string();
             report.contains(&format!("\"id\":\"{id}\"")).then_some(())
         })?;
+        one_server(&daemon, kept, kept_inside)?;
         let all = [
             kept,
             kept_inside,

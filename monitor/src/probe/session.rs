@@ -4,7 +4,7 @@
 //! Both are what the server's owner, or the server itself, wrote: they are bounded, and an id that could not be read to
 //! its end is none.
 
-use super::{Probe, containers::may_be_client};
+use super::{Probe, containers::resembles_client};
 use crate::host::ProcessDir;
 use orphand_core::{
     model::{Image, ProcessId, SessionMark, SessionSubject, session_id, session_in_arguments},
@@ -56,7 +56,7 @@ impl Probe {
 /// The id in the environment of a process, or in that of the container that it is the client of.
 fn in_environment(dir: &ProcessDir, name: &str) -> Option<String> {
     let own = || session_id(&dir.environment(name).ok()??);
-    if !may_be_client(&dir.image()) {
+    if !resembles_client(&dir.image()) {
         return own();
     }
     let line = command_line(dir)?;

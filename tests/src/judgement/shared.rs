@@ -1,4 +1,4 @@
-//! What all situations share: the registry of sessions, and Docker. Each is started if a situation needs it.
+//! What all situations share: the registry of sessions, Docker, and podman. Each is started if a situation needs it.
 
 use anyhow::Result;
 
@@ -14,6 +14,7 @@ use crate::{
 pub struct Shared {
     redis: Option<Redis>,
     docker: Option<Engine>,
+    podman: Option<Engine>,
 }
 
 impl Shared {
@@ -22,7 +23,11 @@ impl Shared {
         let needed = |needs: fn(&Stated) -> bool| scripts.iter().any(|script| needs(&script.stated));
         let redis = needed(Stated::needs_redis).then(|| Redis::start(s)).transpose()?;
         let docker = needed(Stated::needs_docker).then(|| Engine::start(s, Kind::Docker)).transpose()?;
-        Ok(Self { redis, docker })
+        let podman = needed(Stated::needs_podman).then(|| Engine::start(s, Kind::Podman)).transpose()?;
+        if let Some(podman) = &podman {
+            podman.serve(s)?;
+        }
+        Ok(Self { redis, docker, podman })
     }
 
     /// What the daemon is told of them.
@@ -31,9 +36,12 @@ impl Shared {
             let place = format!("redis://127.0.0.1:{}/0", redis.port);
             format!("[sessions]\nredis = \"{place}\"\nidle = \"3s\"\ninterval = \"1s\"\n")
         });
-        let containers = self.docker.as_ref();
-        let containers =
-            containers.map(|docker| format!("[containers]\ndocker = \"{}\"\n", docker.socket().display()));
+        let engines = [("docker", &self.docker), ("podman", &self.podman)];
+        let engines =
+            engines.into_iter().filter_map(|(name, engine)| Some((name, engine.as_ref()?.socket())));
+        let lines = engines.map(|(name, socket)| format!("{name} = \"{}\"\n", socket.display()));
+        let engines = lines.collect::<Vec<String>>().concat();
+        let containers = (!engines.is_empty()).then(|| format!("[containers]\n{engines}"));
         sessions.into_iter().chain(containers).collect()
     }
 
@@ -49,6 +57,14 @@ impl Shared {
                 ("ORPHAND_SITUATION_GROUP", docker.usual_group()),
             ]
         });
-        redis.into_iter().chain(docker).collect()
+        let podman = self.podman.as_ref().filter(|_| stated.needs_podman());
+        let podman = podman.into_iter().flat_map(|podman| {
+            [
+                ("ORPHAND_SITUATION_PODMAN", podman.client().join(" ")),
+                ("ORPHAND_SITUATION_IMAGE", IMAGE.to_owned()),
+                ("ORPHAND_SITUATION_GROUP", podman.usual_group()),
+            ]
+        });
+        redis.into_iter().chain(docker).chain(podman).collect()
     }
 }

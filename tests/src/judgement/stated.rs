@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use crate::host::Identity;
 
-/// What a situation needs that uses the registry of sessions, or Docker. All situations share these.
+/// What a situation needs that uses the registry of sessions, Docker, or podman. All situations share these.
 const REDIS: &str = "redis";
 const DOCKER: &str = "docker";
+const PODMAN: &str = "podman";
 
 /// What is true of a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -58,7 +59,7 @@ pub struct Stated {
     pub truth: GroundTruth,
     /// When it is built.
     pub when: When,
-    /// The published software that it needs, `redis` for the registry of sessions, and `docker` for containers.
+    /// The published software that it needs, `redis` for the registry of sessions, and `docker` or `podman` for containers.
     pub needs: Vec<String>,
     /// The situation that differs from it only in the cause.
     pub twin: Option<String>,
@@ -78,9 +79,14 @@ impl Stated {
         self.needs.iter().any(|need| need == DOCKER)
     }
 
+    /// Whether it needs podman.
+    pub fn needs_podman(&self) -> bool {
+        self.needs.iter().any(|need| need == PODMAN)
+    }
+
     /// Whether it needs published software.
     pub fn needs_fixtures(&self) -> bool {
-        self.needs.iter().any(|need| ![REDIS, DOCKER].contains(&need.as_str()))
+        self.needs.iter().any(|need| ![REDIS, DOCKER, PODMAN].contains(&need.as_str()))
     }
 
     /// The folder of its script.

@@ -29,7 +29,7 @@ impl Program {
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 21] = [
+pub const TESTS: [Program; 22] = [
     Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
     Program {
         name: "Python with venv",
@@ -69,6 +69,12 @@ pub const TESTS: [Program; 21] = [
         name: "Docker",
         proof: &["test", "-x", "/usr/bin/docker", "-a", "-x", "/usr/sbin/dockerd"],
         packages: &["docker.io"],
+        first: &[],
+    },
+    Program {
+        name: "docker-compose",
+        proof: &["/usr/bin/docker-compose", "version", "--short"],
+        packages: &["docker-compose"],
         first: &[],
     },
     Program {

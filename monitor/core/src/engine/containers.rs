@@ -9,7 +9,7 @@ use crate::{
     model::{
         About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts, Signal,
     },
-    recognise::{container_client, started_container},
+    recognise::{container_client, keeps_container, started_container},
     verdict::is_certain,
     world::Server,
 };
@@ -58,9 +58,17 @@ impl Engine {
     /// The client of a container has ended, and the container may live on. Servers in containers have no owner that
     /// anybody knows, so their input is looked at, as that of servers that were there before the daemon.
     pub(super) fn look_into_containers(&mut self, now: BootTime) {
-        for key in self.world.servers().keys() {
+        // A container whose own client lives is told with that.
+        let halves = self.inner_halves();
+        for key in self.world.servers().keys().into_iter().filter(|key| !halves.contains_key(key)) {
+            // What podman's conmon keeps has never been looked at: it is nobody's.
+            let is_kept = |id| {
+                let mut above = self.world.graph().ancestors(id);
+                above.any(|node| node.image().is_some_and(keeps_container))
+            };
             let is_inside = |server: &Server| {
-                server.phase.is_clear() && server.container.as_ref().is_some_and(|found| found.id.is_some())
+                let is_known = server.container.as_ref().is_some_and(|found| found.id.is_some());
+                server.phase.is_clear() && (is_known || is_kept(server.main_process()))
             };
             if !self.is_job(key) || !self.world.server(key).is_some_and(is_inside) {
                 continue;

@@ -27,10 +27,11 @@ impl Engine {
             self.agent_ended(now, at, agent, status);
         }
         let closed = self.head_is_exiting(id, status);
-        if self.world.node(id).and_then(Node::image).is_some_and(|image| container_client(image).is_some()) {
+        let was_client = self.world.node(id).and_then(Node::image).and_then(container_client).is_some();
+        let Some(exited) = self.world.exit(id) else { return };
+        if was_client {
             self.look_into_containers(now);
         }
-        let Some(exited) = self.world.exit(id) else { return };
         if let Some((key, remains)) = exited.server {
             if remains == Remains::Descendants {
                 // The server may have let its descendants go. The inspection finds out, unless they exit with it.

@@ -20,7 +20,7 @@ use crate::{
     model::{
         About, BootTime, Container, ContainerQuery, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState,
     },
-    recognise::{container_client, started_container},
+    recognise::{container_client, started_container, works_through_client},
     world::{Agent, Asked, Server},
 };
 
@@ -123,15 +123,16 @@ impl Engine {
         }
     }
 
-    /// The question about the container of a server: if exactly one of its processes is a client.
+    /// The question about the container of a server: if exactly one of its processes is a client that is attached.
     pub(super) fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
         let all = server.processes().iter().chain(server.wrappers());
         let nodes = all.filter_map(|id| self.world.node(*id));
         let mut clients = nodes.filter_map(|node| Some((node.id, node.image()?)));
-        let mut clients = clients.by_ref().filter(|(_, image)| container_client(image).is_some());
+        let is_attached = |image| container_client(image).is_some() && !works_through_client(image);
+        let mut clients = clients.by_ref().filter(|(_, image)| is_attached(image));
         let (client, image) = clients.next()?;
-        let Container { engine, name, image, .. } = started_container(image)?;
-        clients.next().is_none().then_some(ContainerQuery { client, engine, name, image })
+        let Container { engine, id, name, image, .. } = started_container(image)?;
+        clients.next().is_none().then_some(ContainerQuery { client, engine, id, name, image })
     }
 
     /// The inspection of a server was answered.

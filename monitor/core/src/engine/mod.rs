@@ -11,6 +11,7 @@ mod alerts;
 mod births;
 mod bursts;
 mod cases;
+mod container_halves;
 mod containers;
 mod duplicates;
 mod ends;

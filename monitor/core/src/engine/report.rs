@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, container_halves::add_inner};
 use crate::{
     lineage::ServerKey,
     model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport},
@@ -32,11 +32,24 @@ impl Engine {
         }
     }
 
-    /// All agents with their servers, and all servers without an owner.
+    /// All agents with their servers, and all servers without an owner. A server in a container is shown once, with the
+    /// processes in the container, if it is certain which these are.
     pub fn report(&self) -> Report {
         let mut room = SHOWN_IN_ALL;
+        let halves = self.inner_halves();
+        let mut inner_of = FxHashMap::<ServerKey, Vec<ServerKey>>::default();
+        for key in self.world.servers().keys() {
+            if let Some(outer) = halves.get(&key) {
+                inner_of.entry(*outer).or_default().push(key);
+            }
+        }
         let mut shown = |key: ServerKey| {
-            let report = self.server_report(key, room.clamp(1, SHOWN))?;
+            let most = room.clamp(1, SHOWN);
+            let mut report = self.server_report(key, most)?;
+            let inner = inner_of.get(&key).into_iter().flatten();
+            for inner in inner.filter_map(|key| self.server_report(*key, most)) {
+                add_inner(&mut report, inner, most);
+            }
             room = room.saturating_sub(report.server.processes.len());
             Some(report)
         };
@@ -53,7 +66,8 @@ impl Engine {
             .servers()
             .keys()
             .into_iter()
-            .filter(|key| self.world.server(*key).is_some_and(|s| s.owner().is_none()));
+            .filter(|key| self.world.server(*key).is_some_and(|s| s.owner().is_none()))
+            .filter(|key| !halves.contains_key(key));
         Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),

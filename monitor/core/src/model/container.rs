@@ -55,6 +55,8 @@ pub struct ContainerQuery {
     pub client: ProcessId,
     /// The engine.
     pub engine: String,
+    /// Its whole id, if the client started a container that was there before.
+    pub id: Option<String>,
     /// The name that the client gave to the container.
     pub name: Option<String>,
     /// The image.

@@ -5,6 +5,7 @@
 //! as that of such a client.
 
 use super::{
+    known_programs::EXEMPT,
     program::{command_name, option_value, skip_options, words},
     runner::{container_options, container_variables, is_interactive},
     text::{base, without_deleted},
@@ -81,14 +82,49 @@ pub fn works_for_podman(image: &Image) -> bool {
     is_podman && words.windows(2).any(is_such)
 }
 
-/// What is known of the container that a process started and feeds: `run` with a standard input. `None` for any other
-/// process.
+/// Whether a process is podman's conmon: it holds the streams of a container, and its child is the first process there.
+pub fn keeps_container(image: &Image) -> bool {
+    EXEMPT.contains(&base(without_deleted(&image.exe)))
+}
+
+/// Whether a process has another client below it that is attached for it: `docker-compose run` starts `docker start`,
+/// and `podman-compose run` starts `podman run`.
+pub fn works_through_client(image: &Image) -> bool {
+    let words = words(image);
+    let [head, args @ ..] = without_interpreter(&words) else { return false };
+    SCRIPTS.contains(&command_name(head)) && args.contains(&"run")
+}
+
+/// What is known of the container that a process started and feeds: `run` or `start` with a standard input. `None` for
+/// any other process. A container that was there before is known by its whole id only, as docker-compose gives it:
+/// its name may be that of another one by now.
 pub fn started_container(image: &Image) -> Option<Container> {
     let words = words(image);
     let (_, rest) = container_options(words.get(1..)?);
     let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
-    let ["run", run @ ..] = rest else { return None };
-    is_interactive(container_options(run).0).then(|| container_client(image)).flatten()
+    let feeds = match rest {
+        ["run", run @ ..] => is_interactive(container_options(run).0),
+        ["start", start @ ..] => {
+            let operands = skip_options(start, START_VALUED);
+            let options = start.get(..start.len() - operands.len()).unwrap_or_default();
+            options.iter().any(feeds_started) && matches!(operands, [id] if is_id(id))
+        }
+        _ => false,
+    };
+    feeds.then(|| container_client(image)).flatten()
+}
+
+/// Whether this option of `start` passes the standard input on.
+fn feeds_started(option: &&str) -> bool {
+    match option.strip_prefix("--") {
+        Some(long) => matches!(long, "interactive" | "interactive=true"),
+        None => option.strip_prefix('-').is_some_and(|letters| matches!(letters, "i" | "ai" | "ia")),
+    }
+}
+
+/// Whether a word is the whole id of a container.
+fn is_id(word: &str) -> bool {
+    word.len() == 64 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// What the client of a container (`run`, `exec`) hands on to it in this environment variable: an entry for each option
@@ -115,7 +151,9 @@ pub fn handed_on_by_client(image: &Image, variable: &str) -> Vec<Option<String>>
 fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) -> Container {
     let name = name.filter(|name| is_plain(name, "_.-"));
     let image = image.filter(|image| is_plain(image, "_.-/:@"));
-    let command = match (name, image) {
+    let id = name.filter(|name| is_id(name));
+    let short = id.and_then(|id| id.get(..12));
+    let command = match (short.or(name), image) {
         (Some(name), _) if own => format!("{engine} stop {name}"),
         (Some(name), _) => format!("{engine} top {name}"),
         (None, Some(image)) => format!("{engine} ps --filter ancestor={image}"),
@@ -123,8 +161,8 @@ fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) ->
     };
     Container {
         engine: engine.to_owned(),
-        id: None,
-        name: name.map(str::to_owned),
+        id: id.map(str::to_owned),
+        name: name.filter(|_| id.is_none()).map(str::to_owned),
         image: image.map(str::to_owned),
         server: None,
         command,
@@ -169,6 +207,7 @@ mod tests {
             ("docker attach --detach-keys x box", "docker top box"),
             ("docker start -ai box", "docker stop box"),
             ("docker start -a box", "docker stop box"),
+            ("docker start -ai box other", "docker stop box"),
             ("docker compose -f a.yml run --rm svc", "docker ps"),
             ("docker-compose compose run svc", "docker ps"),
             ("docker compose run -T --rm svc", "docker ps"),
@@ -183,6 +222,58 @@ mod tests {
         }
         let known = client("docker run -i --rm --name box mcp/fetch").unwrap();
         assert_eq!((known.name.as_deref(), known.image.as_deref()), (Some("box"), Some("mcp/fetch")));
+    }
+
+    #[test]
+    fn a_container_that_was_made_before() {
+        let id = "0a".repeat(32);
+        let started = |line: &str| {
+            let argv = line.split(' ').map(str::to_owned).collect();
+            let image = Image { exe: "/usr/bin/docker".to_owned(), argv, argv_truncated: false };
+            started_container(&image)
+        };
+        for line in ["docker start --attach --interactive ID", "docker --host h container start -ai ID"] {
+            let known = started(&line.replace("ID", &id)).unwrap();
+            assert_eq!((known.id.as_ref(), known.name), (Some(&id), None), "{line}");
+            assert_eq!(known.command, "docker stop 0a0a0a0a0a0a");
+        }
+        let guest = client(&format!("docker exec -i {id} sh")).unwrap();
+        assert_eq!((guest.id.as_ref(), guest.name), (Some(&id), None));
+        assert_eq!(guest.command, "docker top 0a0a0a0a0a0a");
+        // No standard input; a name; a part of an id; two containers; containers that were started before.
+        for line in [
+            "docker start --attach ID",
+            "docker start -ai box",
+            "docker start -ai 0a0a0a0a0a0a",
+            "docker start -i ID ID",
+            "docker start -i",
+            "docker attach ID",
+            "docker exec -i ID sh",
+        ] {
+            assert_eq!(started(&line.replace("ID", &id)), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_works_through_another_client() {
+        let through = |line: &str| {
+            let argv = line.split(' ').map(str::to_owned).collect();
+            works_through_client(&Image {
+                exe: "/usr/bin/python3.11".to_owned(),
+                argv,
+                argv_truncated: false,
+            })
+        };
+        assert!(through("/usr/bin/python3 /usr/bin/docker-compose -f a.yml run --rm -T svc"));
+        assert!(through("python3 /usr/bin/podman-compose run -T svc"));
+        for line in [
+            "python3 /usr/bin/docker-compose exec -T svc sh",
+            "docker run -i img",
+            "docker compose run svc",
+            "python3 run.py docker-compose run",
+        ] {
+            assert!(!through(line), "{line}");
+        }
     }
 
     #[test]

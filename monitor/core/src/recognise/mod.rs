@@ -27,7 +27,10 @@ mod settings_file;
 mod tests;
 mod text;
 
-pub use self::container::{container_client, handed_on_by_client, started_container, works_for_podman};
+pub use self::container::{
+    container_client, handed_on_by_client, keeps_container, started_container, works_for_podman,
+    works_through_client,
+};
 pub use self::declared::{Declarations, Notation};
 pub use self::engaged::{is_debugger, is_shell_of_a_person};
 pub use self::first_message::first_message;

@@ -56,6 +56,9 @@ pub fn is_part(found: &ContainerFacts, process: ProcessId) -> bool {
 
 /// Whether no other container may be the one that this client started.
 pub fn is_certain(started: &Container, found: &ContainerFacts) -> bool {
+    if started.id.as_ref().is_some_and(|id| *id != found.container.id) {
+        return false;
+    }
     // A connection to the container's own monitor belongs to no other container.
     if found.monitor.is_some() {
         return true;
@@ -65,7 +68,7 @@ pub fn is_certain(started: &Container, found: &ContainerFacts) -> bool {
         let apart = other.process.start.abs_diff(found.client.start);
         apart <= AT_ABOUT && started_container(&other.image).is_some_and(|other| other.image == started.image)
     };
-    started.name.is_some() || !found.others.iter().any(alike)
+    started.id.is_some() || started.name.is_some() || !found.others.iter().any(alike)
 }
 
 /// The doubts that remain about "nobody can use the container".
@@ -105,7 +108,8 @@ pub fn doubts(inspection: &Inspection<'_>, members: &Members) -> Vec<Doubt> {
     // Somebody is attached to it, or runs a program in it.
     let is_named = |name: String| name == found.name || found.container.id.starts_with(&name);
     let visited = others.iter().any(|other| {
-        container_client(&other.image).and_then(|container| container.name).is_some_and(is_named)
+        let named = container_client(&other.image).and_then(|container| container.name.or(container.id));
+        named.is_some_and(is_named)
     });
     if *shared || connected || visited {
         doubts.push(Doubt::Clients);

@@ -3,7 +3,7 @@
 use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{AgentView, Image, ProcessId, ProcessView, SHOWN, ServerView, shown_session},
+    model::{AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerView, shown_session},
     recognise::container_client,
 };
 
@@ -39,7 +39,9 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         server.wrappers.iter().chain(&server.processes).filter_map(|id| graph.get(*id)).collect();
     nodes.sort_by_key(|n| n.order);
     nodes.dedup_by_key(|n| n.id);
-    let client = || nodes.iter().find_map(|node| Some(container_client(node.image()?)?.of_user(node.uid)));
+    let clients = || nodes.iter().filter_map(|node| Some(container_client(node.image()?)?.of_user(node.uid)));
+    let is_known = |one: &Container| one.id.is_some() || one.name.is_some() || one.image.is_some();
+    let client = || clients().find(is_known).or_else(|| clients().next());
     let container = server.container.clone().or_else(client);
     ServerView {
         id: server.id.to_string(),

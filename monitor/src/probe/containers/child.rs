@@ -45,6 +45,8 @@ pub(super) enum Question {
     Inspect {
         /// The id.
         id: String,
+        /// Whether a monitor holds its standard streams.
+        monitored: bool,
     },
     /// What the container with this id is.
     Name {
@@ -113,7 +115,7 @@ fn answer(question: &Question) -> Answer {
             }
             Ok(Told::Found(found))
         }
-        Question::Inspect { id } => {
+        Question::Inspect { id, monitored } => {
             if !told::is_id(id) {
                 return Err(format!("`{id}` is no id"));
             }
@@ -121,7 +123,7 @@ fn answer(question: &Question) -> Answer {
             if status == 404 {
                 return Ok(Told::Unknown);
             }
-            let found = told::container(told::parse(status, &body)?, true);
+            let found = told::container(told::parse(status, &body)?, *monitored);
             Ok(Told::Found(found.into_iter().filter(|found| found.id == *id).collect()))
         }
         Question::Name { id } => {

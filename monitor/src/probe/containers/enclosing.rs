@@ -1,14 +1,15 @@
-//! The container that a process is in, by the names of its control groups. Its engine, if one is configured, tells its
-//! name and its image.
+//! The container that a process is in, by the names of its control groups, or else by podman's conmon above it. Its
+//! engine, if one is configured, tells its name and its image.
 //!
 //! Docker and podman name the group of a container after its id, so this holds for containers that were there before
 //! orphand, and for those whose client has ended. Users may name groups of their own in the same way: a name is told, and
 //! keeps a server from being ended. It never allows anything. What an engine tells is of this container only if the
-//! container's first process is in the same group.
+//! container's first process is in the same group. A podman without root makes no groups on a host where users have none
+//! of their own: there the container's first process is a child of its conmon.
 
 use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessFacts};
 
-use super::{TELLING, child, told::is_id};
+use super::{PODMAN, TELLING, child, monitor::monitored_by, told::is_id};
 use crate::{
     host::{memory_of, owner_of_group},
     probe::Probe,
@@ -17,16 +18,20 @@ use crate::{
 /// What comes before the id in the name of a group that systemd made, and the engine.
 const SCOPES: &[(&str, &str)] = &[("docker-", "docker"), ("libpod-", "podman"), ("nerdctl-", "nerdctl")];
 
+/// How far a conmon is looked for above a server: an init process and a shell may be between them.
+const DEEPEST: usize = 4;
+
 impl Probe {
     /// The container that the first of these processes is in that are in one, except that of orphand itself.
     pub(in crate::probe) fn enclosing(&self, processes: &[ProcessFacts]) -> Option<Enclosing> {
         let groups = |pid| self.proc.process(pid).ok()?.cgroup().ok();
-        let (cgroup, (container, above)) = processes.iter().find_map(|one| {
+        let by_group = processes.iter().find_map(|one| {
             let dir = self.proc.identified(one.process).ok()??;
             let cgroup = dir.cgroup().ok()?;
             let found = container_of(&cgroup)?;
             Some((cgroup, found))
-        })?;
+        });
+        let Some((cgroup, (container, above))) = by_group else { return self.below_monitor(processes) };
         // orphand may run in a container and watch its neighbours there.
         let own = groups(std::process::id()).and_then(|own| container_of(&own));
         if own.is_some_and(|(own, _)| own == container) {
@@ -36,6 +41,25 @@ impl Probe {
         // What a user chose is asked of no engine of root's.
         let names = (made_by == Some(0)).then(|| self.names(&container, &cgroup)).flatten();
         Some(Enclosing { container, memory_bytes, made_by, names })
+    }
+
+    /// The container whose conmon is above the first of these processes.
+    fn below_monitor(&self, processes: &[ProcessFacts]) -> Option<Enclosing> {
+        let mut dir = self.proc.identified(processes.first()?.process).ok()??;
+        for _ in 0..DEEPEST {
+            let above = self.proc.process(dir.stat().ppid).ok()?;
+            dir = Some(above).filter(|above| above.id().start <= dir.id().start)?;
+            if let Some(id) = monitored_by(&dir) {
+                let container = ContainerId { engine: PODMAN.to_owned(), id };
+                return Some(Enclosing {
+                    container,
+                    memory_bytes: None,
+                    made_by: dir.uid().ok(),
+                    names: None,
+                });
+            }
+        }
+        None
     }
 
     /// What its engine tells of the container with this group.

@@ -124,12 +124,15 @@ impl Probe {
             return None;
         }
         let born = born_at(query.client);
-        let question = child::Question::Find {
-            name: query.name.clone(),
-            image: query.image.clone(),
-            // The engine's times are whole seconds.
-            from: born.saturating_sub(1),
-            to: born + CREATION,
+        let question = match query.id.clone() {
+            Some(id) => child::Question::Inspect { id, monitored: false },
+            None => child::Question::Find {
+                name: query.name.clone(),
+                image: query.image.clone(),
+                // The engine's times are whole seconds.
+                from: born.saturating_sub(1),
+                to: born + CREATION,
+            },
         };
         let found = match self.engines.ask(&query.engine, &question, TELLING) {
             Ok(child::Told::Found(found)) => found,
@@ -216,15 +219,16 @@ impl Probe {
     fn other_clients(&self, client: ProcessId) -> Option<Vec<OtherClient>> {
         let dirs = self.proc.pids().ok()?.into_iter().filter_map(|pid| self.proc.process(pid).ok());
         let others = dirs.filter(|dir| dir.id() != client).map(|dir| (dir.id(), dir.image()));
-        let others = others.filter(|(_, image)| may_be_client(image));
+        let others = others.filter(|(_, image)| resembles_client(image));
         let found: Vec<OtherClient> =
             others.take(MOST + 1).map(|(process, image)| OtherClient { process, image }).collect();
         (found.len() <= MOST).then_some(found)
     }
 }
 
-/// Whether the name of the program, or of its file, is that of a client.
-pub(super) fn may_be_client(image: &Image) -> bool {
+/// Whether the name of the program, or of its file, resembles that of a client. It finds too many on purpose
+/// (`mcp-server-docker`): it is a first filter, or adds doubts. `container_client` of the core is strict.
+pub(super) fn resembles_client(image: &Image) -> bool {
     if works_for_podman(image) {
         return false;
     }

@@ -71,7 +71,7 @@ impl Probe {
     /// that its parent is the conmon that the client is attached to.
     pub(super) fn monitored(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Attached)> {
         let attached = self.attached(query.client)?;
-        let question = child::Question::Inspect { id: attached.id.clone() };
+        let question = child::Question::Inspect { id: attached.id.clone(), monitored: true };
         let found = match self.engines.ask(&query.engine, &question, TELLING) {
             Ok(child::Told::Found(found)) => found,
             Ok(_) => return None,
@@ -109,6 +109,14 @@ impl Probe {
             *unseen = by != [monitor];
         }
     }
+}
+
+/// The container that this process is the conmon of, if it is one. Anybody may give a program that name.
+pub(super) fn monitored_by(dir: &ProcessDir) -> Option<String> {
+    if dir.exe().rsplit('/').next() != Some(CONMON) {
+        return None;
+    }
+    container_of(&dir.command_line(COMMAND_LINE).ok()?.0)
 }
 
 /// The other ends of the connections among these sockets.

@@ -1,9 +1,9 @@
 //! Tests of servers that are found in containers: their client ended before the daemon came, or is not known.
 
 use super::{
-    containers::{RUN, detected, with_client},
+    containers::{OTHER, RUN, detected, with_client},
     proof::judged,
-    story::{CLAUDE, SERVER, Story, WIRE, id, seen},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
     units::NOTHING,
 };
 use crate::{
@@ -129,6 +129,33 @@ fn what_a_client_left_that_is_killed_later_is_told() {
     assert_eq!(left(RUN, WireState::HungUp), told);
     assert_eq!(left(RUN, by_the_shim()), [""; 0], "its own client lives");
     assert_eq!(left(&["sleep", "1"], WireState::HungUp), [""; 0], "no client has ended");
+}
+
+/// The same with podman, whose client starts a conmon. That is exempt, and the server below it is nobody's.
+#[test]
+fn what_a_client_of_podman_left_is_told() {
+    let left = |conmon: &str| {
+        let mut story = Story::new(Settings::default());
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.fork(20, 40);
+        story.exec(40, 20, &["podman", "run", "-i", "mcp/fetch"], OTHER);
+        story.fork(40, 41);
+        story.exec(41, 40, &[conmon, "-c", "0c"], NOTHING);
+        (story.facts.stdin, story.facts.stdout) = (by_the_shim(), by_the_shim());
+        story.fork(41, 30);
+        story.exec(30, 41, SERVER, WIRE);
+        story.pass_secs(60);
+        story.told();
+        story.facts.enclosing = Some(Box::new(enclosing()));
+        story.facts.stdin = WireState::HungUp;
+        story.end(40);
+        story.pass_secs(600);
+        assert_eq!(story.sent(), []);
+        story.told()
+    };
+    let unproven = "orphan_unproven stdout_read owner_unknown";
+    assert_eq!(left("/usr/bin/conmon"), ["server_exited", unproven]);
+    assert_eq!(left("/usr/bin/tmux"), ["server_exited"], "a multiplexer keeps no container");
 }
 
 #[test]
