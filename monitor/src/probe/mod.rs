@@ -42,7 +42,7 @@ pub use self::containers::{ENGINE_ARGUMENT, EngineVersion, Engines, engine_child
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
-use crate::host::{HostError, Passes, Proc, with_deadline};
+use crate::host::{HostError, Passes, Proc, hastily, with_deadline};
 use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
 
 /// Inspects the host. Clones share what they remember.
@@ -99,6 +99,13 @@ impl Probe {
         let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
         let (this, about) = (self.clone(), about.clone());
         with_deadline(move || this.answer_now(&about, &|| others.clone()))
+    }
+
+    /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. Not for
+    /// [`About::Stop`], nor for an inspection.
+    pub fn answer_hastily(&self, about: &About) -> Answer {
+        let (this, about) = (self.clone(), about.clone());
+        hastily(move || this.answer_now(&about, &Vec::new))
     }
 
     fn answer_now(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
