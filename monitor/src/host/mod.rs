@@ -46,7 +46,9 @@ pub use cgroup_memory::{memory_of, owner_of_group};
 pub use ends::{OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 use look::{Seen, as_parent, look};
-pub use net::{Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, internet_socket, unix_socket};
+pub use net::{
+    Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket,
+};
 pub use process::ProcessDir;
 pub use slow::left_unread;
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
