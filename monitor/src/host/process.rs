@@ -273,6 +273,15 @@ impl ProcessDir {
         openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
 
+    /// Opens what has this name, as the process sees it: a symbolic link itself if the path ends in one, an error if
+    /// another part of it is one. The descriptor only names it.
+    pub fn entry_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let _at = self.at()?;
+        let root = openat(self.body(), "root", PATH, Mode::empty())?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
+    }
+
     /// Opens its `statm` for repeated reads.
     pub fn statm(&self) -> Result<Statm, Errno> {
         Ok(Statm(self.open_file("statm")?))

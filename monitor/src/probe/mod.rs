@@ -18,6 +18,7 @@ mod holders;
 mod hung_up;
 mod manager;
 mod memory;
+mod open_to_all;
 mod other_sockets;
 mod pass;
 mod pipe;
