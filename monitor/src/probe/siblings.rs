@@ -157,10 +157,15 @@ impl Probe {
             ours.copied().any(|one| one == process)
         };
         let server = Wired { looked, complete: true, wires, lasting: true, others };
-        [Side::Reads, Side::Writes].into_iter().any(|side| match self.wire(&server, side).state {
-            WireState::Held { holders, unseen } => unseen || holders.iter().any(|one| !known(one.process)),
-            // Its wire was moved, or is none.
-            WireState::HungUp | WireState::Unknown => false,
+        wires.into_iter().zip([Side::Reads, Side::Writes]).any(|(wire, side)| {
+            match self.wire(&server, side).state {
+                WireState::Held { holders, unseen } => {
+                    unseen || holders.iter().any(|one| !known(one.process))
+                }
+                WireState::HungUp => false,
+                // What it has there is no wire: its wire was moved, or is none.
+                WireState::Unknown => wire.is_wire(),
+            }
         })
     }
 }
