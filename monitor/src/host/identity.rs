@@ -1,7 +1,7 @@
 //! Finds the process that has a pid now, and checks whether a process is still alive.
 //!
 //! The daemon's loop asks here, to compare the records of the kernel with /proc. A process in execve(2) can withhold its
-//! `stat` for ever ([`super::watch`]): one that does not answer at once is [`Presence::Unseen`]. `status` takes no such
+//! `stat` for ever (see `watch`): one that does not answer at once is [`Presence::Unseen`]. `status` takes no such
 //! lock, and is read by the calling thread.
 
 use rustix::{fs::CWD, io::Errno};

@@ -172,6 +172,11 @@ impl ProcessDir {
         self.status("Tgid")
     }
 
+    /// How many places for open files its table has: as many as it has open, and at most twice as many more.
+    pub fn places_for_files(&self) -> Result<u32, Errno> {
+        self.status("FDSize")
+    }
+
     /// The thread ids of its threads.
     pub fn threads(&self) -> Result<Vec<u32>, Errno> {
         let _at = self.at()?;

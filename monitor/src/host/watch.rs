@@ -188,7 +188,7 @@ pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'st
     patiently(look, false)
 }
 
-/// The same for a caller for whom all users wait: no process keeps it waiting longer than [`HASTE`].
+/// The same for a caller for whom all users wait: no process keeps it waiting longer than 25 ms.
 pub fn hastily<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
     patiently(look, true)
 }
