@@ -6,7 +6,10 @@ use std::{fs, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{Actor, Daemon, Event, Launch, Part, Redis, Scene, orphand, output, scene, scrape, within};
+use tests::{
+    Actor, Daemon, Event, Launch, Part, Redis, Scene, neighbours::hostile, orphand, output, scene, scrape,
+    within,
+};
 
 /// The daemon asks so often that a test need not be long.
 fn launch(redis: &Redis, grace: &str) -> Launch {
@@ -223,5 +226,56 @@ fn two_rights_are_enough_and_one_that_is_missing_is_named() -> Result<()> {
         stage.daemon.wait_for("orphan_reaped", alice.id)?;
         ensure!(stage.warnings() == 0, "{}", stage.daemon.log());
         Ok(())
+    })
+}
+
+/// Plays a Redis that was started by a person, and writes down what arrives.
+const STRANGER: &str = r#"
+import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("up", flush=True)
+told = open(sys.argv[2], "ab", buffering=0)
+while True:
+    taken, _ = listener.accept()
+    told.write(b"(")
+    told.write(taken.recv(4096))
+    told.write(b")")
+    taken.close()
+"#;
+
+/// While Redis is down, another user listens at its port: he is not told the password. When Redis is back, sessions are
+/// known.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_stranger_at_its_port_is_not_told_the_password() -> Result<()> {
+    scene(|s| {
+        let redis = Redis::start(s)?;
+        redis.order(&[
+            "ACL",
+            "SETUSER",
+            "orphand",
+            "on",
+            ">hunter2",
+            "~mcp:session:*",
+            "+info",
+            "+exists",
+        ])?;
+        let launch = launch_as(&redis, "orphand:hunter2@", "1s");
+        let stage = Stage::set_with(s, redis, &launch, &["alice"])?;
+        stage.redis.signal(Signal::KILL)?;
+        stage.redis.id.wait_gone()?;
+        let folder = s.folder().join("stranger");
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+        let told = folder.join("told");
+        let stranger = hostile(s, STRANGER, &[&stage.redis.port.to_string(), &told.to_string_lossy()])?;
+        let taken = || fs::read_to_string(&told).ok().filter(|told| told.contains(")("));
+        let taken = within("two connections to the stranger", taken)?;
+        ensure!(!taken.contains("hunter2") && taken.starts_with("()()"), "{taken}");
+        within("the word of it", || stage.daemon.log().contains("a process of user 64001").then_some(()))?;
+        stage.wait(|stage| Ok(stage.failures("stranger")? >= 2.0))?;
+        stranger.signal(Signal::KILL)?;
+        stranger.wait_gone()?;
+        stage.all_live()
     })
 }

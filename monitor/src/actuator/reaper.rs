@@ -20,7 +20,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    host::{HostError, Proc, UNANSWERED, with_deadline},
+    host::{HostError, Proc, UNANSWERED, hastily},
     os::{descriptors, readable},
 };
 use orphand_core::model::{ProcessId, Signal, SignalError};
@@ -111,7 +111,7 @@ impl Reaper {
             return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));
         };
         let proc = Arc::clone(&self.proc);
-        with_deadline(move || compare(&proc, process, uid))?;
+        hastily(move || compare(&proc, process, uid))?;
         // The signal fails unless the pidfd is still alive. Then the number belonged to this process all the
         // time.
         send(&pidfd, signal)?;
@@ -192,7 +192,7 @@ impl Reaper {
             return Err(never(process, "pid 1"));
         }
         let proc = Arc::clone(&self.proc);
-        match with_deadline(move || is_ours(&proc, process.pid)) {
+        match hastily(move || is_ours(&proc, process.pid)) {
             Ok(false) => {}
             Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
             Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),

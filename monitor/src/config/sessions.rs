@@ -38,6 +38,9 @@ pub struct Sessions {
     /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisUrl>,
+    /// The user that it runs as on this host, if it is neither root nor a service of the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
     /// The environment variable of a server that has the id of its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
@@ -61,6 +64,7 @@ pub struct Sessions {
 #[derive(Default)]
 struct Written {
     redis: Option<RedisUrl>,
+    uid: Option<u32>,
     #[serde(deserialize_with = "variable")]
     variable: Option<String>,
     #[serde(deserialize_with = "flag")]
@@ -77,13 +81,13 @@ impl TryFrom<Written> for Sessions {
     type Error = &'static str;
 
     fn try_from(written: Written) -> Result<Self, Self::Error> {
-        let Written { redis, variable, flag, key, idle, interval } = written;
+        let Written { redis, uid, variable, flag, key, idle, interval } = written;
         if variable.is_some() && flag.is_some() {
             return Err(
                 "variable and flag are both given, and a server has its id in one place: remove one of them",
             );
         }
-        Ok(Self { redis, variable, flag, key, idle, interval })
+        Ok(Self { redis, uid, variable, flag, key, idle, interval })
     }
 }
 
@@ -117,6 +121,7 @@ impl Sessions {
         let marked = self.variable.is_some() || self.flag.is_some();
         Ok(Self {
             redis: Some(redis),
+            uid: self.uid,
             variable: if marked { self.variable } else { Some(VARIABLE.to_owned()) },
             flag: self.flag,
             key: self.key.or_else(|| Some(KEY.to_owned())),

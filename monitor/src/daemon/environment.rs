@@ -107,18 +107,18 @@ impl EffectHandler for Environment {
             About::Declared { .. } => Haste::AtLeisure,
             _ => Haste::InTurn,
         };
-        let about = match user {
-            None => about,
+        let answer = match user {
+            None if matches!(about, About::Server(_)) => self.probe.answer(&about, &wires),
+            None => self.probe.answer_hastily(&about),
             Some(user) => {
                 let others = if haste == Haste::InTurn { wires() } else { Vec::new() };
                 let request = Request { token, about: Box::new(about) };
                 match self.inspections.ask(&self.probe, haste, user, request, others) {
                     Ok(()) => return Ok(()),
-                    Err(request) => *request.about,
+                    Err(request) => self.probe.answer(&request.about, &wires),
                 }
             }
         };
-        let answer = self.probe.answer(&about, &wires);
         self.answered(driver, token, answer);
         Ok(())
     }

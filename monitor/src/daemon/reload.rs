@@ -194,6 +194,7 @@ pub fn registry(sessions: &Sessions) -> Options {
         host: redis.host,
         port: redis.port,
         login: redis.login.set_skip_set_lib_name(),
+        user: sessions.uid,
         key: [before.to_owned(), after.to_owned()],
         every: sessions.interval(),
     }

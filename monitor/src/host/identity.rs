@@ -1,11 +1,15 @@
 //! Finds the process that has a pid now, and checks whether a process is still alive.
 //!
-//! The calling thread reads `stat` and `status` itself, without a deadline. The source uses this module to
-//! compare the records of the kernel with /proc.
+//! The daemon's loop asks here, to compare the records of the kernel with /proc. A process in execve(2) can withhold its
+//! `stat` for ever (see `watch`): one that does not answer at once is [`Presence::Unseen`]. `status` takes no such
+//! lock, and is read by the calling thread.
 
 use rustix::{fs::CWD, io::Errno};
 
-use super::{Stat, fields, read};
+use super::{
+    Stat, fields, read,
+    watch::{door, hastily, visit},
+};
 use orphand_core::model::ProcessId;
 
 /// The state of a process, as far as /proc shows it.
@@ -44,23 +48,19 @@ fn has_a_thread_that_stays(pid: u32) -> bool {
 /// When the thread that has this number in process `pid` began, in clock ticks since boot. `None`: there is no such
 /// thread, or it has begun to exit.
 pub fn thread_began(pid: u32, thread: u32) -> Result<Option<u64>, Errno> {
-    match read(CWD, &format!("/proc/{pid}/task/{thread}/stat"), 4096) {
-        Ok((line, _)) => {
-            let stat = Stat::parse(&line).ok_or(Errno::INVAL)?;
-            Ok(Some(stat.start).filter(|_| !stat.thread_exits()))
-        }
+    match stat_of(pid, format!("/proc/{pid}/task/{thread}/stat")) {
+        Ok(stat) => Ok(Some(stat.start).filter(|_| !stat.thread_exits())),
         Err(Errno::NOENT | Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno),
     }
 }
 
 /// The real user id of exactly this process; `None` if it has ended. The result is 0 (root) for a process
-/// that cannot be read.
+/// whose user cannot be read.
 pub fn user(process: ProcessId) -> Option<u32> {
     match presence(process) {
         Presence::Gone => None,
-        Presence::Unseen => Some(0),
-        Presence::Alive => Some(real_user(process.pid).unwrap_or(0)),
+        Presence::Unseen | Presence::Alive => Some(real_user(process.pid).unwrap_or(0)),
     }
 }
 
@@ -90,8 +90,17 @@ fn status(pid: u32) -> Option<Vec<u8>> {
 }
 
 pub(super) fn stat(pid: u32) -> Result<Stat, Errno> {
-    let (line, _) = read(CWD, &format!("/proc/{pid}/stat"), 4096)?;
-    Stat::parse(&line).ok_or(Errno::INVAL)
+    stat_of(pid, format!("/proc/{pid}/stat"))
+}
+
+/// This file of a process or a thread. An error if the process does not answer at once.
+fn stat_of(pid: u32, file: String) -> Result<Stat, Errno> {
+    let line = hastily(move || {
+        door(pid)?;
+        let _visit = visit(pid)?;
+        read(CWD, &file, 4096).map(|(line, _)| line)
+    });
+    Stat::parse(&line?).ok_or(Errno::INVAL)
 }
 
 fn presence_if(process: ProcessId, fits: impl Fn(&Stat) -> bool) -> Presence {

@@ -47,7 +47,9 @@ pub use condition::SystemCall;
 pub use ends::{OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 use look::{Seen, as_parent, look};
-pub use net::{Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, internet_socket, unix_socket};
+pub use net::{
+    Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket,
+};
 pub use process::ProcessDir;
 pub use slow::left_unread;
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
@@ -56,7 +58,7 @@ pub use statm::Statm;
 pub use stuck::{Stuck, stuck};
 pub use system::{boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, process_limits};
 pub use unix::{UnixSocket, UnixSockets, port_range};
-pub use watch::{UNANSWERED, Visit, with_deadline};
+pub use watch::{UNANSWERED, Visit, hastily, with_deadline};
 
 use orphand_core::model::ProcessId;
 

@@ -2,8 +2,8 @@
 
 use std::{
     fs::File,
-    io::Read as _,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    io::{BufRead as _, BufReader, Read as _},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 use rustix::io::Errno;
@@ -131,6 +131,30 @@ const ADDRESSES_MAX: u64 = 4 * 1024 * 1024;
 
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
+}
+
+/// The user of the process that has accepted this TCP connection of ours, if it is in our network namespace. `None` if
+/// nobody there has, so far. The kernel shows the user who made the socket, that is, who accepted.
+pub fn far_end_of(near: SocketAddr, far: SocketAddr) -> std::io::Result<Option<u32>> {
+    let ends = ((far.ip(), far.port()), (near.ip(), near.port()));
+    for file in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
+        let table = match File::open(file) {
+            Ok(table) => BufReader::new(table),
+            // The kernel has no IPv6.
+            Err(error) if is_absent(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        for line in table.lines() {
+            let line = line?;
+            let Some(socket) = internet_socket(&line).filter(|one| (one.local, one.remote) == ends) else {
+                continue;
+            };
+            // A socket that nobody has accepted has no inode.
+            let user = line.split_ascii_whitespace().nth(7).and_then(|user| user.parse().ok());
+            return Ok(user.filter(|_| socket.inode != 0));
+        }
+    }
+    Ok(None)
 }
 
 /// Parses all lines except the first, which names the columns.

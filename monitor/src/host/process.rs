@@ -172,6 +172,11 @@ impl ProcessDir {
         self.status("Tgid")
     }
 
+    /// How many places for open files its table has: as many as it has open, and at most twice as many more.
+    pub fn places_for_files(&self) -> Result<u32, Errno> {
+        self.status("FDSize")
+    }
+
     /// The thread ids of its threads.
     pub fn threads(&self) -> Result<Vec<u32>, Errno> {
         let _at = self.at()?;
@@ -271,6 +276,15 @@ impl ProcessDir {
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+    }
+
+    /// Opens what has this name, as the process sees it: a symbolic link itself if the path ends in one, an error if
+    /// another part of it is one. The descriptor only names it.
+    pub fn entry_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let _at = self.at()?;
+        let root = openat(self.body(), "root", PATH, Mode::empty())?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
     }
 
     /// Opens its `statm` for repeated reads.

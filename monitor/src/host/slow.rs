@@ -2,7 +2,7 @@
 //!
 //! A process that answers just before a reader gives up ([`super::watch`]) is not stuck, and a user may have
 //! thousands of them: one reading of all of /proc would take minutes. So the waits are added up for each
-//! user. A user whose processes cost more than [`BURST`] is left unread until the waits are forgotten, a
+//! user (a range of numbers for containers is one user). A user whose processes cost more than [`BURST`] is left unread until the waits are forgotten, a
 //! [`SHARE`]th of the time that passes. What is left unread counts as a process that does not answer.
 //!
 //! Only time in which the reader sleeps counts. A reader that works, or has no processor, waits for nobody. Waits
@@ -26,6 +26,7 @@ use rustix::{
 };
 
 use super::{Stuck, identity::real_user, watch::PATIENCE};
+use orphand_core::model::Share;
 
 /// What a user's processes may cost before they are left unread.
 const BURST: Duration = Duration::from_secs(1);
@@ -41,7 +42,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(60);
 /// -1, which is no user.
 const UNKNOWN: u32 = u32::MAX;
 
-static ACCOUNTS: Mutex<BTreeMap<u32, Account>> = Mutex::new(BTreeMap::new());
+static ACCOUNTS: Mutex<BTreeMap<Share, Account>> = Mutex::new(BTreeMap::new());
 /// The number of accounts, readable without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,13 +52,14 @@ struct Account {
     cost: Duration,
     at: Instant,
     told: Option<Instant>,
-    /// The process that was waited for last.
+    /// The process that was waited for last, and its user: one of those with this account.
     pid: u32,
+    user: u32,
 }
 
 impl Account {
     const fn new(at: Instant) -> Self {
-        Self { cost: Duration::ZERO, at, told: None, pid: 0 }
+        Self { cost: Duration::ZERO, at, told: None, pid: 0, user: UNKNOWN }
     }
 
     /// Forgets some, and adds a wait. Returns whether the log should say that this user is left unread now.
@@ -83,7 +85,7 @@ impl Account {
     }
 }
 
-fn accounts() -> MutexGuard<'static, BTreeMap<u32, Account>> {
+fn accounts() -> MutexGuard<'static, BTreeMap<Share, Account>> {
     // No code panics while it holds this lock.
     ACCOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -97,10 +99,10 @@ pub(super) fn refuses(pid: u32) -> bool {
     let mut accounts = accounts();
     accounts.retain(|_, account| !account.is_over(now));
     COUNT.store(accounts.len(), Ordering::Release);
-    let over: Vec<u32> =
+    let over: Vec<Share> =
         accounts.iter().filter(|(_, one)| one.cost_at(now) > BURST).map(|(user, _)| *user).collect();
     drop(accounts);
-    !over.is_empty() && real_user(pid).is_some_and(|user| over.contains(&user))
+    !over.is_empty() && real_user(pid).is_some_and(|user| over.contains(&Share::of(user)))
 }
 
 /// One process of each user who is left unread now, and what that user's processes have cost.
@@ -109,9 +111,8 @@ pub fn left_unread() -> Vec<Stuck> {
         return Vec::new();
     }
     let now = Instant::now();
-    let of =
-        |(user, one): (&u32, &Account)| Stuck { pid: one.pid, user: Some(*user), waited: one.cost_at(now) };
-    accounts().iter().filter(|(user, one)| **user != UNKNOWN && one.cost_at(now) > BURST).map(of).collect()
+    let of = |one: &Account| Stuck { pid: one.pid, user: Some(one.user), waited: one.cost_at(now) };
+    accounts().values().filter(|one| one.user != UNKNOWN && one.cost_at(now) > BURST).map(of).collect()
 }
 
 /// A reading that may keep the reader waiting.
@@ -144,8 +145,8 @@ impl Reading {
             return;
         }
         let mut accounts = accounts();
-        let account = accounts.entry(user).or_insert_with(|| Account::new(now));
-        account.pid = pid;
+        let account = accounts.entry(Share::of(user)).or_insert_with(|| Account::new(now));
+        (account.pid, account.user) = (pid, user);
         let tells = account.charge(now, waited);
         COUNT.store(accounts.len(), Ordering::Release);
         drop(accounts);

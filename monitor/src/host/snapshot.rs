@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 use rustix::io::Errno;
 
 use super::{
-    HostError, Proc, Seen, UNANSWERED, as_parent, look, moved_wire::mend_moved_wires, with_deadline,
+    HostError, Proc, Seen, UNANSWERED, as_parent, hastily, look, moved_wire::mend_moved_wires, with_deadline,
 };
 use crate::os::descriptors::ran_out;
 use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
@@ -121,10 +121,10 @@ impl Procfs {
         Ok([vec![own.id()], above].concat())
     }
 
-    /// The command line of exactly this process, if it is alive and readable.
+    /// The command line of exactly this process, if it is alive and readable at once.
     pub fn command_line(&self, id: ProcessId) -> Option<CommandLine> {
         let this = self.clone();
-        with_deadline(move || {
+        hastily(move || {
             let dir = this.proc.identified(id).ok()??;
             let (cmdline, more) = dir.command_line(COMMAND_LINE_MAX).ok()?;
             Some(CommandLine { exe: dir.exe(), cmdline, more })

@@ -2,7 +2,10 @@
 //! fifty such processes would cost fifty times the full waiting time.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, sleep},
     time::Duration,
 };
@@ -23,6 +26,24 @@ const SCOUTS: usize = 64;
 const STACK: usize = 128 << 10;
 
 type Places = Arc<Mutex<std::vec::IntoIter<u32>>>;
+
+/// Whether a sweep is under way that nobody waits for.
+static BESIDE: AtomicBool = AtomicBool::new(false);
+
+/// Sweeps on a thread of its own, unless such a sweep is under way.
+pub(super) fn sweep_beside() {
+    if BESIDE.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let work = || {
+        sweep();
+        BESIDE.store(false, Ordering::Release);
+    };
+    let thread = thread::Builder::new().name("orphand-sweep".to_owned()).stack_size(STACK);
+    if thread.spawn(work).is_err() {
+        BESIDE.store(false, Ordering::Release);
+    }
+}
 
 /// Reads every process with scouts. A scout that does not return within the patience is abandoned where it
 /// is.

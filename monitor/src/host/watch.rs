@@ -6,9 +6,10 @@
 //! close. A process blocks a reader, too, if it keeps its memory locked, or has a path on a server that
 //! does not respond.
 //!
-//! Invariant: a caller of [`with_deadline`] never waits for one process longer than [`PATIENCE`]. A process
-//! that does not answer yields the error [`UNANSWERED`] and is never reported as absent. No thread reads it
-//! again before the thread that is blocked on it returns.
+//! Invariant: a caller of [`with_deadline`] never waits for one process longer than [`PATIENCE`], and a caller of
+//! [`hastily`], for whom everybody waits, no longer than [`HASTE`]. A process that does not answer yields the error
+//! [`UNANSWERED`] and is never reported as absent. No thread reads it again before the thread that is blocked on it
+//! returns.
 
 use std::{
     cell::RefCell,
@@ -24,11 +25,16 @@ use std::{
 use rustix::{fs::CWD, io::Errno};
 
 use super::{Stat, identity::real_user, read, slow, stuck, sweep};
+use orphand_core::model::Share;
 
 /// The longest wait for one process. A read of /proc normally takes microseconds.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
+/// The longest wait for one process of somebody for whom all users wait: the daemon's loop.
+const HASTE: Duration = Duration::from_millis(25);
 /// The interval at which a waiting caller checks whether the worker thread is blocked.
 const GLANCE: Duration = Duration::from_millis(25);
+/// The same interval of a caller in haste.
+const HASTY_GLANCE: Duration = Duration::from_millis(5);
 /// The error for a process that does not answer.
 pub const UNANSWERED: Errno = Errno::TIMEDOUT;
 /// The number of blocking processes of one user after which one inspection skips all other processes of
@@ -51,6 +57,7 @@ thread_local! {
 pub(super) struct Post {
     place: Mutex<Place>,
     over: Over,
+    hasty: bool,
 }
 
 #[derive(Debug, Default)]
@@ -66,18 +73,19 @@ struct Over {
     all: bool,
     processes: BTreeSet<u32>,
     /// The real users of the processes that blocked it, one entry for each process.
-    users: Vec<u32>,
+    users: Vec<Share>,
 }
 
 impl Over {
     fn add(&mut self, pid: u32) {
         self.processes.insert(pid);
         // Processes of root are not counted: they belong to many services, not to one user.
-        self.users.extend(real_user(pid).filter(|user| *user != 0));
+        self.users.extend(real_user(pid).filter(|user| *user != 0).map(Share::of));
     }
 
     fn refuses(&self, pid: u32) -> bool {
-        let is_one_of = |user: u32| self.users.iter().filter(|one| **one == user).count() >= PER_LOOK;
+        let is_one_of =
+            |user: u32| self.users.iter().filter(|one| **one == Share::of(user)).count() >= PER_LOOK;
         self.all
             || self.processes.contains(&pid)
             || (self.users.len() >= PER_LOOK && real_user(pid).is_some_and(is_one_of))
@@ -105,11 +113,12 @@ impl Post {
         self.place().left
     }
 
-    /// Abandons the thread if it has waited for one process longer than [`PATIENCE`]. Returns the pid of
-    /// that process.
+    /// Abandons the thread if it has waited for one process longer than [`PATIENCE`], or than [`HASTE`] if that is
+    /// all that its caller has. Returns the pid of that process.
     pub(super) fn leave(self: &Arc<Self>) -> Option<u32> {
+        let patience = if self.hasty { HASTE } else { PATIENCE };
         let mut place = self.place();
-        let (pid, since) = place.at.filter(|(_, since)| since.elapsed() > PATIENCE)?;
+        let (pid, since) = place.at.filter(|(_, since)| since.elapsed() > patience)?;
         // The thread can run but has not got a processor: the host is overloaded, and the process is not at
         // fault.
         if place.thread.is_some_and(is_running) {
@@ -176,13 +185,22 @@ pub(super) fn door(pid: u32) -> Result<(), Errno> {
 /// Runs `look` on a worker thread. If a process blocks it, `look` runs again without that process. `look`
 /// may run several times, so it must have no lasting effects.
 pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
+    patiently(look, false)
+}
+
+/// The same for a caller for whom all users wait: no process keeps it waiting longer than 25 ms.
+pub fn hastily<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
+    patiently(look, true)
+}
+
+fn patiently<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static, hasty: bool) -> T {
     if POST.with_borrow(Option::is_some) {
         return look();
     }
     let look = Arc::new(look);
     let mut over = Over::default();
     loop {
-        let post = Arc::new(Post { over: over.clone(), ..Post::default() });
+        let post = Arc::new(Post { over: over.clone(), hasty, ..Post::default() });
         let answer = send(&post, &look);
         match answer.map(|answer| wait(&post, &answer)) {
             Some(Ok(found)) => return found,
@@ -190,7 +208,7 @@ pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'st
                 // A user with one blocking process may have hundreds. The sweep finds all of them at once,
                 // so that the caller does not wait for each in turn.
                 if over.processes.is_empty() {
-                    sweep::sweep();
+                    if hasty { sweep::sweep_beside() } else { sweep::sweep() }
                 }
                 over.add(pid);
             }
@@ -203,8 +221,9 @@ pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'st
 /// Waits for the result. The error is the pid of the process that blocks the thread, or `None` if the
 /// thread is gone.
 fn wait<T>(post: &Arc<Post>, answer: &Receiver<T>) -> Result<T, Option<u32>> {
+    let glance = if post.hasty { HASTY_GLANCE } else { GLANCE };
     loop {
-        match answer.recv_timeout(GLANCE) {
+        match answer.recv_timeout(glance) {
             Ok(found) => return Ok(found),
             Err(RecvTimeoutError::Disconnected) => return Err(None),
             Err(RecvTimeoutError::Timeout) => {

@@ -21,18 +21,26 @@ use orphand_core::model::{CopyFacts, ProcessId, Stdio};
 /// Standard output and error.
 const OUTPUT: [u32; 2] = [1, 2];
 
+/// The most places for open files, of all copies together, that are looked at: those of 256 processes with few files. A
+/// further copy counts as connected.
+const FILES: u32 = 16_384;
+
 impl Probe {
     /// What those of these copies do that are alive. A connection between two copies, or to a process in
     /// `among`, does not count.
     pub fn copies(&self, copies: &[ProcessId], among: &[ProcessId]) -> Vec<CopyFacts> {
         let mut found = Vec::new();
         let mut tables = Vec::new();
+        // The daemon's loop asks, and a user may make thousands of copies with thousands of files each.
+        let mut left = FILES;
         for &process in copies {
             match self.proc.identified(process) {
                 Ok(None) => {}
                 Ok(Some(dir)) if dir.stat().has_begun_to_exit() => {}
                 Ok(Some(dir)) => {
-                    let table = dir.fd_table().ok().filter(|table| !table.cut);
+                    let after = dir.places_for_files().ok().and_then(|places| left.checked_sub(places));
+                    left = after.unwrap_or(left);
+                    let table = after.and_then(|_| dir.fd_table().ok()).filter(|table| !table.cut);
                     let (sid, work) = (dir.stat().sid, work::work(&dir).ok());
                     if table.is_some() || dir.still_alive() {
                         tables.push(table);

@@ -3,7 +3,7 @@
 //!
 //! The files are those that agents read themselves: in the working directories of the process and of its parent, in
 //! the directories above these, and in the home directory. They are walked as the process sees them. Invariant: only a
-//! regular file of the process's own user, or one of root that everybody may read, is opened, so that nobody learns
+//! regular file of the process's own user, or one of root that everybody may find and read, is opened, so that nobody learns
 //! anything about the files of others; a file on a remote mount, or in a file system in which to read is to do
 //! something (/proc; who reads `trace_pipe` takes what is in it), is not opened, and not more than
 //! [`Notation::longest`] bytes of one are read. Nothing of them leaves this module but the name of the entry that
@@ -24,7 +24,7 @@ use rustix::{
 };
 
 use super::{
-    Probe, locked,
+    Probe, locked, open_to_all,
     settings::{Name, Settings, Version},
 };
 use crate::{
@@ -144,8 +144,12 @@ impl Reader<'_> {
         }
         let pinned = self.dir.file_inside(path).ok()?;
         let stat = fstat(&pinned).ok()?;
-        let for_all = stat.st_uid == 0 && Mode::from_raw_mode(stat.st_mode).contains(Mode::ROTH);
-        let is_theirs = stat.st_uid == self.user || for_all;
+        let for_all = || {
+            stat.st_uid == 0
+                && open_to_all::may_read(&stat)
+                && open_to_all::leads(self.dir, self.user, path, &stat)
+        };
+        let is_theirs = stat.st_uid == self.user || for_all();
         let size = u64::try_from(stat.st_size).ok()?;
         let is_read = (1..=notation.longest()).contains(&size);
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_theirs || !is_read {
@@ -299,6 +303,20 @@ mod tests {
         let secret = place.0.path().join("secret");
         for (mode, told) in [(0o644, nap()), (0o640, FirstMessage::Nothing), (0o600, FirstMessage::Nothing)] {
             fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(says_to_a_user(&place, &secret), told, "{mode:o}");
+        }
+    }
+
+    /// A file that everybody may read is as private as the folder that nobody may enter.
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn the_files_below_a_private_folder_of_root_tell_nothing() {
+        let place = Place::new();
+        fs::create_dir_all(place.0.path().join("private/deep")).unwrap();
+        place.write("private/deep/file", ENTRY);
+        let secret = place.0.path().join("private/deep/file");
+        for (mode, told) in [(0o755, nap()), (0o750, FirstMessage::Nothing), (0o700, FirstMessage::Nothing)] {
+            fs::set_permissions(place.0.path().join("private"), Permissions::from_mode(mode)).unwrap();
             assert_eq!(says_to_a_user(&place, &secret), told, "{mode:o}");
         }
     }

@@ -18,6 +18,7 @@ mod holders;
 mod hung_up;
 mod manager;
 mod memory;
+mod open_to_all;
 mod other_sockets;
 mod pass;
 mod pipe;
@@ -44,7 +45,7 @@ pub use self::containers::{ENGINE_ARGUMENT, EngineVersion, Engines, engine_child
 pub use self::memory::Sampler;
 pub use manager::{CHILD_ARGUMENT, ManagerError, child};
 
-use crate::host::{HostError, Passes, Proc, with_deadline};
+use crate::host::{HostError, Passes, Proc, hastily, with_deadline};
 use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
 
 /// Inspects the host. Clones share what they remember.
@@ -103,6 +104,13 @@ impl Probe {
         with_deadline(move || this.answer_now(&about, &|| others.clone()))
     }
 
+    /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. Not for
+    /// [`About::Stop`], nor for an inspection.
+    pub fn answer_hastily(&self, about: &About) -> Answer {
+        let (this, about) = (self.clone(), about.clone());
+        hastily(move || this.answer_now(&about, &Vec::new))
+    }
+
     fn answer_now(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
         match about {
             About::Memory(processes) => {
@@ -133,6 +141,12 @@ impl Probe {
         let told = ask(&mut passes);
         locked(&self.passes).put_back(passes);
         Some(told)
+    }
+
+    /// As long as this is held, [`About::Memory`] is not answered.
+    #[cfg(test)]
+    pub fn hold_for_test(&self) -> MutexGuard<'_, Sampler> {
+        locked(&self.memory)
     }
 
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {

@@ -2,7 +2,7 @@
 //! the wire through them. A sibling is in use if it has clients, if somebody debugs it, if somebody outside holds a
 //! wire of its own, or if it opted out and stays whatever happens.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rustix::io::Errno;
 
@@ -15,21 +15,58 @@ use super::{
 };
 use orphand_core::model::{Holder, ProcessId, Stdio, Subject, WireState};
 
-/// The processes of all siblings, each with its ancestors; `None` for one whose ancestors cannot be read.
-struct Families(Vec<(ProcessId, Option<BTreeSet<ProcessId>>)>);
+/// The most levels that are climbed from a process.
+const LEVELS: usize = 1024;
+
+/// The processes of all siblings, and the parents of them and of their ancestors.
+#[derive(Default)]
+struct Families {
+    processes: Vec<ProcessId>,
+    /// The parent of each process, if it has one. A user may have thousands of processes, all of them below thousands of
+    /// others: each of these is read once.
+    parents: HashMap<ProcessId, Option<ProcessId>>,
+    /// Processes whose ancestors cannot be read.
+    unread: BTreeSet<ProcessId>,
+}
 
 impl Families {
+    fn parent(&self, process: ProcessId) -> Option<ProcessId> {
+        self.parents.get(&process).copied().flatten()
+    }
+
+    /// Whether a process is below another one. `known` are answers about that other one.
+    fn is_below(&self, process: ProcessId, top: ProcessId, known: &mut HashMap<ProcessId, bool>) -> bool {
+        let (mut at, mut way) = (process, Vec::new());
+        let is_below = loop {
+            if let Some(is_below) = known.get(&at) {
+                break *is_below;
+            }
+            way.push(at);
+            match self.parent(at) {
+                Some(above) if above == top => break true,
+                Some(above) if way.len() < LEVELS => at = above,
+                _ => break false,
+            }
+        };
+        known.extend(way.into_iter().map(|process| (process, is_below)));
+        is_below
+    }
+
     /// What belongs to one server with this process: the process itself, its ancestors and its descendants.
     fn kin(&self, member: ProcessId) -> Vec<ProcessId> {
-        let own = self.0.iter().find(|(process, _)| *process == member);
-        let own = own.and_then(|(_, above)| above.as_ref());
-        let is_kin = |process: ProcessId, above: Option<&BTreeSet<ProcessId>>| {
+        if !self.processes.contains(&member) || self.unread.contains(&member) {
+            return self.processes.clone();
+        }
+        let up = |process: &ProcessId| self.parent(*process);
+        let above: BTreeSet<ProcessId> = std::iter::successors(up(&member), up).take(LEVELS).collect();
+        let mut known = HashMap::new();
+        let mut is_kin = |process: ProcessId| {
             process == member
-                || above.is_none_or(|above| above.contains(&member))
-                || own.is_none_or(|own| own.contains(&process))
+                || above.contains(&process)
+                || self.unread.contains(&process)
+                || self.is_below(process, member, &mut known)
         };
-        let kin = self.0.iter().filter(|(process, above)| is_kin(*process, above.as_ref()));
-        kin.map(|(process, _)| *process).collect()
+        self.processes.iter().copied().filter(|process| is_kin(*process)).collect()
     }
 }
 
@@ -92,16 +129,24 @@ impl Probe {
     }
 
     fn families(&self, subject: &Subject) -> Families {
-        Families(subject.siblings.iter().map(|process| (*process, self.above(*process))).collect())
-    }
-
-    /// The ancestors of the process; `None` if they cannot be read.
-    fn above(&self, process: ProcessId) -> Option<BTreeSet<ProcessId>> {
-        match self.proc.identified(process) {
-            Ok(Some(dir)) => Some(self.proc.ancestors(&dir).map(|above| above.id()).collect()),
-            Ok(None) => Some(BTreeSet::new()),
-            Err(_) => None,
+        let mut families = Families { processes: subject.siblings.clone(), ..Families::default() };
+        for &process in &subject.siblings {
+            let Ok(dir) = self.proc.identified(process) else {
+                families.unread.insert(process);
+                continue;
+            };
+            let mut below = process;
+            let ancestors = dir.iter().flat_map(|dir| self.proc.ancestors(dir));
+            for above in ancestors.map(|above| above.id()) {
+                if families.parents.get(&below).is_some_and(Option::is_some) {
+                    break;
+                }
+                families.parents.insert(below, Some(above));
+                below = above;
+            }
+            families.parents.entry(below).or_insert(None);
         }
+        families
     }
 
     /// Whether one of these processes is used from elsewhere, or this could not be found out.
@@ -157,10 +202,15 @@ impl Probe {
             ours.copied().any(|one| one == process)
         };
         let server = Wired { looked, complete: true, wires, lasting: true, others };
-        [Side::Reads, Side::Writes].into_iter().any(|side| match self.wire(&server, side).state {
-            WireState::Held { holders, unseen } => unseen || holders.iter().any(|one| !known(one.process)),
-            // Its wire was moved, or is none.
-            WireState::HungUp | WireState::Unknown => false,
+        wires.into_iter().zip([Side::Reads, Side::Writes]).any(|(wire, side)| {
+            match self.wire(&server, side).state {
+                WireState::Held { holders, unseen } => {
+                    unseen || holders.iter().any(|one| !known(one.process))
+                }
+                WireState::HungUp => false,
+                // What it has there is no wire: its wire was moved, or is none.
+                WireState::Unknown => wire.is_wire(),
+            }
         })
     }
 }

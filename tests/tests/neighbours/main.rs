@@ -2,6 +2,7 @@
 //! it is judged within its grace and four seconds. Each file is one kind of trouble.
 
 mod agents;
+mod copies;
 mod crowd;
 mod descriptors;
 mod front;

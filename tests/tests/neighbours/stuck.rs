@@ -151,6 +151,48 @@ fn only_the_server_that_does_not_answer_is_in_doubt() -> Result<()> {
     })
 }
 
+/// An agent whose forked copy, in a session of its own, is stuck in execve(2): it goes on with the agent's work when the
+/// agent has exited, and is to be followed.
+const HEIR: &str = "#!/usr/bin/python3
+import os, subprocess, sys, time
+here, path = os.path.dirname(sys.argv[0]), sys.argv[1]
+if path == 'again':
+    pass
+elif os.path.basename(sys.argv[0]) == 'claude':
+    pipe = subprocess.PIPE
+    server = subprocess.Popen([here + '/mcp-server-silent', path], stdin=pipe, stdout=pipe)
+    server.stdout.readline()
+    if os.fork() == 0:
+        os.setsid()
+        os.open(path, os.O_RDONLY)
+        os.execv(sys.argv[0], [sys.argv[0], 'again'])
+    while not os.path.exists(here + '/go'):
+        time.sleep(0.01)
+else:
+    print('up', flush=True)
+    sys.stdin.read()
+";
+
+/// The loop itself looks whether a process that it is to follow is there: it waits for nobody.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn an_heir_that_is_stuck_in_execve_holds_nobody_up() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch::default())?;
+        let honest = Honest::at_work(s, "honest")?;
+        let silent = Silent::with(s, ["claude", "mcp-server-silent"], HEIR)?;
+        daemon.wait("server_started of the silent one", |e| {
+            e.kind() == "server_started" && e["server"]["processes"][0]["uid"] == HOSTILE
+        })?;
+        silent.wait_for(1)?;
+        fs::write(s.folder().join("go"), "")?;
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        daemon.wait("the heir", |e| e.kind() == "agent_started" && !e["continues"].is_null())?;
+        println!("an heir stuck in execve: the other one was judged after {took:?}");
+        silent.release()
+    })
+}
+
 fn one(process: &Value) -> Result<Identity> {
     let number = |key: &str| process[key].as_u64().with_context(|| format!("no {key} in {process}"));
     Ok(Identity { pid: u32::try_from(number("pid")?)?, start: number("start")? })

@@ -187,3 +187,31 @@ fn the_dead_are_left_out_and_servers_tell_of_their_copies() {
     copy.end();
     assert!(Probe::new().unwrap().facts(&subject, &Vec::new).copies.is_empty());
 }
+
+/// The loop asks: a user's copies with thousands of files each must not keep it.
+#[test]
+fn copies_with_more_files_than_are_looked_at_count_as_connected() {
+    let script = "import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (6000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+os.closerange(3, 6000)
+os.dup2(0, 5000)
+os.execvp('sleep', ['sleep', '600'])";
+    let sleeper = || {
+        let mut command = std::process::Command::new("python3");
+        let command = command.args(["-c", script]).stdin(Std::null()).stdout(Std::null());
+        let one = Started::new(command.stderr(Std::null()));
+        let comm = format!("/proc/{}/comm", one.id().pid);
+        while std::fs::read(&comm).unwrap() != b"sleep\n" {
+            std::thread::yield_now();
+        }
+        one
+    };
+    let many = [sleeper(), sleeper(), sleeper()];
+    let few = Started::bare(Std::null(), Std::null(), Std::null());
+    let ids = [many[0].id(), many[1].id(), many[2].id(), few.id()];
+    let shown = |found: &[CopyFacts]| -> Vec<(bool, bool)> {
+        found.iter().map(|copy| (copy.connected, copy.work.is_some())).collect()
+    };
+    assert_eq!(shown(&copies(&ids, &[])), [(false, true), (false, true), (true, true), (true, true)]);
+    assert_eq!(shown(&copies(&ids[2..], &[])), [(false, true), (false, true)]);
+}

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    Options, life,
+    Options, far_end, life,
     trouble::{Action, Trouble},
 };
 use crate::os::clock;
@@ -81,7 +81,10 @@ impl Connection {
         let mut last = Trouble::Name;
         for address in self.look_up(&options.host, options.port).await? {
             match timeout(PATIENCE, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Open::log_in(stream, options).await,
+                Ok(Ok(stream)) => match vouched(&stream, options).await {
+                    Ok(()) => return Open::log_in(stream, options).await,
+                    Err(trouble) => last = trouble,
+                },
                 Ok(Err(error)) => last = Trouble::Connect(error),
                 Err(_) => last = Trouble::Timeout,
             }
@@ -112,6 +115,14 @@ impl Connection {
             Ok(Ok(addresses)) => Ok(addresses),
             Ok(Err(_)) | Err(_) => Err(Trouble::Name),
         }
+    }
+}
+
+/// Whether the password, if there is one, may be sent there.
+async fn vouched(stream: &TcpStream, options: &Options) -> Result<(), Trouble> {
+    match options.login.password() {
+        Some(_) => far_end::check(stream, options.user).await,
+        None => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@
 //! which the registry was one and the same. Whatever else happens is told as unknown.
 
 mod connection;
+mod far_end;
 mod life;
 mod trouble;
 
@@ -46,6 +47,8 @@ pub struct Options {
     pub port: u16,
     /// Database, user and password.
     pub login: RedisConnectionInfo,
+    /// The user that it runs as, if it is a person and on this host: else no password is sent to a person.
+    pub user: Option<u32>,
     /// Where it is, for people: without a password.
     pub place: String,
     /// The name of a key, before the id of the session and after it.
@@ -221,7 +224,9 @@ impl Asker {
         self.connection.close();
         self.account.count(trouble.kind());
         let is_news = |(at, kind): (Instant, &str)| at.elapsed() >= WARN_AGAIN || kind != trouble.kind();
-        if self.failed == 0 && self.warned.is_none_or(is_news) {
+        // A stranger comes when the registry is down, which has been told.
+        let is_stranger = matches!(trouble, Trouble::Stranger(_));
+        if (self.failed == 0 || is_stranger) && self.warned.is_none_or(is_news) {
             self.warned = Some((Instant::now(), trouble.kind()));
             tracing::warn!(
                 "the session registry at {place} cannot be asked: {trouble}; until it answers, sessions are unknown and no \

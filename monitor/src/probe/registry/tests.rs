@@ -53,6 +53,7 @@ fn options(address: SocketAddr) -> Options {
         host: address.ip().to_string(),
         port: address.port(),
         login: RedisConnectionInfo::default().set_skip_set_lib_name(),
+        user: None,
         place: "here".to_owned(),
         key: ["s:".to_owned(), String::new()],
         every: Duration::from_millis(50),

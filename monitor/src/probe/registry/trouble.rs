@@ -7,7 +7,8 @@ use std::io;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Every kind, in the words of the metrics.
-pub const KINDS: [&str; 7] = ["auth", "changed", "closed", "connect", "loading", "reply", "timeout"];
+pub const KINDS: [&str; 8] =
+    ["auth", "changed", "closed", "connect", "loading", "reply", "stranger", "timeout"];
 
 /// What a user of the registry must be allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,9 @@ pub enum Trouble {
     /// There is no connection.
     #[error("no connection ({0}); is it running, and is the address right?")]
     Connect(io::Error),
+    /// On this host somebody listens there who must not know the password: this user, or nobody who can be told.
+    #[error("{}", stranger(*.0))]
+    Stranger(Option<u32>),
     /// The name of the host was not found.
     #[error("the name of its host cannot be looked up; is it right?")]
     Name,
@@ -82,11 +86,24 @@ pub enum Trouble {
     Reply,
 }
 
+fn stranger(user: Option<u32>) -> String {
+    match user {
+        Some(user) => format!(
+            "there listens a process of user {user}, who is neither root nor a service of the system: no password is sent. If \
+             Redis runs as that user, write `uid = {user}` into [sessions]"
+        ),
+        None => "no process of this host is seen that accepts the connection, and no password is sent to whom nobody \
+                 knows; is the address right?"
+            .to_owned(),
+    }
+}
+
 impl Trouble {
     /// The word of the metrics, one of [`KINDS`].
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Connect(_) | Self::Name => "connect",
+            Self::Stranger(_) => "stranger",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
             Self::Auth | Self::Database | Self::Forbidden(_) => "auth",

@@ -76,3 +76,18 @@ fn a_sibling_that_opted_out_or_whose_own_wire_somebody_holds_may_use_the_wire() 
         assert_eq!(has_clients(&server, &[sibling.id()]), [opted_out || held], "{opted_out} {held}");
     }
 }
+
+#[test]
+fn a_sibling_whose_own_wire_cannot_be_told_may_use_the_wire() {
+    // A socket with no other end: whether anybody talks through it nobody can say.
+    let lone = || std::os::fd::OwnedFd::from(std::os::unix::net::UnixDatagram::unbound().unwrap());
+    for (stdin, used) in [(Std::null(), false), (Std::from(lone()), true)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let server = Started::sleeper(reader);
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(stdin).stdout(Std::null()).stderr(writer);
+        let sibling = Started::new(&mut command);
+        drop(command);
+        assert_eq!(has_clients(&server, &[sibling.id()]), [used]);
+    }
+}

@@ -13,6 +13,16 @@ pub(super) const SESSIONS: &[Key] = &[
         example: "\"redis://:PASSWORD@10.0.0.5:6379/0\"",
     },
     Key {
+        name: "uid",
+        form: "a number of a user",
+        default: None,
+        limits: "of this host",
+        about: "The user that Redis runs as, if that is a person. While Redis is down, any user may listen at its port: a \
+                password is sent to processes of root, of users below 1000 (services of the system), of orphand's own \
+                user and of this one.",
+        example: "1001",
+    },
+    Key {
         name: "variable",
         form: "the name of an environment variable",
         default: Some("\"MCP_SESSION_ID\""),
