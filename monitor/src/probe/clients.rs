@@ -309,7 +309,10 @@ impl<'a> Found<'a> {
             let (address, port) = entry.local;
             if !unconnected(&entry) {
                 // Whether it was bound and then connected to who asked first, only the ports can tell.
-                if !of_datagrams.is_outgoing(entry.local, entry.remote) {
+                let is_addressed = datagrams
+                    .iter()
+                    .any(|other| other.remote == entry.local && accepts(other.local, entry.remote));
+                if !of_datagrams.asks(entry.local, entry.remote, is_addressed) {
                     self.served(entry.inode, None);
                 }
                 continue;
