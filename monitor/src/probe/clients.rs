@@ -33,6 +33,7 @@ use rustix::io::Errno;
 
 use super::{
     direction::{Network, accepts},
+    fork_server,
     other_sockets::{self, Kind},
     server::Looked,
 };
@@ -224,10 +225,11 @@ impl<'a> Found<'a> {
 
     /// Adds a socket that anybody may connect to or send to. Only the file that it is bound to shows whether
     /// anybody did. `by_itself` means that the server still has a connection that it made itself, which
-    /// explains why the file was touched.
+    /// explains why the file was touched. Of a fork server's listener its pipe tells who may use it.
     fn add_bound(&mut self, socket: &UnixSocket, by_itself: bool) {
         self.listens(socket.inode);
         let untouched = by_itself
+            || self.is_fork_servers(socket.inode)
             || self.owners(socket.inode).into_iter().any(|at| {
                 let process = self.processes.get(at).copied().unwrap_or_default();
                 self.proc.identified(process).is_ok_and(|dir| dir.is_some_and(|dir| dir.is_untouched(socket)))
@@ -235,6 +237,12 @@ impl<'a> Found<'a> {
         if !untouched {
             self.served(socket.inode, None);
         }
+    }
+
+    /// Whether only fork servers have this socket, which is their listener.
+    fn is_fork_servers(&self, inode: u64) -> bool {
+        let found = |at: &usize| fork_server::of(self.proc, self.looked.get(*at)?);
+        self.owners(inode).iter().all(|at| found(at).is_some_and(|found| found.listener == inode))
     }
 
     fn add_unix(&mut self, socket: &UnixSocket, by_itself: bool) {
@@ -309,7 +317,10 @@ impl<'a> Found<'a> {
             let (address, port) = entry.local;
             if !unconnected(&entry) {
                 // Whether it was bound and then connected to who asked first, only the ports can tell.
-                if !of_datagrams.is_outgoing(entry.local, entry.remote) {
+                let is_addressed = datagrams
+                    .iter()
+                    .any(|other| other.remote == entry.local && accepts(other.local, entry.remote));
+                if !of_datagrams.asks(entry.local, entry.remote, is_addressed) {
                     self.served(entry.inode, None);
                 }
                 continue;

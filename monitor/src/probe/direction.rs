@@ -1,8 +1,9 @@
-//! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell).
+//! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell), and which
+//! side of connected UDP sockets asks the other.
 //!
-//! The side that connects uses a port of the range that the system assigns, and its peer is a listener. Where
-//! this does not decide, the code assumes that the other side began the connection. It prefers the error that
-//! takes an unused server for one in use.
+//! The side that connects uses a port of the range that the system assigns, and its peer is a listener. A UDP socket
+//! that is open to all is no listener: that of a client mostly is so, too. Where this does not decide, the code assumes
+//! that the other side began the connection. It prefers the error that takes an unused server for one in use.
 
 use std::{cell::OnceCell, collections::HashSet, net::IpAddr};
 
@@ -33,9 +34,23 @@ impl<'a> Network<'a> {
         }
         match self.has(remote.0) {
             Some(true) => self.listeners.iter().any(|listener| accepts(*listener, remote)),
-            Some(false) => self.gives_out(local.1) == Some(true) && self.gives_out(remote.1) == Some(false),
+            Some(false) => self.ports_say_outgoing(local, remote),
             None => false,
         }
+    }
+
+    /// Whether it is certain that the side of `local`, a connected UDP socket, asks the other side. No other socket is open
+    /// to all at its port, as that of a service with one socket for each client would be, and no socket at `remote` is
+    /// connected to it (`is_addressed`), because a service waits for everybody.
+    pub fn asks(&self, local: Endpoint, remote: Endpoint, is_addressed: bool) -> bool {
+        !is_addressed
+            && !self.listeners.iter().any(|listener| accepts(*listener, local))
+            && self.ports_say_outgoing(local, remote)
+    }
+
+    /// Whether the local port was assigned by the system, and the other is one that its owner chose.
+    fn ports_say_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
+        self.gives_out(local.1) == Some(true) && self.gives_out(remote.1) == Some(false)
     }
 
     /// Whether the address belongs to this host in this namespace; `None` if that is unknown.
@@ -130,6 +145,18 @@ mod tests {
             ("192.0.2.77:22", "203.0.113.9:443", false),
         ] {
             assert_eq!(network.is_outgoing(end(local), end(remote)), outgoing, "{local} {remote}");
+        }
+        // Of datagrams the ports tell, on this host and elsewhere.
+        for (local, remote, is_addressed, asks) in [
+            ("127.0.0.1:40000", "127.0.0.1:8125", false, true),
+            ("127.0.0.1:40000", "127.0.0.1:8125", true, false),
+            ("127.0.0.1:40000", "127.0.0.1:40001", false, false),
+            ("127.0.0.1:3000", "127.0.0.1:8125", false, false),
+            ("127.0.0.1:8080", "127.0.0.1:40001", false, false),
+            ("192.0.2.77:40000", "203.0.113.9:443", false, true),
+            ("192.0.2.77:22", "203.0.113.9:443", false, false),
+        ] {
+            assert_eq!(network.asks(end(local), end(remote), is_addressed), asks, "{local} {remote}");
         }
         // Without the lists, nothing is certain.
         let blind = Network::new(&dir, true, Vec::new());

@@ -1,12 +1,12 @@
-//! Named FIFOs that a server reads besides its wires. A process that holds the write end can give the server
-//! commands.
+//! Named FIFOs that a server reads besides its wires, and the pipe of a fork server ([`super::fork_server`]). A process
+//! that holds the write end can give the server commands.
 //!
 //! A FIFO that no process outside the server has open for writing does not count: a read from it never
 //! returns.
 
 use std::collections::BTreeMap;
 
-use super::{Probe, pipe::Side, server::Looked, wire::Wired};
+use super::{Probe, fork_server, pipe::Side, server::Looked, wire::Wired};
 use crate::host::{Proc, Target};
 use orphand_core::model::{ProcessId, SocketUse, Stdio, WireState};
 
@@ -51,10 +51,15 @@ fn add_writers(facts: &mut SocketUse, reader: ProcessId, looked: &[Looked], stat
     }
 }
 
-/// The FIFOs, by inode number, with the indices of the processes in `looked` that read them.
+/// The FIFOs and pipes, by inode number, with the indices of the processes in `looked` that read them.
 fn read(proc: &Proc, looked: &[Looked], wires: &[Stdio]) -> BTreeMap<u64, Vec<usize>> {
     let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (at, one) in looked.iter().enumerate() {
+        if let Some(pipe) = fork_server::of(proc, one).map(|found| found.users)
+            && !wires.contains(&Stdio::Pipe(pipe))
+        {
+            found.entry(pipe).or_default().push(at);
+        }
         let has_a_path = |target: &Target| matches!(target, Target::Path(path) if path.starts_with(b"/"));
         let mut files = one.table.fds.iter().filter(|fd| has_a_path(&fd.target)).peekable();
         if files.peek().is_none() {

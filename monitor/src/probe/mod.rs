@@ -13,6 +13,7 @@ mod dependents;
 mod direction;
 mod fifos;
 mod first_message;
+mod fork_server;
 mod helper_output;
 mod holders;
 mod hung_up;

@@ -306,13 +306,22 @@ print(pid, flush=True); time.sleep(600)",
 #[test]
 fn a_udp_socket_that_was_connected_to_who_asked_has_a_client() {
     use std::net::UdpSocket;
-    let (asked, client) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let bind = |port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port));
+    let (asked, client) = (bind(0).unwrap(), bind(0).unwrap());
     asked.connect(client.local_addr().unwrap()).unwrap();
+    // The client's own socket is open to all, as sendto(2) leaves it; then it is connected.
+    assert!(serves(&with_ours(&asked, 9)));
     client.connect(asked.local_addr().unwrap()).unwrap();
     assert!(serves(&with_ours(&asked, 9)));
-    // The twin asks a service, whose socket is open to all.
-    let service = UdpSocket::bind("127.0.0.1:0").unwrap();
-    asked.connect(service.local_addr().unwrap()).unwrap();
+    // The twin asks a service, at a port that its owner chose. Whether that lives makes no difference.
+    let service = (20000..32000).find_map(|port| bind(port).ok()).unwrap();
+    let address = service.local_addr().unwrap();
+    asked.connect(address).unwrap();
+    assert!(!serves(&with_ours(&asked, 9)));
+    // What is connected to the server alone is no service.
+    service.connect(asked.local_addr().unwrap()).unwrap();
+    assert!(serves(&with_ours(&asked, 9)));
+    drop(service);
     assert!(!serves(&with_ours(&asked, 9)));
 }
 

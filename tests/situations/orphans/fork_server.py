@@ -1,0 +1,66 @@
+#!/usr/bin/python3 -B
+"""The server starts its workers through Python's fork server, by short calls to a unix socket; its agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "clients/fork_server_of_a_job"
+
+# A server with one worker, which does what `job` says.
+SERVER = """
+    import multiprocessing
+    context = multiprocessing.get_context("forkserver")
+
+    def leaf(told):
+        told.send(b"pong")
+
+    def ask():
+        near, far = context.Pipe()
+        one = context.Process(target=leaf, args=(far,))
+        one.start()
+        if near.recv() != b"pong":
+            raise EOFError("no answer")
+        one.join()
+
+    def job(told):
+        {job}
+
+    if __name__ == "__main__":
+        near, far = context.Pipe()
+        context.Process(target=job, args=(far,)).start()
+        near.recv()
+        near.close(), far.close()
+        serve()
+"""
+
+
+def agent(stage, job):
+    """An agent with such a server; gives it, the server, and the fork server."""
+    # Its workers import the program, so it needs a name that can be imported.
+    stage.part("mcp_server_fake.py", SERVER.format(job=job))
+    found = stage.run(stage.part("claude", """
+        start("mcp_server_fake.py")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    server = stage.who("mcp_server_fake.py")
+
+    def fork_server():
+        below = [p for p in stage.everyone() if p.parent() == server.pid and any("forkserver" in word for word in p.argv())]
+        return below[0] if below else None
+
+    return found, server, situation.within("a fork server", fork_server)
+
+
+def build(stage):
+    found, server, forks = agent(stage, "told.send(0), rest()")
+    found.kill()
+    return stage.truth(orphans=[server, forks])
+
+
+if __name__ == "__main__":
+    situation.main()
