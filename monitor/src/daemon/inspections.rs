@@ -17,11 +17,8 @@ use tokio::sync::mpsc;
 use crate::probe::Probe;
 use orphand_core::model::{About, Answer, FirstMessage, Stdio};
 
-/// Threads of a crew that stay when there is nothing to do.
+/// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
-/// The most threads of a crew: as many users less one may have a server that takes long before other users wait for them.
-/// Further ones are started while all are busy. The unit's `TasksMax` leaves room for them.
-const THREADS_MAX: usize = 12;
 const STACK: usize = 256 << 10;
 /// The most looks that may wait for a thread, of one user and in total. The processes that they are about may have ended
 /// since: only the number of living ones is bounded by the engine.
@@ -63,6 +60,7 @@ pub struct Inspections {
 #[derive(Debug, Default)]
 struct Crew {
     shared: Arc<Shared>,
+    threads: usize,
 }
 
 #[derive(Debug, Default)]
@@ -83,9 +81,6 @@ struct Queue {
     /// Wires that will be asked about, as far as is known now.
     others: Arc<Vec<Stdio>>,
     over: bool,
-    /// The number of threads, and of those that wait for a question.
-    threads: usize,
-    idle: usize,
 }
 
 impl Inspections {
@@ -107,15 +102,15 @@ impl Inspections {
         others: Vec<Stdio>,
     ) -> Result<(), Box<Request>> {
         let crew = match haste {
-            Haste::InTurn => &self.in_turn,
-            Haste::AtOnce => &self.at_once,
-            Haste::AtLeisure => &self.at_leisure,
+            Haste::InTurn => &mut self.in_turn,
+            Haste::AtOnce => &mut self.at_once,
+            Haste::AtLeisure => &mut self.at_leisure,
         };
         crew.take_on(probe, &self.report);
-        let mut queue = crew.shared.queue();
-        if queue.threads == 0 {
+        if crew.threads == 0 {
             return Err(Box::new(request));
         }
+        let mut queue = crew.shared.queue();
         if haste != Haste::InTurn && queue.is_full_for(user) {
             // The receiver is ours.
             let _ =
@@ -133,14 +128,9 @@ impl Inspections {
 
 impl Crew {
     /// Starts a further thread, if there are not enough.
-    fn take_on(&self, probe: &Probe, report: &mpsc::UnboundedSender<(u64, Answer)>) {
-        {
-            let mut queue = self.shared.queue();
-            let most = if queue.idle == 0 { THREADS_MAX } else { THREADS };
-            if queue.threads >= most {
-                return;
-            }
-            queue.threads += 1;
+    fn take_on(&mut self, probe: &Probe, report: &mpsc::UnboundedSender<(u64, Answer)>) {
+        if self.threads >= THREADS {
+            return;
         }
         let (shared, probe, report) = (Arc::clone(&self.shared), probe.clone(), report.clone());
         let work = move || {
@@ -153,9 +143,7 @@ impl Crew {
             }
         };
         let builder = thread::Builder::new().name("orphand-turn".to_owned()).stack_size(STACK);
-        if builder.spawn(work).is_err() {
-            self.shared.queue().threads -= 1;
-        }
+        self.threads += usize::from(builder.spawn(work).is_ok());
     }
 }
 
@@ -180,7 +168,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a question. Nothing, when the daemon stops, or when this thread is one too many: then it ends.
+    /// Waits for a question. Nothing, when the daemon stops.
     fn next(&self) -> Option<(u32, Request, Arc<Vec<Stdio>>)> {
         let mut queue = self.queue();
         loop {
@@ -190,13 +178,7 @@ impl Shared {
             if let Some((user, request)) = queue.take() {
                 return Some((user, request, Arc::clone(&queue.others)));
             }
-            if queue.threads > THREADS {
-                queue.threads -= 1;
-                return None;
-            }
-            queue.idle += 1;
             queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            queue.idle -= 1;
         }
     }
 
@@ -310,29 +292,6 @@ mod tests {
             assert_eq!(inspections.answers.blocking_recv().unwrap().0, token);
         }
         assert_eq!(inspections.at_leisure.shared.queue().by_user[&7].len(), 128);
-    }
-
-    /// Eight users whose servers take for ever to look at leave a thread for the others, and the threads go when there is
-    /// nothing to do.
-    #[test]
-    fn users_whose_looks_take_long_leave_a_thread_for_others() {
-        let probe = Probe::new().unwrap();
-        let mut inspections = Inspections::new();
-        // Each waits for this lock of the memory's reader, as long as a server of thousands of processes takes.
-        let slow = probe.hold_for_test();
-        for user in 0..8 {
-            inspections.ask(&probe, Haste::InTurn, user, request(user.into()), Vec::new()).unwrap();
-        }
-        let other = Request { token: 100, about: Box::new(About::Work(Vec::new())) };
-        inspections.ask(&probe, Haste::InTurn, 100, other, Vec::new()).unwrap();
-        assert_eq!(inspections.answers.blocking_recv().unwrap().0, 100);
-        drop(slow);
-        let mut told: Vec<u64> = (0..8).map(|_| inspections.answers.blocking_recv().unwrap().0).collect();
-        told.sort_unstable();
-        assert_eq!(told, (0..8).collect::<Vec<_>>());
-        while inspections.in_turn.shared.queue().threads > THREADS {
-            thread::yield_now();
-        }
     }
 
     #[test]

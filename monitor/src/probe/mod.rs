@@ -144,12 +144,6 @@ impl Probe {
         Some(told)
     }
 
-    /// As long as this is held, [`About::Memory`] is not answered.
-    #[cfg(test)]
-    pub fn hold_for_test(&self) -> MutexGuard<'_, Sampler> {
-        locked(&self.memory)
-    }
-
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
         Some(SnapshotProcess { unit: self.unit(process), ..seen })
