@@ -1,8 +1,12 @@
 //! Sibling servers (other servers of the same dead owner) that hold a wire: whether they are in use, and so
 //! the wire through them. A sibling is in use if it has clients, if somebody debugs it, if somebody outside holds a
-//! wire of its own, or if it opted out and stays whatever happens.
+//! wire of its own, or if it opted out and stays whatever happens; and if a further sibling that may talk to it is in
+//! use in such a way.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use rustix::io::Errno;
 
@@ -70,6 +74,18 @@ impl Families {
     }
 }
 
+/// What siblings may talk to those that are looked at: by a channel to one of these sockets, or as one of these holders
+/// of a wire.
+#[derive(Default)]
+struct Talkers {
+    sockets: HashSet<u64>,
+    holders: BTreeSet<ProcessId>,
+}
+
+/// Siblings that were asked about, each with all that may talk to it, and whether one of them is in use.
+#[derive(Default)]
+struct Answers(Vec<(BTreeSet<ProcessId>, bool)>);
+
 impl Probe {
     /// Marks each holder that is a sibling of the server and has clients itself, or belongs to a sibling that
     /// has.
@@ -93,9 +109,9 @@ impl Probe {
         if found.is_empty() {
             return;
         }
-        let families = self.families(subject);
+        let (families, mut answers) = (self.families(subject), Answers::default());
         for holder in &mut found {
-            holder.clients = self.is_used(subject, &families.kin(holder.process), others);
+            holder.clients = self.is_in_use(subject, holder.process, &families, &mut answers, others);
         }
     }
 
@@ -107,13 +123,13 @@ impl Probe {
         sockets: &HashSet<u64>,
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> HashSet<u64> {
-        let (mut unused, mut families) = (HashSet::new(), None);
+        let (mut unused, mut families, mut answers) = (HashSet::new(), None, Answers::default());
         for &process in subject.siblings.iter().filter(|one| !subject.processes.contains(one)) {
             let of_it: Vec<u64> =
                 self.sockets_of(process).filter(|socket| sockets.contains(socket)).collect();
             if !of_it.is_empty() {
                 let families = families.get_or_insert_with(|| self.families(subject));
-                if !self.is_used(subject, &families.kin(process), others) {
+                if !self.is_in_use(subject, process, families, &mut answers, others) {
                     unused.extend(of_it);
                 }
             }
@@ -149,8 +165,52 @@ impl Probe {
         families
     }
 
-    /// Whether one of these processes is used from elsewhere, or this could not be found out.
-    fn is_used(&self, subject: &Subject, processes: &[ProcessId], others: &dyn Fn() -> Vec<Stdio>) -> bool {
+    /// Whether this sibling is used from elsewhere, or one that may talk to it, or one that may talk to that; or this
+    /// could not be found out.
+    fn is_in_use(
+        &self,
+        subject: &Subject,
+        sibling: ProcessId,
+        families: &Families,
+        answers: &mut Answers,
+        others: &dyn Fn() -> Vec<Stdio>,
+    ) -> bool {
+        if let Some((_, used)) = answers.0.iter().find(|(joined, _)| joined.contains(&sibling)) {
+            return *used;
+        }
+        let mut joined: BTreeSet<ProcessId> = families.kin(sibling).into_iter().collect();
+        let used = loop {
+            let talkers = RefCell::default();
+            let all: Vec<ProcessId> = joined.iter().copied().collect();
+            if self.is_used(subject, &all, &talkers, others) {
+                break true;
+            }
+            let Talkers { sockets, holders } = talkers.into_inner();
+            let talks = |process: &ProcessId| {
+                holders.contains(process)
+                    || (!sockets.is_empty() && self.sockets_of(*process).any(|one| sockets.contains(&one)))
+            };
+            let further = subject.siblings.iter().filter(|one| !subject.processes.contains(one));
+            let further: Vec<_> =
+                further.filter(|one| !joined.contains(one) && talks(one)).copied().collect();
+            if further.is_empty() {
+                break false;
+            }
+            joined.extend(further.into_iter().flat_map(|one| families.kin(one)));
+        };
+        answers.0.push((joined, used));
+        used
+    }
+
+    /// Whether one of these processes is used by others than servers of the same owner, or this could not be found out.
+    /// Adds which of those may talk to them.
+    fn is_used(
+        &self,
+        subject: &Subject,
+        processes: &[ProcessId],
+        talkers: &RefCell<Talkers>,
+        others: &dyn Fn() -> Vec<Stdio>,
+    ) -> bool {
         let (mut looked, mut wires, mut tracing) = (Vec::new(), Vec::new(), Vec::new());
         for &process in processes {
             let seen = self.proc.identified(process).and_then(|dir| {
@@ -173,8 +233,8 @@ impl Probe {
         }
         let all: Vec<Stdio> = wires.iter().flatten().copied().collect();
         let hosts = HashSet::new();
-        // Whether those at the other ends of its channels are used is asked where they are judged.
-        let siblings = |_: &HashSet<u64>| {
+        let siblings = |asked: &HashSet<u64>| {
+            talkers.borrow_mut().sockets.extend(asked);
             let all = subject.processes.iter().chain(&subject.siblings);
             all.flat_map(|process| self.sockets_of(*process)).collect()
         };
@@ -185,16 +245,19 @@ impl Probe {
         traced
             || uses.blind.is_some()
             || uses.each.iter().any(|uses| uses.clients)
-            || wires.into_iter().any(|wires| self.is_held_from_outside(subject, &looked, wires, others))
+            || wires
+                .into_iter()
+                .any(|wires| self.is_held_from_outside(subject, &looked, wires, talkers, others))
     }
 
     /// Whether somebody holds the other end of one of these wires of a sibling who is neither a server of the same
-    /// owner nor a copy of it. The copies are judged by what they do.
+    /// owner nor a copy of it. The copies are judged by what they do. Adds all who hold one.
     fn is_held_from_outside(
         &self,
         subject: &Subject,
         looked: &[Looked],
         wires: [Stdio; 2],
+        talkers: &RefCell<Talkers>,
         others: &dyn Fn() -> Vec<Stdio>,
     ) -> bool {
         let known = |process: ProcessId| {
@@ -205,6 +268,7 @@ impl Probe {
         wires.into_iter().zip([Side::Reads, Side::Writes]).any(|(wire, side)| {
             match self.wire(&server, side).state {
                 WireState::Held { holders, unseen } => {
+                    talkers.borrow_mut().holders.extend(holders.iter().map(|one| one.process));
                     unseen || holders.iter().any(|one| !known(one.process))
                 }
                 WireState::HungUp => false,
