@@ -38,11 +38,16 @@ impl Started {
         let script = "import os; os.closerange(3, 65536); os.execvp('sleep', ['sleep', 'infinity'])";
         let mut command = Command::new("python3");
         let bare = Self::new(command.args(["-c", script]).stdin(stdin).stdout(stdout).stderr(stderr));
-        let comm = format!("/proc/{}/comm", bare.0.id());
-        while std::fs::read(&comm).is_ok_and(|name| name != b"sleep\n") {
+        bare.until_asleep();
+        bare
+    }
+
+    /// Waits until it runs sleep(1), and that sleeps; or until it is gone.
+    pub fn until_asleep(&self) {
+        let stat = format!("/proc/{}/stat", self.0.id());
+        while std::fs::read_to_string(&stat).is_ok_and(|line| !line.contains("(sleep) S")) {
             std::thread::yield_now();
         }
-        bare
     }
 
     /// A Python process that prints a line when it is ready; returns that line.

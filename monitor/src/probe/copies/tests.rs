@@ -195,15 +195,12 @@ fn copies_with_more_files_than_are_looked_at_count_as_connected() {
 resource.setrlimit(resource.RLIMIT_NOFILE, (6000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 os.closerange(3, 6000)
 os.dup2(0, 5000)
-os.execvp('sleep', ['sleep', '600'])";
+os.execvp('sleep', ['sleep', 'infinity'])";
     let sleeper = || {
         let mut command = std::process::Command::new("python3");
         let command = command.args(["-c", script]).stdin(Std::null()).stdout(Std::null());
         let one = Started::new(command.stderr(Std::null()));
-        let comm = format!("/proc/{}/comm", one.id().pid);
-        while std::fs::read(&comm).unwrap() != b"sleep\n" {
-            std::thread::yield_now();
-        }
+        one.until_asleep();
         one
     };
     let many = [sleeper(), sleeper(), sleeper()];
