@@ -45,7 +45,8 @@ impl Started {
     /// Waits until it runs sleep(1), and that sleeps; or until it is gone.
     pub fn until_asleep(&self) {
         let stat = format!("/proc/{}/stat", self.0.id());
-        while std::fs::read_to_string(&stat).is_ok_and(|line| !line.contains("(sleep) S")) {
+        let is_under_way = |line: &str| !line.contains("(sleep) S") && !line.contains(") Z");
+        while std::fs::read_to_string(&stat).is_ok_and(|line| is_under_way(&line)) {
             std::thread::yield_now();
         }
     }
