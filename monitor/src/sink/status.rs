@@ -210,11 +210,12 @@ fn of(owner: Option<&AgentView>, server: &ServerReport) -> String {
     format!("{name}{}{}", pid.unwrap_or_default(), of.unwrap_or_default())
 }
 
-/// One line each: `Unproven: fetch (pid 99300) of claude #2: another process holds its stdin`.
+/// One line each: `Unproven: fetch (pid 99300) of claude #2: another process holds its stdin`; and what a person can do.
 fn unproven(report: &Report, paint: Paint, out: &mut String) {
     let mut all: Vec<_> = report.servers().filter(|(_, server)| server.is_unproven()).collect();
     let hidden = all.len().saturating_sub(UNPROVEN);
     all.truncate(UNPROVEN);
+    let any = !all.is_empty();
     for (owner, server) in all {
         let line = format!("Unproven: {}: {}", of(owner, server), human::list_doubts(&server.doubts));
         out.push_str(&paint.text(paint::WARNING, line));
@@ -222,6 +223,11 @@ fn unproven(report: &Report, paint: Paint, out: &mut String) {
     }
     if hidden > 0 {
         out.push_str(&paint.text(paint::DIM, format_args!("and {hidden} more (`orphand scan`, --json)\n")));
+    }
+    if any {
+        let line =
+            "orphand lets these live. If you know that nobody uses one, end it: `orphand reap --pid PID`.\n";
+        out.push_str(&paint.text(paint::DIM, line));
     }
 }
 
