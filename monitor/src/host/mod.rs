@@ -58,7 +58,7 @@ pub use statm::Statm;
 pub use stuck::{Stuck, stuck};
 pub use system::{boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, process_limits};
 pub use unix::{UnixSocket, UnixSockets, port_range};
-pub use watch::{UNANSWERED, Visit, hastily, with_deadline};
+pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};
 
 use orphand_core::model::ProcessId;
 

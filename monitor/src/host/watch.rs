@@ -16,6 +16,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
@@ -45,6 +46,9 @@ const IDLE: usize = 2;
 const STACK: usize = 512 << 10;
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// Whether an [`Alone`] exists.
+static ALONE: AtomicBool = AtomicBool::new(false);
 
 static CREW: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
@@ -182,6 +186,25 @@ pub(super) fn door(pid: u32) -> Result<(), Errno> {
     if over || stuck::refuses(pid) || slow::refuses(pid) { Err(UNANSWERED) } else { Ok(()) }
 }
 
+/// While it exists, no worker thread is started: each look is made by the thread that asks, without a time limit. For the
+/// start of the daemon, which looks at its own processes only and then gives up rights: a further thread would keep them.
+#[derive(Debug)]
+pub struct Alone(());
+
+impl Alone {
+    /// From now on.
+    pub fn begin() -> Self {
+        ALONE.store(true, Ordering::Release);
+        Self(())
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        ALONE.store(false, Ordering::Release);
+    }
+}
+
 /// Runs `look` on a worker thread. If a process blocks it, `look` runs again without that process. `look`
 /// may run several times, so it must have no lasting effects.
 pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
@@ -194,7 +217,7 @@ pub fn hastily<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) 
 }
 
 fn patiently<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static, hasty: bool) -> T {
-    if POST.with_borrow(Option::is_some) {
+    if ALONE.load(Ordering::Acquire) || POST.with_borrow(Option::is_some) {
         return look();
     }
     let look = Arc::new(look);

@@ -20,7 +20,7 @@ use crate::{
         persistence::Persistence, reload, stuck_reads::StuckReads,
     },
     driver::Driver,
-    host::Procfs,
+    host::{Alone, Procfs},
     os::{
         capabilities::{self, Later},
         clock,
@@ -43,6 +43,7 @@ use orphand_core::{
 
 /// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
 pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()> {
+    let alone = Alone::begin();
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
     let hook = hook_of(&config.hook)?;
@@ -73,6 +74,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
     give_up(&mut kernel, config, hook.as_ref())?;
+    drop(alone);
     let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
     let mut probe = Probe::new()?.with_engines(Engines { docker, podman });
     if let Some(holders) = kernel.take_holders() {
@@ -116,7 +118,8 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     daemon.run(knowledge, early).await
 }
 
-/// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them.
+/// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them
+/// ([`Alone`]).
 fn give_up(kernel: &mut KernelSource, config: &Config, hook: Option<&hook::Settings>) -> anyhow::Result<()> {
     // The directory above it may belong to another user: afterwards it could not be made.
     Persistence::prepare(&config.state_dir);
