@@ -3,7 +3,7 @@
 //! count as clients.
 
 use super::{Probe, server::Looked};
-use crate::host::Target;
+use crate::host::{ProcessDir, Target, UNANSWERED};
 use orphand_core::model::{ProcessId, SocketUse};
 
 impl Probe {
@@ -39,12 +39,23 @@ impl Probe {
             return Ok(Vec::new());
         }
         let namespace = dir.pid_namespace_name()?;
+        self.processes_that(|other| {
+            let is_inside = other.pid_namespace_name().is_ok_and(|name| name == namespace);
+            is_inside && other.id() != process && !other.stat().has_begun_to_exit()
+        })
+    }
+
+    /// The processes of the host of which this holds. An error if one does not answer: it may hold of that.
+    pub(super) fn processes_that(
+        &self,
+        holds: impl Fn(&ProcessDir) -> bool,
+    ) -> anyhow::Result<Vec<ProcessId>> {
         let mut found = Vec::new();
         for pid in self.proc.pids()? {
-            let Ok(other) = self.proc.process(pid) else { continue };
-            let is_inside = other.pid_namespace_name().is_ok_and(|name| name == namespace);
-            if is_inside && other.id() != process && !other.stat().has_begun_to_exit() {
-                found.push(other.id());
+            match self.proc.process(pid) {
+                Ok(other) if holds(&other) => found.push(other.id()),
+                Err(UNANSWERED) => anyhow::bail!("process {pid} does not answer"),
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(found)

@@ -22,19 +22,14 @@ impl Probe {
         }
         let Some(dir) = self.proc.identified(one.process)? else { return Ok(Vec::new()) };
         let terminals: HashSet<u32> = sides.into_iter().filter_map(|side| dir.terminal_of(side)).collect();
-        let mut found = Vec::new();
-        for pid in self.proc.pids()? {
-            let Ok(other) = self.proc.process(pid) else { continue };
+        self.processes_that(|other| {
             let stat = other.stat();
             let is_there = stat.terminal().is_some_and(|terminal| terminals.contains(&terminal));
-            if !is_there || stat.has_begun_to_exit() || other.ignores_hangup() == Ok(true) {
-                continue;
-            }
-            if stat.sid != pid || !is_shell_of_a_person(&other.image()) {
-                found.push(other.id());
-            }
-        }
-        Ok(found)
+            is_there
+                && !stat.has_begun_to_exit()
+                && other.ignores_hangup() != Ok(true)
+                && (stat.sid != other.id().pid || !is_shell_of_a_person(&other.image()))
+        })
     }
 }
 

@@ -19,16 +19,10 @@ impl Probe {
             return Ok(Vec::new());
         }
         let threads = dir.threads()?;
-        let mut found = Vec::new();
-        for pid in self.proc.pids()? {
-            let Ok(other) = self.proc.process(pid) else { continue };
-            let Ok(tids) = other.threads() else { continue };
+        self.processes_that(|other| {
             let is_ours = |tid: &u32| matches!(other.tracer(*tid), Ok(Some(by)) if threads.contains(&by));
-            if other.id() != one.process && tids.iter().any(is_ours) {
-                found.push(other.id());
-            }
-        }
-        Ok(found)
+            other.id() != one.process && other.threads().is_ok_and(|tids| tids.iter().any(is_ours))
+        })
     }
 }
 
