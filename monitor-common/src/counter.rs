@@ -12,6 +12,8 @@ pub enum Counter {
     ExitProduced,
     /// Setsid records made, lost ones included.
     SetsidProduced,
+    /// Signal records made, lost ones included.
+    SignalProduced,
     /// Fork records that did not get into the ring.
     ForkDropped,
     /// Exec records that did not get into the ring.
@@ -20,7 +22,9 @@ pub enum Counter {
     ExitDropped,
     /// Setsid records that did not get into the ring.
     SetsidDropped,
-    /// A process found no room in MEMBERS: the map is full, or the share of its user is used up.
+    /// Signal records that did not get into the ring. No loss that /proc could make up for: the sender stays unknown.
+    SignalDropped,
+    /// A process found no room in MEMBERS, or a record none in the ring: full, or the share of its user is used up.
     MembersFull,
     /// A fork below a pending candidate that was over the budget.
     BudgetUsedUp,

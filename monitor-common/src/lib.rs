@@ -12,19 +12,23 @@ mod member;
 mod name;
 mod offsets;
 mod record;
+mod share;
+mod task;
 
 pub use counter::{Counter, Counters};
 pub use end::{EndOffsets, EndRecord, end_flags};
 pub use filter::{FILTER_SLOTS, Filter, filter_slot};
-pub use member::{Anchor, COMM_LEN, Candidate, Member, SHARE_SLOTS, State, share_slot};
+pub use member::{Anchor, COMM_LEN, Candidate, Member, State};
 pub use name::{contains_mcp, is_shell};
-pub use offsets::{Offsets, Tuning};
+pub use offsets::{Offsets, SignalOffsets, Tuning};
 pub use record::{
-    ARGV_MAX, EXE_MAX, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord,
-    TAIL_MAX, ThreadExitRecord, flags,
+    ARGV_MAX, EXE_MAX, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SenderKind, SetsidRecord,
+    SignalRecord, StreamRecord, TAIL_MAX, ThreadExitRecord, flags,
 };
+pub use share::{SHARE_SLOTS, Shares, ring_cost, share_slot};
+pub use task::{TaskOffsets, TaskRecord, task_flags};
 
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "user")]
-pub use user::{SharedFilter, trim_heap};
+pub use user::{SharedCounts, trim_heap};

@@ -1,4 +1,6 @@
-//! Membership: which thread groups the kernel side reports, and how many of them each user may have.
+//! Membership: which thread groups the kernel side reports.
+
+use crate::SHARE_SLOTS;
 
 /// Length of `task_struct::comm`, its NUL included.
 pub const COMM_LEN: usize = 16;
@@ -9,8 +11,7 @@ pub const COMM_LEN: usize = 16;
 pub struct Member {
     /// The thread group whose exec made this one pending. For one that user space inserted, itself.
     pub anchor: u32,
-    /// A [`State`] in the lowest byte. Above it the slot of SHARES that this entry is counted in, plus one; 0 for one that
-    /// user space inserted, and counts itself.
+    /// A [`State`] in the lowest byte, above it the slot of SHARES that this entry is counted in.
     pub state_and_slot: u32,
 }
 
@@ -29,30 +30,22 @@ pub enum State {
     Watched = 4,
     /// A service manager: its exit is reported, and every exec of its children.
     Manager = 5,
-    /// User space does not follow it any more. Nothing is reported, and its next event removes it: only the kernel side
-    /// removes what it has counted in SHARES.
-    Dropped = 6,
 }
 
 const STATE: u32 = 0xff;
 const SLOT_SHIFT: u32 = 8;
 
 impl Member {
-    /// Not counted in any slot.
-    pub const fn new(anchor: u32, state: State) -> Self {
-        Self { anchor, state_and_slot: state as u32 }
+    /// Counted in this slot of SHARES.
+    #[expect(clippy::cast_possible_truncation, reason = "a slot is below SHARE_SLOTS")]
+    pub const fn new(anchor: u32, state: State, slot: usize) -> Self {
+        Self { anchor, state_and_slot: state as u32 | (slot as u32) << SLOT_SHIFT }
     }
 
     /// From the eight bytes of a map's value.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of the value")]
     pub const fn from_bits(bits: u64) -> Self {
         Self { anchor: bits as u32, state_and_slot: (bits >> 32) as u32 }
-    }
-
-    /// The same entry, counted in this slot.
-    #[must_use]
-    pub const fn with_slot(self, slot: u32) -> Self {
-        Self { anchor: self.anchor, state_and_slot: self.state_and_slot & STATE | (slot + 1) << SLOT_SHIFT }
     }
 
     /// The same entry in this state.
@@ -66,9 +59,9 @@ impl Member {
         self.state_and_slot & STATE == state as u32
     }
 
-    /// The slot of SHARES that it is counted in. None: user space inserted it.
-    pub const fn slot(self) -> Option<u32> {
-        (self.state_and_slot >> SLOT_SHIFT).checked_sub(1)
+    /// The slot of SHARES that it is counted in.
+    pub const fn slot(self) -> usize {
+        (self.state_and_slot >> SLOT_SHIFT) as usize & (SHARE_SLOTS - 1)
     }
 
     /// Whether only its exit is reported: it is in the map because of its children.
@@ -77,25 +70,62 @@ impl Member {
     }
 }
 
-/// Slots of the map SHARES.
-pub const SHARE_SLOTS: u32 = 1 << 12;
-
-/// The slot of SHARES that the processes of a user are counted in. Each daemon has another `seed`, so that nobody can choose
-/// a user id that shares the slot of another user.
-pub const fn share_slot(uid: u32, seed: u32) -> u32 {
-    (uid ^ seed).wrapping_mul(0x9e37_79b1) >> 20
+/// Value of the map ANCHORS, whose key is the tgid of a candidate. Eight bytes, aligned: read and written as one.
+///
+/// An evicted element may belong to another anchor while a program still points at it. So it names its anchor, and the
+/// kernel side only ever adds to it: one fork too many for another anchor, never another decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct Anchor {
+    /// How many forks below it were reported while it was pending; above `FORKS` what user space has decided.
+    pub forks_and_decision: u32,
+    /// Its key.
+    pub anchor: u32,
 }
 
-/// Values of the map ANCHORS, whose key is the tgid of a candidate: how many forks below it were reported while it was
-/// pending, or what user space has decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Anchor(pub u32);
+/// The bits of a number of forks.
+const FORKS: u32 = (1 << 30) - 1;
+/// User space follows it.
+const CONFIRMED: u32 = 1 << 30;
+/// User space does not follow it.
+const REFUSED: u32 = 1 << 31;
 
 impl Anchor {
+    /// With a full budget.
+    pub const fn new(anchor: u32) -> Self {
+        Self { forks_and_decision: 0, anchor }
+    }
+
     /// User space follows it: what is pending below it is a member.
-    pub const CONFIRMED: Self = Self(u32::MAX);
+    pub const fn confirmed(anchor: u32) -> Self {
+        Self { forks_and_decision: CONFIRMED, anchor }
+    }
+
     /// User space does not follow it: what is pending below it is removed.
-    pub const REFUSED: Self = Self(u32::MAX - 1);
+    pub const fn refused(anchor: u32) -> Self {
+        Self { forks_and_decision: REFUSED, anchor }
+    }
+
+    /// From the eight bytes of a map's value.
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the value")]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { forks_and_decision: bits as u32, anchor: (bits >> 32) as u32 }
+    }
+
+    /// How many forks below it were reported.
+    pub const fn forks(self) -> u32 {
+        self.forks_and_decision & FORKS
+    }
+
+    /// Whether user space follows it.
+    pub const fn is_confirmed(self) -> bool {
+        self.forks_and_decision & CONFIRMED != 0
+    }
+
+    /// Whether user space does not follow it.
+    pub const fn is_refused(self) -> bool {
+        self.forks_and_decision & REFUSED != 0
+    }
 }
 
 /// Values of the map CANDIDATES, whose key is a comm padded with NULs: when an exec is reported.
@@ -108,7 +138,6 @@ pub enum Candidate {
     NeedsWire = 2,
 }
 
-const _: () = assert!(size_of::<Member>() == 8);
-// Every slot fits behind the state, and every hash is a slot.
+const _: () = assert!(size_of::<Member>() == 8 && size_of::<Anchor>() == 8);
+// Every slot fits behind the state.
 const _: () = assert!(SHARE_SLOTS < 1 << (32 - SLOT_SHIFT));
-const _: () = assert!(share_slot(0, u32::MAX) < SHARE_SLOTS && SHARE_SLOTS == 1 << (32 - 20));

@@ -60,12 +60,29 @@ pub struct Offsets {
     pub exit_has_group_dead: u32,
 }
 
+/// Where the fields are that only the hook on signals reads, in bytes like [`Offsets`]. A kernel may lack some: then there is
+/// no such hook, and all of them are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SignalOffsets {
+    /// `kernel_siginfo::si_code`, 4 bytes.
+    pub siginfo_code: u32,
+    /// `task_struct::sighand`, a pointer.
+    pub task_sighand: u32,
+    /// `sighand_struct::action[0].sa.sa_handler`, a pointer.
+    pub sighand_first_handler: u32,
+    /// The size of an element of `sighand_struct::action`.
+    pub action_size: u32,
+    /// `signal_struct::oom_mm`, a pointer.
+    pub signal_oom_mm: u32,
+}
+
 /// What user space chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tuning {
-    /// A quarter of the ring's size in bytes; a power of two.
-    pub ring_quarter: u32,
+    /// The ring's size in bytes, a power of two.
+    pub ring_bytes: u32,
     /// How many forks below one pending candidate are reported.
     pub pending_budget: u32,
     /// 1 if a name that contains `mcp` is a candidate without being listed.
@@ -79,4 +96,5 @@ pub struct Tuning {
 }
 
 const _: () = assert!(size_of::<Offsets>() == 26 * 4);
+const _: () = assert!(size_of::<SignalOffsets>() == 5 * 4);
 const _: () = assert!(size_of::<Tuning>() == 6 * 4);

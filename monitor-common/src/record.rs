@@ -1,6 +1,8 @@
 //! The records of the ring. A record starts with a [`Header`]; an exec record is followed by its file name
 //! and the first part of its arguments.
 
+use crate::COMM_LEN;
+
 /// The longest file name an exec record carries, in bytes.
 pub const EXE_MAX: usize = 256;
 /// The longest prefix of the arguments an exec record carries, in bytes.
@@ -10,7 +12,7 @@ pub const TAIL_MAX: usize = EXE_MAX + ARGV_MAX;
 
 /// The kind of a record; [`Header::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u16)]
 pub enum Kind {
     /// [`ForkRecord`].
     Fork = 1,
@@ -22,6 +24,8 @@ pub enum Kind {
     Setsid = 4,
     /// [`ThreadExitRecord`].
     ThreadExit = 5,
+    /// [`SignalRecord`].
+    Signal = 6,
 }
 
 /// The beginning of every record.
@@ -29,7 +33,9 @@ pub enum Kind {
 #[repr(C)]
 pub struct Header {
     /// A [`Kind`].
-    pub kind: u32,
+    pub kind: u16,
+    /// The slot of `RING_SHARES` that the record is counted in until it has been read.
+    pub slot: u16,
     /// The thread group the record is about: the child of a fork.
     pub tgid: u32,
     /// When, in nanoseconds of `CLOCK_BOOTTIME`.
@@ -135,9 +141,42 @@ pub struct ThreadExitRecord {
     pub pad: u32,
 }
 
+/// Who sent a signal; [`SignalRecord::sender_kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SenderKind {
+    /// A process.
+    Process = 1,
+    /// The kernel: a fault, a timer, a terminal that was closed.
+    Kernel = 2,
+    /// The kernel, because memory had run out.
+    OutOfMemory = 3,
+}
+
+/// A signal was sent that ends this thread group: it does not handle it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SignalRecord {
+    /// About the thread group that gets it.
+    pub header: Header,
+    /// The birth of the sender's thread group in nanoseconds. This and what follows of the sender is zero unless a process
+    /// sent it.
+    pub sender_start: u64,
+    /// The sender's thread group.
+    pub sender: u32,
+    /// The sender's real user id.
+    pub sender_uid: u32,
+    /// A [`SenderKind`].
+    pub sender_kind: u32,
+    /// The signal's number.
+    pub signal: u32,
+    /// The name of the sender's leading thread.
+    pub sender_comm: [u8; COMM_LEN],
+}
+
 // No implicit padding: the sizes are the sums of the fields'.
 const _: () = {
-    assert!(size_of::<Header>() == 4 + 4 + 8 + 8);
+    assert!(size_of::<Header>() == 2 + 2 + 4 + 8 + 8);
     assert!(EXE_MAX.is_power_of_two());
     assert!(size_of::<ForkRecord>() == 24 + 8 + 4 * 4);
     assert!(size_of::<StreamRecord>() == 8 + 4 + 4);
@@ -145,5 +184,6 @@ const _: () = {
     assert!(size_of::<ExitRecord>() == 24 + 4 + 4);
     assert!(size_of::<SetsidRecord>() == 24 + 4 + 4);
     assert!(size_of::<ThreadExitRecord>() == 24 + 4 + 4);
+    assert!(size_of::<SignalRecord>() == 24 + 8 + 4 * 4 + COMM_LEN);
     assert!(align_of::<ForkRecord>() == 8 && align_of::<ExecRecord>() == 8 && align_of::<ExitRecord>() == 8);
 };

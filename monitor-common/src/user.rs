@@ -1,5 +1,5 @@
-//! What only user space needs, and all of its unsafe code: these types in aya's maps and globals, the filter as memory
-//! that both sides share, the heap.
+//! What only user space needs, and all of its unsafe code: these types in aya's maps and globals, counts as memory that
+//! both sides share, the heap.
 
 extern crate std;
 
@@ -11,10 +11,12 @@ use std::{io, os::fd::BorrowedFd};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::{Counters, EndOffsets, FILTER_SLOTS, Filter, Member, Offsets, Tuning, filter_slot};
+use crate::{Anchor, Counters, EndOffsets, Member, Offsets, SignalOffsets, TaskOffsets, Tuning};
 
 // SAFETY: repr(C), without padding and pointers, every bit pattern valid.
 unsafe impl aya::Pod for Member {}
+// SAFETY: as above.
+unsafe impl aya::Pod for Anchor {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Counters {}
 // SAFETY: as above.
@@ -22,40 +24,51 @@ unsafe impl aya::Pod for Offsets {}
 // SAFETY: as above.
 unsafe impl aya::Pod for EndOffsets {}
 // SAFETY: as above.
+unsafe impl aya::Pod for TaskOffsets {}
+// SAFETY: as above.
+unsafe impl aya::Pod for SignalOffsets {}
+// SAFETY: as above.
 unsafe impl aya::Pod for Tuning {}
 
-/// The map FILTER: the kernel's own memory, so that both sides count with atomic instructions.
-pub struct SharedFilter {
-    counts: NonNull<[AtomicU32; FILTER_SLOTS]>,
+/// A map whose only value is an array of counts: the kernel's own memory, so that both sides count with atomic instructions.
+pub struct SharedCounts<const N: usize> {
+    counts: NonNull<[AtomicU32; N]>,
 }
 
 // SAFETY: the memory belongs to the process, not to a thread, and is used through atomics only.
-unsafe impl Send for SharedFilter {}
+unsafe impl<const N: usize> Send for SharedCounts<N> {}
 
-impl SharedFilter {
+impl<const N: usize> SharedCounts<N> {
+    const BYTES: usize = N * size_of::<u32>();
+
     /// Maps the memory of the map that `map` is a descriptor of.
     pub fn new(map: BorrowedFd<'_>) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the address: nothing that is mapped already is replaced.
-        let memory = unsafe { mmap(ptr::null_mut(), size_of::<Filter>(), access, MapFlags::SHARED, map, 0) }?;
+        let memory = unsafe { mmap(ptr::null_mut(), Self::BYTES, access, MapFlags::SHARED, map, 0) }?;
         let counts = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { counts })
     }
 
-    /// Before an entry is inserted.
-    pub fn add(&self, tgid: u32) {
-        if let Some(count) = self.slot(tgid) {
-            count.fetch_add(1, Ordering::SeqCst);
+    /// Before something is counted that the other side looks for only where there is a count.
+    pub fn add(&self, slot: usize, number: u32) {
+        if let Some(count) = self.all().get(slot) {
+            count.fetch_add(number, Ordering::SeqCst);
             // If the process is still alive when it is looked at afterwards, its exit will see this count.
             fence(Ordering::SeqCst);
         }
     }
 
-    /// After an entry was removed, or was not inserted.
-    pub fn subtract(&self, tgid: u32) {
-        if let Some(count) = self.slot(tgid) {
-            count.fetch_sub(1, Ordering::SeqCst);
+    /// After it has gone, or has not come.
+    pub fn subtract(&self, slot: usize, number: u32) {
+        if let Some(count) = self.all().get(slot) {
+            count.fetch_sub(number, Ordering::SeqCst);
         }
+    }
+
+    /// What a slot counts; none beyond the last one.
+    pub fn count(&self, slot: usize) -> u32 {
+        self.all().get(slot).map_or(0, |count| count.load(Ordering::SeqCst))
     }
 
     /// What each slot counts.
@@ -63,21 +76,16 @@ impl SharedFilter {
         self.all().iter().map(|count| count.load(Ordering::SeqCst))
     }
 
-    /// Every thread group has one.
-    fn slot(&self, tgid: u32) -> Option<&AtomicU32> {
-        self.all().get(filter_slot(tgid))
-    }
-
-    const fn all(&self) -> &[AtomicU32; FILTER_SLOTS] {
+    const fn all(&self) -> &[AtomicU32; N] {
         // SAFETY: the memory is mapped until this is dropped, aligned to a page and as long as the map's value.
         unsafe { self.counts.as_ref() }
     }
 }
 
-impl Drop for SharedFilter {
+impl<const N: usize> Drop for SharedCounts<N> {
     fn drop(&mut self) {
         // SAFETY: it is what `new()` has mapped, and every reference to it ends with `self`.
-        let unmapped = unsafe { munmap(self.counts.as_ptr().cast(), size_of::<Filter>()) };
+        let unmapped = unsafe { munmap(self.counts.as_ptr().cast(), Self::BYTES) };
         debug_assert!(unmapped.is_ok(), "a mapping of our own: {unmapped:?}");
     }
 }

@@ -1,13 +1,16 @@
-//! The only writer of the ring. It counts the records that it makes and those that it loses, and wakes the reader only
-//! when it has to.
+//! The only writer of the ring. It counts the records that it makes and those that it loses, keeps each user to a share of
+//! the ring, and wakes the reader only when it has to.
 
 use aya_ebpf::{
     bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
     helpers::generated::bpf_ringbuf_output,
 };
-use monitor_common::{Counter, Kind};
+use monitor_common::{Counter, Kind, ring_cost};
 
-use crate::maps::{self, READER_IDLE, RECORDS};
+use crate::{
+    maps::{self, READER_IDLE, RECORDS},
+    shares,
+};
 
 /// When the reader has to see a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,21 +26,61 @@ pub enum Urgency {
 /// wakes the reader when the ring is full.
 const WAKE_WINDOW: u64 = 4096;
 
+/// Room in the ring for a record about a process of one user.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// The slot that it is counted in.
+    slot: usize,
+    /// How many bytes wait in the ring.
+    waiting: u64,
+}
+
+impl Room {
+    /// None: the user has as much of the ring as is left, which is reported.
+    #[inline(always)]
+    pub fn of(uid: u32) -> Option<Self> {
+        let room = Self::if_any(uid);
+        if room.is_none() {
+            shares::report_refused(uid);
+        }
+        room
+    }
+
+    /// Likewise, for a record that nothing depends on: that there is no room is not reported.
+    #[inline(always)]
+    pub fn if_any(uid: u32) -> Option<Self> {
+        let slot = maps::share_slot_of(uid);
+        let waiting = RECORDS.query(u64::from(BPF_RB_AVAIL_DATA));
+        let free = maps::ring_bytes().saturating_sub(waiting);
+        shares::has_ring_room(slot, free).then_some(Self { slot, waiting })
+    }
+
+    /// For the record's header.
+    #[inline(always)]
+    pub const fn slot(self) -> u16 {
+        self.slot as u16
+    }
+}
+
 /// Writes `record`, whose type has no padding.
 #[inline(always)]
-pub fn emit<T>(kind: Kind, record: &T, urgency: Urgency) {
-    emit_bytes(kind, core::ptr::from_ref(record).cast(), size_of::<T>() as u64, urgency);
+pub fn emit<T>(kind: Kind, room: Room, record: &T, urgency: Urgency) {
+    emit_bytes(kind, room, core::ptr::from_ref(record).cast(), size_of::<T>() as u32, urgency);
 }
 
 /// Writes `len` bytes.
 #[inline(always)]
-pub fn emit_bytes(kind: Kind, bytes: *const u8, len: u64, urgency: Urgency) {
+pub fn emit_bytes(kind: Kind, room: Room, bytes: *const u8, len: u32, urgency: Urgency) {
     let (produced, dropped) = counters(kind);
     maps::count(produced);
-    let flags = if wakes(urgency) { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
+    let flags = if wakes(urgency, room.waiting) { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
     let ring = core::ptr::from_ref(&RECORDS).cast_mut().cast();
+    let cost = ring_cost(len).cast_signed();
+    // Before user space can read the record and subtract it.
+    shares::count_ring(room.slot, cost);
     // SAFETY: `bytes` is valid for `len` bytes.
-    if unsafe { bpf_ringbuf_output(ring, bytes.cast_mut().cast(), len, u64::from(flags)) } != 0 {
+    if unsafe { bpf_ringbuf_output(ring, bytes.cast_mut().cast(), u64::from(len), u64::from(flags)) } != 0 {
+        shares::count_ring(room.slot, -cost);
         maps::count(dropped);
     }
 }
@@ -67,6 +110,7 @@ const fn counters(kind: Kind) -> (Counter, Counter) {
         Kind::Exec => (Counter::ExecProduced, Counter::ExecDropped),
         Kind::Exit | Kind::ThreadExit => (Counter::ExitProduced, Counter::ExitDropped),
         Kind::Setsid => (Counter::SetsidProduced, Counter::SetsidDropped),
+        Kind::Signal => (Counter::SignalProduced, Counter::SignalDropped),
     }
 }
 
@@ -85,12 +129,11 @@ fn end_idle() -> bool {
 }
 
 #[inline(always)]
-fn wakes(urgency: Urgency) -> bool {
+fn wakes(urgency: Urgency, waiting: u64) -> bool {
     if end_idle() || urgency == Urgency::AtOnce {
         return true;
     }
-    let quarter = maps::ring_quarter();
-    let waiting = RECORDS.query(u64::from(BPF_RB_AVAIL_DATA));
+    let quarter = maps::ring_bytes() / 4;
     // `quarter` is a power of two.
     waiting >= quarter && (waiting & (quarter - 1)) < WAKE_WINDOW
 }

@@ -6,7 +6,7 @@ use aya_ebpf::{bindings::seq_file, helpers::generated::bpf_seq_write};
 use monitor_common::{Counter, EndRecord, end_flags};
 
 use crate::{
-    file::{File, is_fifo, is_socket},
+    file::{File, Inode, is_fifo, is_socket},
     maps::{self, WANTED},
     task::Task,
 };
@@ -23,8 +23,8 @@ pub struct TaskFile {
 
 /// The beginning of `struct bpf_iter_meta`, include/linux/bpf.h.
 #[repr(C)]
-struct Meta {
-    seq: *mut seq_file,
+pub struct Meta {
+    pub seq: *mut seq_file,
 }
 
 /// Writes a record about this descriptor if user space asked for it. One that cannot be read is reported too: a pass that
@@ -41,8 +41,13 @@ pub fn visit(ctx: &TaskFile) {
     if file.is_null() {
         return;
     }
+    // Before the record is cleared: most descriptors of a host are of other files.
+    let mode = File::new(file).inode().and_then(Inode::mode);
+    if matches!(mode, Ok(mode) if !is_fifo(mode) && !is_socket(mode)) {
+        return;
+    }
     let mut record = EndRecord { number: ctx.fd, ..EndRecord::default() };
-    match fill(Task::new(task), file, &mut record) {
+    match fill(Task::new(task), file, mode, &mut record) {
         Ok(true) => {}
         Ok(false) => return,
         Err(why) => {
@@ -60,14 +65,16 @@ pub fn visit(ctx: &TaskFile) {
 
 /// Whether user space asked for it.
 #[inline(always)]
-fn fill(task: Task, address: *const u8, record: &mut EndRecord) -> Result<bool, Counter> {
+fn fill(
+    task: Task,
+    address: *const u8,
+    mode: Result<u32, Counter>,
+    record: &mut EndRecord,
+) -> Result<bool, Counter> {
     let file = File::new(address);
     let inode = file.inode()?;
-    let mode = inode.mode()?;
+    let mode = mode?;
     let fifo = is_fifo(mode);
-    if !fifo && !is_socket(mode) {
-        return Ok(false);
-    }
     record.ino = inode.number()?;
     let peer = if fifo { None } else { file.peer()? };
     let mut wanted = is_wanted(record.ino);

@@ -6,7 +6,7 @@
 
 use monitor_common::{Filter, filter_slot};
 
-use crate::maps::FILTER;
+use crate::{atomic, maps::FILTER};
 
 /// Whether there may be an entry for `tgid`. False: there is none.
 #[inline(always)]
@@ -36,18 +36,9 @@ fn count_of(tgid: u32) -> Option<*mut u32> {
     Some(unsafe { counts.cast::<u32>().add(filter_slot(tgid)) })
 }
 
-/// Without the result of the addition: kernels before 5.12 do not have that.
-#[cfg(target_arch = "bpf")]
 #[inline(always)]
-fn change(tgid: u32, number: i64) {
+fn change(tgid: u32, number: i32) {
     if let Some(count) = count_of(tgid) {
-        // SAFETY: the pointer came from the map and is aligned; the instruction is atomic.
-        unsafe {
-            core::arch::asm!("lock *(u32 *)({to} + 0) += {number}", to = in(reg) count, number = in(reg) number);
-        }
+        atomic::add(count, number);
     }
 }
-
-/// On the host there is nothing to run.
-#[cfg(not(target_arch = "bpf"))]
-fn change(_: u32, _: i64) {}

@@ -11,20 +11,21 @@ use monitor_common::{
 };
 
 use crate::{
-    emit::{Urgency, emit, emit_bytes},
+    emit::{Room, Urgency, emit, emit_bytes},
     file::{is_fifo, is_socket},
     filter,
     maps::{self, CANDIDATES, SCRATCH, offset},
-    members,
+    members, signals,
     task::{Task, current_tgid, current_thread, executed_file, mode, opened},
     threads,
 };
 
+/// Of a record that is made now.
 #[inline(always)]
-fn header(kind: Kind, tgid: u32, start: u64) -> Header {
+pub fn header(kind: Kind, room: Room, tgid: u32, start: u64) -> Header {
     // SAFETY: no precondition.
     let at = unsafe { bpf_ktime_get_boot_ns() };
-    Header { kind: kind as u32, tgid, at, start }
+    Header { kind: kind as u16, slot: room.slot(), tgid, at, start }
 }
 
 /// `kernel_clone()` (kernel/fork.c) calls this before it wakes the child: the record precedes everything that the child
@@ -43,19 +44,20 @@ pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
         return Ok(());
     }
     let uid = child.uid()?;
+    let Some(room) = Room::of(uid) else { return Ok(()) };
     if !members::add_child(member, tgid, uid) {
         debug!(ctx, "fork of {} below {}: over the budget, or no room", tgid, member.anchor);
         return Ok(());
     }
     let record = ForkRecord {
-        header: header(Kind::Fork, tgid, child.birth()?),
+        header: header(Kind::Fork, room, tgid, child.birth()?),
         creator_start: Task::current().group_birth()?,
         creator,
         uid,
         sid: child.sid()?,
         thread: current_thread(),
     };
-    emit(Kind::Fork, &record, Urgency::Ordinary);
+    emit(Kind::Fork, room, &record, Urgency::Ordinary);
     Ok(())
 }
 
@@ -81,13 +83,22 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
         return Ok(());
     }
     let uid = task.uid()?;
+    let Some(room) = Room::of(uid) else { return Ok(()) };
     if !followed {
         debug!(ctx, "candidate {} below {}", tgid, parent_tgid);
         if !members::add_candidate(tgid, uid, parent, parent_tgid)? {
             return Ok(());
         }
     }
+    let reported = report_exec(ctx, task, parent, room);
+    if !followed && parent.group_dead()? && members::remove_watched(parent_tgid) {
+        report_exit(parent, parent_tgid, Urgency::AtOnce)?;
+    }
+    reported
+}
 
+#[inline(always)]
+fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room) -> Result<(), Counter> {
     let scratch = SCRATCH.get_ptr_mut(0).ok_or(Counter::NoScratch)?;
     // SAFETY: the pointer came from a per-CPU map, see SCRATCH.
     let tail = unsafe { &raw mut (*scratch).tail }.cast::<u8>();
@@ -96,10 +107,10 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     // SAFETY: `exe_len` is below EXE_MAX, so ARGV_MAX bytes are left.
     let (argv_len, more) = or_counted(task.argv(unsafe { tail.add(exe_len as usize) }), (0, true));
     let record = ExecRecord {
-        header: header(Kind::Exec, tgid, task.group_birth()?),
+        header: header(Kind::Exec, room, current_tgid(), task.group_birth()?),
         parent_start: parent.group_birth()?,
-        parent: parent_tgid,
-        uid,
+        parent: parent.tgid()?,
+        uid: task.uid()?,
         sid: task.sid()?,
         flags: if more { flags::ARGV_TRUNCATED } else { 0 },
         exe_len: exe_len as u32,
@@ -112,7 +123,13 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     if len > TAIL_MAX as u64 {
         return Ok(());
     }
-    emit_bytes(Kind::Exec, scratch.cast(), size_of::<ExecRecord>() as u64 + len, Urgency::Ordinary);
+    emit_bytes(
+        Kind::Exec,
+        room,
+        scratch.cast(),
+        (size_of::<ExecRecord>() as u64 + len) as u32,
+        Urgency::Ordinary,
+    );
     Ok(())
 }
 
@@ -195,14 +212,21 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     if !members::remove(tgid, member) {
         return Ok(());
     }
+    debug!(ctx, "exit of {}, state {}", tgid, member.state_and_slot);
+    or_counted(signals::report_out_of_memory(task, tgid), ());
+    let urgent = member.is(State::Agent) || member.reports_only_exit();
+    report_exit(task, tgid, if urgent { Urgency::AtOnce } else { Urgency::Ordinary })
+}
+
+#[inline(always)]
+fn report_exit(task: Task, tgid: u32, urgency: Urgency) -> Result<(), Counter> {
+    let Some(room) = Room::of(task.uid()?) else { return Ok(()) };
     let record = ExitRecord {
-        header: header(Kind::Exit, tgid, task.group_birth()?),
+        header: header(Kind::Exit, room, tgid, task.group_birth()?),
         status: task.group_status()?,
         pad: 0,
     };
-    debug!(ctx, "exit of {}, state {}", tgid, member.state_and_slot);
-    let urgent = member.is(State::Agent) || member.reports_only_exit();
-    emit(Kind::Exit, &record, if urgent { Urgency::AtOnce } else { Urgency::Ordinary });
+    emit(Kind::Exit, room, &record, urgency);
     Ok(())
 }
 
@@ -212,12 +236,13 @@ fn thread_exit(task: Task, tgid: u32) -> Result<(), Counter> {
     if task.group_exiting()? {
         return Ok(());
     }
+    let Some(room) = Room::of(task.uid()?) else { return Ok(()) };
     let record = ThreadExitRecord {
-        header: header(Kind::ThreadExit, tgid, task.group_birth()?),
+        header: header(Kind::ThreadExit, room, tgid, task.group_birth()?),
         thread: current_thread(),
         pad: 0,
     };
-    emit(Kind::ThreadExit, &record, Urgency::Ordinary);
+    emit(Kind::ThreadExit, room, &record, Urgency::Ordinary);
     Ok(())
 }
 
@@ -234,8 +259,12 @@ pub fn setsid(ret: i64) -> Result<(), Counter> {
         return Ok(());
     }
     let task = Task::current();
-    let record =
-        SetsidRecord { header: header(Kind::Setsid, tgid, task.group_birth()?), sid: task.sid()?, pad: 0 };
-    emit(Kind::Setsid, &record, Urgency::Ordinary);
+    let Some(room) = Room::of(task.uid()?) else { return Ok(()) };
+    let record = SetsidRecord {
+        header: header(Kind::Setsid, room, tgid, task.group_birth()?),
+        sid: task.sid()?,
+        pad: 0,
+    };
+    emit(Kind::Setsid, room, &record, Urgency::Ordinary);
     Ok(())
 }

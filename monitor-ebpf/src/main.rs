@@ -8,9 +8,12 @@
 //! | `filter` | the quick answer for processes that are not followed |
 //! | `members` | the processes that are followed |
 //! | `threads` | the threads that made a server |
-//! | `shares` | how many of them each user has |
+//! | `signals` | who ends a followed process |
+//! | `shares` | what each user has of the room for processes and for records |
+//! | `tasks` | the pass over all tasks: filter, fill, write |
 //! | `task` | the reader of `task_struct` and of what it points to |
 //! | `file` | the reader of `struct file` and of what it points to |
+//! | `atomic` | counts that others change as well |
 //! | `emit` | the only writer of the ring |
 //! | `maps` | maps and globals |
 // On the host there is nothing to run: that build is for clippy.
@@ -26,6 +29,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "the macros of the entry points want it")]
 #![expect(missing_docs, reason = "the macros of the entry points drop their docs")]
 
+mod atomic;
 mod emit;
 mod ends;
 mod file;
@@ -34,7 +38,9 @@ mod hooks;
 mod maps;
 mod members;
 mod shares;
+mod signals;
 mod task;
+mod tasks;
 mod threads;
 
 use core::ffi::c_void;
@@ -96,6 +102,21 @@ fn exit_of_member(ctx: *mut c_void) -> i32 {
     finish(Kind::Exit, hooks::exit(&RawTracePointContext::new(ctx)))
 }
 
+/// A host sends thousands of signals a second, most of them SIGCHLD. What does not concern a followed process is over soon.
+#[raw_tracepoint(tracepoint = "signal_generate")]
+pub fn signal_generate(ctx: RawTracePointContext) -> i32 {
+    match signals::may_end(&ctx) {
+        Ok(true) => signal_to_member(ctx.as_ptr()),
+        Ok(false) => 0,
+        Err(why) => finish(Kind::Signal, Err(why)),
+    }
+}
+
+#[inline(never)]
+fn signal_to_member(ctx: *mut c_void) -> i32 {
+    finish(Kind::Signal, signals::sent(&RawTracePointContext::new(ctx)))
+}
+
 /// `int ksys_setsid(void)`, kernel/sys.c. At its exit the result is known: it refuses a group leader with
 /// EPERM. A function without arguments has its result in slot 0 of the context.
 #[fexit(function = "ksys_setsid")]
@@ -121,6 +142,14 @@ pub fn sys_exit_setsid(ctx: TracePointContext) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn task_file(ctx: &ends::TaskFile) -> i32 {
     ends::visit(ctx);
+    0
+}
+
+/// `bpf_iter_task`, `kernel/bpf/task_iter.c`: called for each thread, and once after the last.
+#[unsafe(link_section = "iter/task")]
+#[unsafe(no_mangle)]
+pub extern "C" fn every_task(ctx: &tasks::Visit) -> i32 {
+    tasks::visit(ctx);
     0
 }
 

@@ -6,8 +6,8 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Filter, Member, Offsets, SHARE_SLOTS, TAIL_MAX,
-    Tuning, share_slot,
+    Anchor, COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Filter, Member, Offsets, Shares,
+    SignalOffsets, TAIL_MAX, Tuning, share_slot,
 };
 
 /// The records, in causal order. User space sets the size.
@@ -22,18 +22,23 @@ pub static MEMBERS: HashMap<u32, Member> = HashMap::with_max_entries(1 << 15, 0)
 #[map]
 pub static FILTER: Array<Filter> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// Slot of a user -> how many entries of MEMBERS the kernel side made for it, see `monitor_common::share_slot()`.
+/// One entry: how many entries of MEMBERS each user has, by `monitor_common::share_slot()`. Both sides count in it.
 #[map]
-pub static SHARES: Array<u64> = Array::with_max_entries(SHARE_SLOTS, 0);
+pub static SHARES: Array<Shares> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// User -> nothing: the users whose processes found no room in MEMBERS. User space removes what it has read.
+/// One entry: how many bytes of the ring each user has, by `monitor_common::share_slot()`. User space subtracts what it has
+/// read.
+#[map]
+pub static RING_SHARES: Array<Shares> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// User -> nothing: the users whose processes found no room in MEMBERS or in the ring. User space removes what it has read.
 #[map]
 pub static REFUSED: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 10, 0);
 
 /// tgid of a candidate -> `Anchor`. The least recently used ones are evicted: what is pending below an evicted one has no
 /// budget any more, only its user's share.
 #[map]
-pub static ANCHORS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 12, 0);
+pub static ANCHORS: LruHashMap<u32, Anchor> = LruHashMap::with_max_entries(1 << 12, 0);
 
 /// comm padded with NULs -> `Candidate`.
 #[map]
@@ -86,10 +91,18 @@ const END_OFFSETS_UNSET: EndOffsets = {
     unsafe { core::mem::zeroed() }
 };
 
+/// Set by user space from BTF, where the kernel has all of the fields.
+#[unsafe(no_mangle)]
+static SIGNAL_OFFSETS: SignalOffsets = SIGNAL_OFFSETS_UNSET;
+const SIGNAL_OFFSETS_UNSET: SignalOffsets = {
+    // SAFETY: zeroes are valid for a structure of integers.
+    unsafe { core::mem::zeroed() }
+};
+
 /// Set by user space.
 #[unsafe(no_mangle)]
 static TUNING: Tuning = Tuning {
-    ring_quarter: 1 << 18,
+    ring_bytes: 1 << 20,
     pending_budget: 256,
     mcp_names: 1,
     wired_strangers: 1,
@@ -135,10 +148,25 @@ pub fn end_offsets(field: impl FnOnce(&'static EndOffsets) -> &'static u32) -> u
     unsafe { core::ptr::read_volatile(field(&END_OFFSETS)) }
 }
 
-/// A quarter of the ring in bytes.
+/// Those for the hook on signals.
+macro_rules! signal_offset {
+    ($field:ident) => {
+        $crate::maps::signal_offsets(|o| &o.$field)
+    };
+}
+pub(crate) use signal_offset;
+
+/// One of those for the hook on signals.
 #[inline(always)]
-pub fn ring_quarter() -> u64 {
-    u64::from(global!(TUNING.ring_quarter))
+pub fn signal_offsets(field: impl FnOnce(&'static SignalOffsets) -> &'static u32) -> u32 {
+    // SAFETY: a reference to a static is valid for reads.
+    unsafe { core::ptr::read_volatile(field(&SIGNAL_OFFSETS)) }
+}
+
+/// The size of the ring in bytes, a power of two.
+#[inline(always)]
+pub fn ring_bytes() -> u64 {
+    u64::from(global!(TUNING.ring_bytes))
 }
 
 /// Forks reported below one pending candidate.
@@ -161,13 +189,13 @@ pub fn wired_strangers() -> bool {
 
 /// How many entries of MEMBERS the processes of one user may have.
 #[inline(always)]
-pub fn member_share() -> u64 {
-    u64::from(global!(TUNING.member_share))
+pub fn member_share() -> u32 {
+    global!(TUNING.member_share)
 }
 
-/// The slot of a user in SHARES.
+/// The slot of a user in `SHARES` and `RING_SHARES`.
 #[inline(always)]
-pub fn share_slot_of(uid: u32) -> u32 {
+pub fn share_slot_of(uid: u32) -> usize {
     share_slot(uid, global!(TUNING.seed))
 }
 

@@ -7,7 +7,7 @@ use aya_ebpf::bindings::{BPF_ANY, BPF_EXIST, BPF_NOEXIST};
 use monitor_common::{Anchor, Counter, Member, State};
 
 use crate::{
-    filter,
+    atomic, filter,
     maps::{self, ANCHORS, MEMBERS},
     shares,
     task::Task,
@@ -21,19 +21,15 @@ const EEXIST: i32 = 17;
 #[inline(always)]
 pub fn look_up(tgid: u32) -> Option<Member> {
     let mut member = entry(tgid)?;
-    if member.is(State::Dropped) {
-        remove(tgid, member);
-        return None;
-    }
     if member.is(State::Pending) {
-        match decision(member.anchor) {
-            Some(Anchor::CONFIRMED) => {
+        match anchor(member.anchor) {
+            Some((_, anchor)) if anchor.is_confirmed() => {
                 // Written down, because the anchor's entry may be evicted, or its number become another candidate's. Should
                 // user space make it an agent at this moment, its exit wakes the reader one tick of the timer later.
                 member = member.with_state(State::Member);
                 let _ = MEMBERS.insert(tgid, member, u64::from(BPF_EXIST));
             }
-            Some(Anchor::REFUSED) => {
+            Some((_, anchor)) if anchor.is_refused() => {
                 remove(tgid, member);
                 return None;
             }
@@ -41,6 +37,12 @@ pub fn look_up(tgid: u32) -> Option<Member> {
         }
     }
     Some(member)
+}
+
+/// Whether what this process does, or what is done to it, is reported. It changes nothing.
+#[inline(always)]
+pub fn is_followed(tgid: u32) -> bool {
+    entry(tgid).is_some_and(|member| !member.reports_only_exit())
 }
 
 /// Whether this is a service manager that user space has inserted.
@@ -60,43 +62,46 @@ fn entry(tgid: u32) -> Option<Member> {
     Some(Member::from_bits(unsafe { core::ptr::read_volatile(entry.cast::<u64>()) }))
 }
 
+/// An anchor, and where it is. None: it was evicted, at the latest while it was read.
 #[inline(always)]
-fn decision(anchor: u32) -> Option<Anchor> {
-    // SAFETY: the pointer came from the map; a single aligned load.
-    ANCHORS.get_ptr(anchor).map(|at| Anchor(unsafe { core::ptr::read_volatile(at) }))
+fn anchor(tgid: u32) -> Option<(*mut Anchor, Anchor)> {
+    let at = ANCHORS.get_ptr_mut(tgid)?;
+    // SAFETY: the pointer came from the map. One load of the aligned eight bytes: never half of two values.
+    let anchor = Anchor::from_bits(unsafe { core::ptr::read_volatile(at.cast::<u64>()) });
+    (anchor.anchor == tgid).then_some((at, anchor))
 }
 
 /// Inserts the child of such a process. False: it is over the budget, or there is no room. Then it is not followed, and its
 /// birth is not reported either: its end would not be.
 #[inline(always)]
 pub fn add_child(parent: Member, child: u32, uid: u32) -> bool {
-    let mut member = Member::new(parent.anchor, State::Member);
+    let mut state = State::Member;
     if parent.is(State::Pending) {
-        member = member.with_state(State::Pending);
+        state = State::Pending;
         if !spend_budget(parent.anchor) {
             maps::count(Counter::BudgetUsedUp);
             return false;
         }
     }
-    insert(child, member, uid)
+    insert(child, parent.anchor, state, uid)
 }
 
 /// Takes one fork from the budget of an anchor. Many candidates at once evict anchors that may have been confirmed: what is
 /// below an evicted one is followed as far as its user's share goes, and counted.
 #[inline(always)]
-fn spend_budget(anchor: u32) -> bool {
-    let Some(used) = ANCHORS.get_ptr_mut(anchor) else {
+fn spend_budget(tgid: u32) -> bool {
+    let Some((at, anchor)) = anchor(tgid) else {
         maps::count(Counter::AnchorForgotten);
         return true;
     };
-    // SAFETY: the pointer came from the map. Two CPUs may count two forks as one: the budget need not be exact.
-    let n = unsafe { core::ptr::read_volatile(used) };
-    if n >= maps::pending_budget() {
+    // CPUs that read at the same time may exceed the budget by one fork each.
+    if anchor.forks() >= maps::pending_budget() {
         return false;
     }
-    // SAFETY: as above. A decision that user space writes meanwhile is a new element of the map, so this store cannot
-    // overwrite it.
-    unsafe { core::ptr::write_volatile(used, n + 1) };
+    // The element may have become another anchor's. An addition costs that one a fork of its budget; a store could take its
+    // decision away.
+    // SAFETY: the pointer came from the map; the field is the first one.
+    atomic::add(unsafe { &raw mut (*at).forks_and_decision }, 1);
     true
 }
 
@@ -104,25 +109,32 @@ fn spend_budget(anchor: u32) -> bool {
 /// is no room for the candidate.
 #[inline(always)]
 pub fn add_candidate(tgid: u32, uid: u32, parent: Task, parent_tgid: u32) -> Result<bool, Counter> {
-    let _ = ANCHORS.insert(tgid, 0, u64::from(BPF_ANY));
-    if !insert(tgid, Member::new(tgid, State::Pending), uid) {
+    let _ = ANCHORS.insert(tgid, Anchor::new(tgid), u64::from(BPF_ANY));
+    if !insert(tgid, tgid, State::Pending, uid) {
         return Ok(false);
     }
     if parent_tgid > 1 && look_up(parent_tgid).is_none() {
-        insert(parent_tgid, Member::new(parent_tgid, State::Watched), parent.uid()?);
+        insert(parent_tgid, parent_tgid, State::Watched, parent.uid()?);
     }
     Ok(true)
+}
+
+/// Removes a watched process whose last thread is on its way out. Its exit may have passed the tracepoint before it was
+/// entered: then nobody else would ever remove it. True: this call has removed it, and its exit is not reported elsewhere.
+#[inline(always)]
+pub fn remove_watched(tgid: u32) -> bool {
+    entry(tgid).is_some_and(|member| member.is(State::Watched) && remove(tgid, member))
 }
 
 /// Inserts a process and counts it in the share of its user. Whether there was room. An entry that its number already has
 /// belongs to a process that has ended.
 #[inline(always)]
-fn insert(tgid: u32, member: Member, uid: u32) -> bool {
+fn insert(tgid: u32, anchor: u32, state: State, uid: u32) -> bool {
     if let Some(old) = entry(tgid) {
         remove(tgid, old);
     }
     let Some(slot) = shares::reserve(uid) else { return false };
-    let member = member.with_slot(slot);
+    let member = Member::new(anchor, state, slot);
     filter::add(tgid);
     match MEMBERS.insert(tgid, member, u64::from(BPF_NOEXIST)) {
         Ok(()) => true,

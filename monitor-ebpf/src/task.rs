@@ -10,9 +10,9 @@ use aya_ebpf::helpers::{
     bpf_get_current_pid_tgid, bpf_get_current_task, bpf_probe_read_kernel,
     generated::{bpf_probe_read_kernel_str, bpf_probe_read_user},
 };
-use monitor_common::{ARGV_MAX, Counter, EXE_MAX, StreamRecord};
+use monitor_common::{ARGV_MAX, COMM_LEN, Counter, EXE_MAX, StreamRecord};
 
-use crate::maps::offset;
+use crate::maps::{offset, signal_offset};
 
 /// `SIGNAL_GROUP_EXIT`, include/linux/sched/signal.h: the group is ending by `exit_group(2)` or a fatal signal.
 const SIGNAL_GROUP_EXIT: u32 = 4;
@@ -94,7 +94,7 @@ impl Task {
     /// fs/proc/array.c). A thread that execs takes over the leader's (`de_thread()`, fs/exec.c).
     #[inline(always)]
     pub fn group_birth(self) -> Result<u64, Counter> {
-        Self(pointer(self.0, offset!(task_group_leader))?).birth()
+        self.leader()?.birth()
     }
 
     /// Its parent: its creator, or the process that adopted it.
@@ -150,6 +150,39 @@ impl Task {
     #[inline(always)]
     pub fn table(self) -> Result<*const u8, Counter> {
         pointer(self.0, offset!(task_files))
+    }
+
+    /// Whether the kernel chose it to die because memory had run out: `mark_oom_victim()`, `mm/oom_kill.c`.
+    #[inline(always)]
+    pub fn is_out_of_memory(self) -> Result<bool, Counter> {
+        let at = signal_offset!(signal_oom_mm);
+        if at == 0 {
+            return Ok(false);
+        }
+        Ok(!pointer(self.signal()?, at)?.is_null())
+    }
+
+    /// Whether it has no handler of its own for a signal from 1 to 64, and does not ignore it (`SIG_DFL`).
+    #[inline(always)]
+    pub fn leaves_to_default(self, signal: u32) -> Result<bool, Counter> {
+        let handlers = pointer(self.0, signal_offset!(task_sighand))?;
+        if handlers.is_null() {
+            return Ok(false);
+        }
+        let at = signal_offset!(sighand_first_handler) + (signal - 1) * signal_offset!(action_size);
+        Ok(pointer(handlers, at)?.is_null())
+    }
+
+    /// The leading thread of its group.
+    #[inline(always)]
+    pub fn leader(self) -> Result<Self, Counter> {
+        Ok(Self(pointer(self.0, offset!(task_group_leader))?))
+    }
+
+    /// Its name.
+    #[inline(always)]
+    pub fn name(self) -> Result<[u8; COMM_LEN], Counter> {
+        read(self.0, offset!(task_comm))
     }
 
     /// The first eight bytes of its name.

@@ -41,8 +41,8 @@ fn resident_again(bencher: divan::Bencher<'_, '_>) {
     let crowd = Crowd::start();
     let Ok(probe) = Probe::new() else { return };
     let about = About::Memory(crowd.ids());
-    probe.answer(&about, &Vec::new);
-    bencher.bench_local(|| probe.answer(&about, &Vec::new));
+    probe.answer(&about);
+    bencher.bench_local(|| probe.answer(&about));
 }
 
 /// The first question: everything is opened and its identity compared.
@@ -52,7 +52,7 @@ fn resident_first(bencher: divan::Bencher<'_, '_>) {
     let about = About::Memory(crowd.ids());
     bencher
         .with_inputs(Probe::new)
-        .bench_local_refs(|probe| probe.as_ref().ok().map(|probe| probe.answer(&about, &Vec::new)));
+        .bench_local_refs(|probe| probe.as_ref().ok().map(|probe| probe.answer(&about)));
 }
 
 #[divan::bench(sample_count = 20)]

@@ -14,7 +14,7 @@ use orphand::{
 };
 use orphand_core::model::{
     AgentReport, AgentView, BootTime, Evidence, Guard, ProcessView, Report, RunReport, RunView, ServerReport,
-    ServerView, Status,
+    ServerView, State, Status,
 };
 
 const SERVERS: u64 = 600;
@@ -48,27 +48,19 @@ fn server(number: u64, process: (u32, u64)) -> ServerReport {
     };
     let orphan = generation < GENERATIONS;
     ServerReport {
-        duplicate_of: None,
-        members: Vec::new(),
-        session: None,
         server: ServerView {
-            processes_total: 0,
-            session: None,
             id: format!("{number}@229468"),
             name: "server-filesystem".to_owned(),
             rule: "npm-mcp".to_owned(),
-            client: None,
             processes: vec![process],
             rss_bytes: Some(50_000_000),
-            session_leader: false,
             run: Some(run(generation)),
-            container: None,
+            ..ServerView::default()
         },
         evidence: if orphan { vec![Evidence::OwnerExited] } else { Vec::new() },
-        doubts: Vec::new(),
         guards: if orphan { vec![Guard::Observe] } else { Vec::new() },
-        pss_bytes: None,
-        state: if orphan { "spared" } else { "live" }.to_owned(),
+        state: if orphan { State::Kept } else { State::Live },
+        ..ServerReport::default()
     }
 }
 

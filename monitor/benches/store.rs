@@ -123,6 +123,7 @@ fn life(pid: u32) -> Vec<Fact> {
         processes: (0..4).map(|n| ProcessId::new(pid + n, id.start)).collect(),
         owner: Some(owner),
         run: Some((key, generation)),
+        start: None,
     };
     let end = End::Reaped {
         signal: Some(Signal::Term),

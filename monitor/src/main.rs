@@ -4,7 +4,7 @@ use clap::Parser;
 use orphand::{
     actuator::hook::{runner, step},
     cli::{Cli, ExitCode},
-    commands,
+    commands, helper,
     os::journald,
     probe,
     source::selftest,
@@ -16,11 +16,8 @@ fn main() -> ExitCode {
         selftest::child();
         return ExitCode::Done;
     }
-    if std::env::args_os().nth(1).is_some_and(|first| first == probe::CHILD_ARGUMENT) {
-        return if probe::child() { ExitCode::Done } else { ExitCode::Failed };
-    }
-    if std::env::args_os().nth(1).is_some_and(|first| first == probe::ENGINE_ARGUMENT) {
-        return if probe::engine_child() { ExitCode::Done } else { ExitCode::Failed };
+    if std::env::args_os().nth(1).is_some_and(|first| first == helper::ARGUMENT) {
+        return if probe::help() { ExitCode::Done } else { ExitCode::Failed };
     }
     if std::env::args_os().nth(1).is_some_and(|first| first == runner::ARGUMENT) {
         return if runner::main() { ExitCode::Done } else { ExitCode::Failed };

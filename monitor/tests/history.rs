@@ -79,7 +79,8 @@ fn it_tells_what_the_daemon_remembered() {
 
     // Its negative twin: another agent has no past.
     let told = history(dir.path(), &["--agent", "codex"]);
-    assert_eq!(text(&told.stdout), "no runs, no MCP servers, no orphans.\n");
+    assert_eq!(told.status.code(), Some(4));
+    assert!(text(&told.stdout).starts_with("no runs, no MCP servers, no orphans.\nNo daemon was asked"));
 }
 
 #[test]

@@ -16,9 +16,9 @@ use orphand::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, AlertRule, Answer, BootTime, ExitStatus, Fact, FirstMessage, History, HistoryQuery, Holder,
-        Image, Input, Mode, Notice, ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Status, Stdio,
-        Watched, WireState,
+        About, AlertRule, Answer, BootTime, ExitStatus, Fact, FirstMessage, History, HistoryQuery, Image,
+        Input, Mode, Notice, ProcessEvent, ProcessId, ServerFacts, Status, Stdio, Watched,
+        scene::{self, End, Endpoint, ProcessRow, Scene, Side},
     },
 };
 
@@ -56,7 +56,8 @@ struct World {
 
 struct Outside {
     now: BootTime,
-    stdin: WireState,
+    /// Who holds the other end of the standard input.
+    holder: Option<ProcessId>,
     metrics: Metrics,
     store: Store,
     told: Vec<Notice>,
@@ -71,7 +72,7 @@ impl World {
         let settings = Settings { mode: Mode::Observe, alerts, ..Settings::default() };
         let outside = Outside {
             now: BootTime::default() + Duration::from_secs(1000),
-            stdin: WireState::HungUp,
+            holder: None,
             metrics: Metrics::new(WallClock::default()),
             store: Store::open(dir, BOOT, 0).unwrap().0,
             told: Vec::new(),
@@ -162,14 +163,27 @@ impl Outside {
             About::Work(_) => Answer::Work { processes: Vec::new() },
             About::Copies { .. } => Answer::Copies { copies: Vec::new() },
             About::Server(subject) => {
-                let alive =
-                    |process| ProcessFacts { process, rss_bytes: 4_000_000, ..ProcessFacts::default() };
-                let facts = ServerFacts {
-                    processes: subject.processes.into_iter().map(alive).collect(),
-                    stdin: self.stdin.clone(),
-                    stdout: WireState::HungUp,
-                    ..ServerFacts::default()
+                let row = |process| ProcessRow {
+                    process,
+                    rss_bytes: 4_000_000,
+                    full: subject.processes.contains(&process),
+                    ..ProcessRow::default()
                 };
+                let end = |holder, side| End {
+                    endpoint: 0,
+                    holder: scene::Holder::Process(holder),
+                    side,
+                    numbers: vec![0],
+                    beyond: false,
+                };
+                let own = subject.processes.iter().map(|process| end(*process, Side::Reads));
+                let scene = Scene {
+                    processes: subject.processes.iter().copied().chain(self.holder).map(row).collect(),
+                    endpoints: vec![Endpoint::Pipe { inode: 1, named: false }],
+                    ends: own.chain(self.holder.map(|holder| end(holder, Side::Writes))).collect(),
+                    unread: Vec::new(),
+                };
+                let facts = ServerFacts { scene, ..ServerFacts::default() };
                 Answer::Server { facts }
             }
         }
@@ -206,8 +220,7 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
         &["node", "/srv/node_modules/.bin/mcp-server-filesystem", "/srv"],
         wire,
     ));
-    let holder = Holder { process: id(HOLDER), image: image(&["socat"]), ..Holder::default() };
-    world.outside.stdin = WireState::Held { holders: vec![holder], unseen: false };
+    world.outside.holder = Some(id(HOLDER));
     world.happens(ProcessEvent::Exit { at, process: id(AGENT), status: ExitStatus::Signal(9) });
     world.pass(600);
 
@@ -224,7 +237,7 @@ fn it_is_no_orphan_to_anybody_until_it_is_one() {
     assert_eq!((sum.servers, sum.orphans, sum.unproven, sum.unproven_left), (1, 0, 1, 1));
 
     // Nobody holds it any more.
-    world.outside.stdin = WireState::HungUp;
+    world.outside.holder = None;
     world.pass(700);
     let told = world.told();
     assert_eq!(told.iter().filter(|event| *event == "alert").count(), 3, "{told:?}");

@@ -1,6 +1,6 @@
 """The frame of a situation: real processes whose truth is known, which a judge shall tell apart.
 
-A script imports this, states `TRUTH`, `WHEN`, `NEEDS`, `TWIN` beside its docstring, defines `build(stage)` and calls `situation.main()`.
+A script imports this, states `TRUTH`, `WHEN`, `NEEDS`, `TWIN`, `RESTART` beside its docstring, defines `build(stage)` and calls `situation.main()`.
 `build` puts everything in place, the cause included, and gives `stage.truth(orphans=.., in_use=..)`. Then one line of JSON is printed, a
 line (or the end) of stdin is waited for, one more line tells whether use went on, and all that was started is ended: whoever carries this
 situation's folder in the environment, or was named. Processes are ended by pidfd, with their birth compared, and in no other way.
@@ -327,7 +327,7 @@ def describe(path):
     """What a script states of itself; it is read, not run."""
     with open(path) as f:
         script = ast.parse(f.read(), path)
-    stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None, "COST": None}
+    stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None, "COST": None, "RESTART": False}
     for line in script.body:
         if isinstance(line, ast.Assign) and getattr(line.targets[0], "id", "") in ("TRUTH", *stated):
             stated[line.targets[0].id] = ast.literal_eval(line.value)

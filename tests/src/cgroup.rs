@@ -3,7 +3,9 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use anyhow::{Context, Result, bail};
@@ -20,19 +22,39 @@ pub(crate) struct Cgroup {
 const PREFIX: &str = "orphand-scene-";
 
 impl Cgroup {
-    /// Creates one, after ending what killed test runs have left behind.
+    /// Creates one.
     pub(crate) fn create() -> Result<Self> {
+        /// How many there were in this process.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let root = mount_point()?;
-        for entry in fs::read_dir(&root)?.flatten() {
+        loop {
+            // No name is the beginning of another one.
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = root.join(format!("{PREFIX}{:07}-{count:04}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path }),
+                // Of a process with the same number in another PID namespace.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("make the cgroup {}", path.display()));
+                }
+            }
+        }
+    }
+
+    /// Ends what killed test runs have left behind. The caller must be the only one that plays a scene.
+    pub(crate) fn sweep() -> Result<()> {
+        for entry in fs::read_dir(mount_point()?)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-                // This process holds the lock, so no other scene runs: the cgroup belonged to a test that was
-                // killed.
                 drop(Self { path: entry.path() });
             }
         }
-        let path = root.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&path).with_context(|| format!("make the cgroup {}", path.display()))?;
-        Ok(Self { path })
+        Ok(())
+    }
+
+    /// Its name. It is the beginning of the names of all groups of the scene.
+    pub(crate) fn name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
     /// The file that moves a process into the group.
@@ -61,8 +83,7 @@ impl Cgroup {
         for room in &rooms {
             fs::create_dir_all(room).with_context(|| format!("make the cgroup {}", room.display()))?;
         }
-        let scene = self.path.file_name().unwrap_or_default().to_string_lossy();
-        Ok((format!("/{scene}/{name}"), rooms.iter().map(|r| r.join("cgroup.procs")).collect()))
+        Ok((format!("/{}/{name}", self.name()), rooms.iter().map(|r| r.join("cgroup.procs")).collect()))
     }
 
     /// Whether systemd uses version 1 on this host.

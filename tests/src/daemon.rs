@@ -40,6 +40,8 @@ pub struct Launch {
     pub own_mounts: bool,
     /// Whether its standard error is a pipe that is never read.
     pub stderr_unread: bool,
+    /// `--below`: the beginning of the names of the control groups that it keeps to. A scene gives it its own.
+    pub below: Option<String>,
     /// Another path for the recording, which is then not replayed.
     pub record: Option<&'static str>,
 }
@@ -58,6 +60,7 @@ impl Default for Launch {
             descriptors: "",
             own_mounts: false,
             stderr_unread: false,
+            below: None,
             record: None,
         }
     }
@@ -118,6 +121,7 @@ impl Daemon {
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", launch.record.unwrap_or("trace")])
             .args(["--socket", SOCKET, "--listen", launch.listen, "--state-dir", launch.state])
+            .args(launch.below.iter().flat_map(|below| ["--below", below]))
             .args(&launch.args)
             .current_dir(folder)
             .stdin(Stdio::null())

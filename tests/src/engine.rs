@@ -67,6 +67,8 @@ pub struct Engine {
     user: Option<u32>,
     /// The control group of its containers. The next scene ends what a killed test has left in it.
     group: String,
+    /// The command line that runs a program in the scene.
+    enter: [PathBuf; 2],
 }
 
 impl Engine {
@@ -96,8 +98,9 @@ impl Engine {
     fn prepare(scene: &Scene, kind: Kind, folder: &str, user: Option<u32>) -> Result<Self> {
         let folder = scene.folder().join(folder);
         fs::create_dir(&folder)?;
-        let group = format!("/orphand-scene-{}-boxes", std::process::id());
-        Ok(Self { kind, folder, user, group })
+        let group = format!("/{}-boxes", scene.below());
+        let enter = scene.enter()?;
+        Ok(Self { kind, folder, user, group, enter })
     }
 
     fn start_dockerd(&self, scene: &Scene) -> Result<()> {
@@ -204,8 +207,13 @@ impl Engine {
     pub fn call(&self, arguments: &[&str]) -> Result<String> {
         let client = self.client();
         let (program, first) = client.split_first().context("no client")?;
-        let mut command = self.user.map_or_else(|| Command::new(program), |user| as_user(user, program));
-        command.args(first).args(arguments).env("DOCKER_HOST", self.host()).envs(self.home());
+        let [enter, procs] = &self.enter;
+        let mut command = Command::new(enter);
+        command.arg(procs);
+        if let Some(user) = self.user {
+            as_user(&mut command, user);
+        }
+        command.arg(program).args(first).args(arguments).env("DOCKER_HOST", self.host()).envs(self.home());
         let done = output(&mut command)?;
         let told = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "{} {}: {}", self.kind.name(), arguments.join(" "), told.trim());
@@ -339,12 +347,10 @@ impl Kind {
     }
 }
 
-/// A command of this user, with its own groups only.
-fn as_user(user: u32, program: &str) -> Command {
-    let mut command = Command::new("/usr/bin/setpriv");
+/// What follows is run by this user, with its own groups only.
+fn as_user(command: &mut Command, user: u32) {
     let user = user.to_string();
-    command.args(["--reuid", &user, "--regid", &user, "--clear-groups", program]).current_dir("/");
-    command
+    command.args(["/usr/bin/setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"]).current_dir("/");
 }
 
 /// Passes a connection on to the engine, after `meet` with the first line of its first request.

@@ -17,8 +17,10 @@ use rustix::{
 };
 use serde_json::Value;
 
+use crate::scene::Scene;
+
 /// The timeout of everything that a test waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// The pause between two checks of something that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -195,12 +197,16 @@ impl Drop for Bystander {
     }
 }
 
-/// An innocent process that gets the number `pid`, as soon as that is free: the kernel hands out the number
+/// An innocent process of the scene that gets the number `pid`, as soon as that is free: the kernel hands out the number
 /// after `ns_last_pid` next, `pid_namespaces(7)`.
-pub fn reuse(pid: u32) -> Result<Bystander> {
-    within(&format!("a process with the number {pid}"), || {
+pub fn reuse(s: &Scene, pid: u32) -> Result<Bystander> {
+    let mut sleep = s.command("sleep")?;
+    sleep.arg("1000");
+    let one = within(&format!("a process with the number {pid}"), || {
         fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).ok()?;
-        let one = Bystander(Command::new("sleep").arg("1000").spawn().ok()?);
+        let one = Bystander(sleep.spawn().ok()?);
         (one.id() == pid).then_some(one)
-    })
+    })?;
+    within("that process is in the scene", || s.members().iter().any(|m| m.pid == pid).then_some(()))?;
+    Ok(one)
 }

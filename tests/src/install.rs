@@ -71,6 +71,8 @@ impl Install {
             .with_context(said)?
             .ok()
             .with_context(|| format!("the service manager has ended: {}", said()))?;
+        let start = format!("ExecStart=\nExecStart=/usr/bin/orphand run --below {}", scene.below());
+        install.drop_in("below", &start)?;
         Ok(install)
     }
 

@@ -253,10 +253,12 @@ impl Servers {
         std::os::unix::fs::symlink("repository", &own).with_context(|| format!("make {own}"))?;
         let echo = json!(["echo", { "message": name }]);
         let package = "@modelcontextprotocol/server-everything";
-        let script = format!("node {} stdio {name}; true", self.everything);
+        // Of an argument that is no path only a mask is shown.
+        let mark = format!("./{name}");
+        let script = format!("node {} stdio {mark}; true", self.everything);
         let (command, call) = match n {
-            0..8 => (vec!["node", &self.everything, "stdio", &name], echo),
-            8..12 => (vec!["npx", "-y", package, "stdio", &name], echo),
+            0..8 => (vec!["node", &self.everything, "stdio", &mark], echo),
+            8..12 => (vec!["npx", "-y", package, "stdio", &mark], echo),
             12..14 => (vec!["sh", "-c", &script], echo),
             14..19 => (vec![&*self.filesystem, &own], json!(["list_directory", { "path": own }])),
             _ => (vec![&*self.git, "--repository", &own], json!(["git_status", { "repo_path": own }])),

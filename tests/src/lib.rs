@@ -1,7 +1,8 @@
 //! End-to-end tests: the real daemon on the real kernel, with actors that report what they are.
 //!
-//! A test is a [`scene()`]. It has a folder, a cgroup for everything that it starts, and the host for itself:
-//! a lock across all test binaries, because the daemon of one test would end the orphans of another.
+//! A test is a [`scene()`]. It has a folder, and a cgroup for everything that it starts. Its daemons judge and signal
+//! nothing outside of that cgroup (`--below`): neither what belongs to a person at this machine, nor what belongs to a
+//! test beside it. A test that storms the host has it for itself ([`scene_alone()`]): a lock across all test binaries.
 //!
 //! No test sleeps. What must happen is waited for, with a timeout that means failure. What must not happen is
 //! checked after a barrier, [`Scene::barrier`]. At the end of a scene every daemon is stopped, its sequence
@@ -11,7 +12,7 @@
 //! children; each process reports itself to the [`Truth`]. An [`Install`] is orphand as the packaged service.
 //!
 //! The [`judgement`] table plays all situations in which orphand must judge correctly, side by side.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod binary;
 mod cast;
@@ -50,7 +51,7 @@ pub use install::{Install, UNIT};
 pub use number::Number;
 pub use part::Part;
 pub use redis::Redis;
-pub use scene::{Scene, scene};
+pub use scene::{Scene, scene, scene_alone};
 pub use service::{Child, SERVER, Service};
 pub use systemd::{Layout, Manager, System, USER};
 pub use truth::{Told, Truth, report_self};

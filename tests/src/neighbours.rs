@@ -85,11 +85,28 @@ pub fn hostile_as<const N: usize>(
     program: &str,
     args: &[&str],
 ) -> Result<Identity> {
+    as_user(s, HOSTILE, names, program, args)
+}
+
+/// The same as another user who does harm.
+pub fn as_user<const N: usize>(
+    s: &Scene,
+    uid: u32,
+    names: [&str; N],
+    program: &str,
+    args: &[&str],
+) -> Result<Identity> {
     let script = put(s, names, program)?;
-    let user = [format!("--reuid={HOSTILE}"), format!("--regid={HOSTILE}"), "--clear-groups".to_owned()];
+    let user = [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned()];
     let mut command = s.command("/usr/bin/setpriv")?;
     command.args(user).arg("/usr/bin/python3").arg(script).args(args);
     s.spawn(command.stdin(Stdio::null()))
+}
+
+/// Creates the same program (Python) under each of these names, and starts the first as root.
+pub fn program<const N: usize>(s: &Scene, names: [&str; N], program: &str) -> Result<Identity> {
+    let script = put(s, names, program)?;
+    s.spawn(s.command("/usr/bin/python3")?.arg(script).stdin(Stdio::null()))
 }
 
 /// Writes the program under each of these names. Returns the path of the first.

@@ -3,8 +3,8 @@
 use std::{
     cell::{Cell, OnceCell, RefCell},
     fs::{self, File},
-    os::unix::process::CommandExt as _,
-    path::Path,
+    os::{fd::BorrowedFd, unix::process::CommandExt as _},
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     rc::Rc,
     sync::Arc,
@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use rustix::{
     fs::{FlockOperation, flock},
+    io::{FdFlags, fcntl_setfd},
     mount::{UnmountFlags, unmount},
 };
 use tempfile::TempDir;
@@ -48,10 +49,19 @@ pub struct Scene {
     _host: File,
 }
 
-/// Plays a test with the host for itself; afterwards checks what must hold for every test.
+/// Plays a test beside others; afterwards checks what must hold for every test.
 pub fn scene(play: impl FnOnce(&Scene) -> Result<()>) -> Result<()> {
+    perform(FlockOperation::LockShared, play)
+}
+
+/// Plays a test with the host for itself, because it storms the host, or changes what the host has once.
+pub fn scene_alone(play: impl FnOnce(&Scene) -> Result<()>) -> Result<()> {
+    perform(FlockOperation::LockExclusive, play)
+}
+
+fn perform(lock: FlockOperation, play: impl FnOnce(&Scene) -> Result<()>) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "this test needs root: run `cargo xtask test` as root");
-    let scene = Scene::open()?;
+    let scene = Scene::open(lock)?;
     let outcome = play(&scene).and_then(|()| scene.close());
     if outcome.is_err() {
         for one in scene.members() {
@@ -66,13 +76,33 @@ pub fn scene(play: impl FnOnce(&Scene) -> Result<()>) -> Result<()> {
     outcome
 }
 
+/// No process of a scene inherits what this process inherited beyond standard streams: the pipe of whoever started the
+/// tests would reach every server of the scene.
+#[expect(unsafe_code, reason = "rustix marks borrowed descriptors, and these belong to nobody here")]
+fn keep_what_was_inherited() -> Result<()> {
+    for entry in fs::read_dir("/proc/self/fd").context("list the open files of this test")? {
+        let number: i32 = entry?.file_name().to_string_lossy().parse().context("a descriptor")?;
+        if number > 2 {
+            // SAFETY: nothing of this test closes what it did not open; the one of the listing is only marked.
+            let open = unsafe { BorrowedFd::borrow_raw(number) };
+            let _ = fcntl_setfd(open, FdFlags::CLOEXEC);
+        }
+    }
+    Ok(())
+}
+
 impl Scene {
-    fn open() -> Result<Self> {
-        let lock = std::env::temp_dir().join("orphand-tests.lock");
-        let host = File::create(&lock).with_context(|| format!("make {}", lock.display()))?;
-        flock(&host, FlockOperation::LockExclusive).with_context(|| format!("lock {}", lock.display()))?;
+    fn open(lock: FlockOperation) -> Result<Self> {
+        keep_what_was_inherited()?;
+        let path = std::env::temp_dir().join("orphand-tests.lock");
+        let host = File::create(&path).with_context(|| format!("make {}", path.display()))?;
+        // Whoever finds nobody clears away what killed tests have left.
+        if flock(&host, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            Cgroup::sweep()?;
+            sweep(&std::env::temp_dir());
+        }
+        flock(&host, lock).with_context(|| format!("lock {}", path.display()))?;
         let cgroup = Cgroup::create()?;
-        sweep(&std::env::temp_dir());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("make a folder")?;
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path(), open).context("open the folder to other users")?;
@@ -94,6 +124,11 @@ impl Scene {
         self.folder.path()
     }
 
+    /// The name of its cgroup, for `--below`: what is not below it is neither judged nor signalled.
+    pub fn below(&self) -> &str {
+        self.cgroup.name()
+    }
+
     /// Starts a daemon and waits until it is ready.
     pub fn daemon(&self) -> Result<Rc<Daemon>> {
         self.daemon_with(&Launch::default())
@@ -102,7 +137,8 @@ impl Scene {
     /// Starts a daemon with options and waits until it is ready.
     pub fn daemon_with(&self, launch: &Launch) -> Result<Rc<Daemon>> {
         let folder = self.folder().join(format!("daemon{}", self.daemons.borrow().len()));
-        let daemon = Rc::new(Daemon::start(&folder, launch)?);
+        let launch = Launch { below: Some(self.below().to_owned()), ..launch.clone() };
+        let daemon = Rc::new(Daemon::start(&folder, &launch)?);
         self.daemons.borrow_mut().push(Rc::clone(&daemon));
         Ok(daemon)
     }
@@ -144,9 +180,15 @@ impl Scene {
 
     /// A command that runs inside the scene's cgroup.
     pub fn command(&self, program: &str) -> Result<Command> {
-        let mut command = Command::new(built("enter")?);
-        command.arg(self.cgroup.procs()).arg(program);
+        let [enter, procs] = self.enter()?;
+        let mut command = Command::new(enter);
+        command.arg(procs).arg(program);
         Ok(command)
+    }
+
+    /// The first words of a command line that runs a program inside the scene's cgroup.
+    pub(crate) fn enter(&self) -> Result<[PathBuf; 2]> {
+        Ok([built("enter")?, self.cgroup.procs()])
     }
 
     /// A command that runs in a cgroup of its own below the scene's, and the path of that cgroup as in
@@ -214,10 +256,15 @@ impl Scene {
     pub fn mark(&self, daemon: &Daemon) -> Result<Event> {
         let program = self.folder().join("bin/codex");
         if !program.exists() {
-            fs::copy("/bin/true", &program).context("copy /bin/true")?;
+            fs::copy("/bin/cat", &program).context("copy /bin/cat")?;
         }
-        let mut child = Command::new(&program).stdin(Stdio::null()).spawn().context("start the marker")?;
+        let mut command = self.command(&program.to_string_lossy())?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().context("start the marker")?;
         let id = Identity::of(child.id()).context("the marker has no identity")?;
+        // Its cgroup is read while it lives.
+        daemon.wait(&format!("start of the marker {id}"), |e| e.is_agent("agent_started", id))?;
+        drop(child.stdin.take());
         child.wait()?;
         daemon.wait(&format!("end of the marker {id}"), |e| e.is_agent("agent_exited", id))
     }

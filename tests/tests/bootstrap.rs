@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
-use tests::{Launch, Part, Scene, scene};
+use tests::{Launch, Part, Scene, scene, scene_alone};
 
 /// An agent and its servers that were there first are tracked as if witnessed.
 #[test]
@@ -104,7 +104,7 @@ fn found_without_an_owner() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_loss_is_told_and_repaired() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch { args: vec!["--ring-size", "4096"], ..Launch::default() })?;
         let doomed = s.start(&Part::agent("doomed"))?;
         let before = doomed.start(&Part::server("before"))?;
@@ -164,7 +164,7 @@ fn a_fork_bomb_next_door_loses_nothing() -> Result<()> {
         for _ in range(4):\n  \
           if os.fork() == 0: burst(2500); os._exit(0)\n\
         for _ in range(4): os.wait()\n";
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon()?;
         let uid = ["--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", BOMB];
         let bomb = s.spawn(s.command("/usr/bin/setpriv")?.args(uid))?;

@@ -120,7 +120,7 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
     ensure!(json["errors"][1]["key"] == "agent" && json["errors"][4]["line"].is_null(), "{json}");
     let one_line =
         format!("orphand: {} (and 7 more: `orphand config check config.toml` lists all)", mistakes[0]);
-    for verb in [["run", "--config", "config.toml"], ["scan", "--config", "config.toml"]] {
+    for verb in [["run", "--config", "config.toml"], ["ps", "--config", "config.toml"]] {
         said(&told(&f, &verb)?, 1, &[], &[&one_line])?;
     }
     Ok(())

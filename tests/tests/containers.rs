@@ -18,7 +18,7 @@ use serde_json::Value;
 use tests::{
     Actor, Daemon, Identity, Launch, Part, Scene,
     engine::{DEAF, Engine, IMAGE, Kind},
-    scene,
+    scene_alone,
 };
 
 /// Starts a client of `run` below the agent, and waits for the container: the client and the container's process.
@@ -76,7 +76,7 @@ fn all_live(s: &Scene, daemon: &Daemon, all: &[Identity]) -> Result<()> {
 
 /// The agent is killed. The client and the container stay, whoever asks; the command that the event names ends both.
 fn the_container_is_never_left_alone(kind: Kind) -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let engine = Engine::start(s, kind)?;
         // An engine that accepts and never answers is as good as none.
         let hung = s.folder().join("hung.sock");
@@ -101,7 +101,7 @@ fn the_container_is_never_left_alone(kind: Kind) -> Result<()> {
         spared(&daemon, guest, &format!("{name} top apart"))?;
         let all = [client, inside, guest, detached];
         all_live(s, &daemon, &all)?;
-        let asked = tests::output(&mut daemon.verb(&["reap", "--yes", "--pid", &client.pid.to_string()])?)?;
+        let asked = tests::output(&mut daemon.verb(&["reap", "--yes", &client.pid.to_string()])?)?;
         let answer = String::from_utf8_lossy(&asked.stdout).into_owned();
         ensure!(answer.contains(&format!("{name} stop box")), "{answer}");
         all_live(s, &daemon, &all)?;
@@ -132,7 +132,7 @@ fn a_podman_container_is_never_left_alone() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn docker_stops_what_nobody_can_use() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let config = asks(Kind::Docker, &engine.socket());
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
@@ -147,7 +147,7 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
         let (renamed, renamed_inside) = run(&engine, &agent, &["-i", "--rm"], "reused")?;
         engine.call(&["rename", "reused", "before"])?;
         let (anew, anew_inside) = run(&engine, &other, &["-i", "--rm"], "reused")?;
-        // Two without a name: by its image and its time only one of them is known for certain.
+        // Two without a name: the image tells of one, and of the other that all others are somebody else's.
         let bare = engine.run(&["-i", "--rm"], "", &DEAF);
         engine.call(&["tag", IMAGE, "mcp/lone"])?;
         let lone: Vec<&str> = bare.iter().map(|word| if word == IMAGE { "mcp/lone" } else { word }).collect();
@@ -178,8 +178,9 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
             let memory = reaped.pointer("/server/container/memory_bytes").and_then(serde_json::Value::as_u64);
             ensure!(memory.is_some_and(|bytes| bytes > 0), "{}", reaped.line);
         }
-        daemon.wait_for("orphan_reaped", lone)?;
-        spared(&daemon, unnamed, &format!("docker ps --filter ancestor={IMAGE}"))?;
+        for client in [lone, unnamed] {
+            daemon.wait_for("orphan_reaped", client)?;
+        }
         for client in [shared, entered, renamed] {
             let told = daemon.wait_for("orphan_unproven", client)?;
             ensure!(told.list("doubts").contains(&"clients"), "{}", told.line);
@@ -202,7 +203,6 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
             attached,
             visitor,
             guest,
-            unnamed,
             renamed,
             renamed_inside,
             anew,
@@ -216,7 +216,7 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn docker_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let front = s.folder().join("front.sock");
         let (reached, at_the_stop) = mpsc::sync_channel::<()>(0);
@@ -265,7 +265,7 @@ fn docker_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn docker_stops_ten_containers_at_once() -> Result<()> {
     const NAMES: [&str; 10] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9"];
-    scene(|s| {
+    scene_alone(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let config = asks(Kind::Docker, &engine.socket());
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;

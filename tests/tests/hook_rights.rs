@@ -44,7 +44,17 @@ fn run(s: &Scene, before: &[&str], config: &str) -> Result<Command> {
             "--listen",
             "none",
         ])
-        .args(["--lock", "lock", "--socket", "sock", "--state-dir", "state", "--config"])
+        .args([
+            "--below",
+            s.below(),
+            "--lock",
+            "lock",
+            "--socket",
+            "sock",
+            "--state-dir",
+            "state",
+            "--config",
+        ])
         .arg(file)
         .current_dir(folder)
         .stdin(Stdio::null());

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tests::{Client, Daemon, Event, Identity, Launch, Scene, Sdk, scene, within};
 
 const SERVER: &str = include_str!("../actors/notes.py");
+/// 6 KB of TOML: inline tables in each other, each with a key of many parts.
+const HOSTILE: &str = include_str!("../fuzz/corpus/settings/deep");
 const HOST: &str = include_str!("../actors/host.py");
 const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","#,
@@ -174,6 +176,35 @@ fn settings_declare(before: bool) -> Result<()> {
         s.barrier(&daemon)?;
         ensure!(other.alive(), "a program that is no server was ended");
         ensure!(!daemon.events().iter().any(|event| event.has(other)), "it was taken for a server");
+        Ok(())
+    })
+}
+
+/// A settings file that no small stack can parse, in the folder of a silent program: that one is not declared, and
+/// nothing else happens. The daemon goes on and recognises what other settings declare; `scan`, too.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_hostile_settings_file_stops_nothing() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let (hostile, project) = (s.folder().join("hostile"), s.folder().join("project"));
+        fs::create_dir_all(hostile.join(".codex"))?;
+        fs::create_dir(&project)?;
+        fs::write(hostile.join(".codex/config.toml"), HOSTILE)?;
+        let settings = json!({ "mcpServers": { "naps": { "command": "sleep", "args": ["600"] } } });
+        fs::write(project.join(".mcp.json"), settings.to_string())?;
+        let programs = json!([{ "command": ["sleep", "600"], "says": "" }]);
+        let (_, silent) = play(s, "host.py", &hostile, &programs)?;
+        let (agent, started) = play(s, "claude", &project, &programs)?;
+        let ([silent], [declared]) = (&*silent, &*started) else { anyhow::bail!("{silent:?} {started:?}") };
+        let event = recognised(&daemon, *declared, None)?;
+        ensure!(event.pointer("/server/name").is_some_and(|name| name == "naps"), "{}", event.line);
+        let scan = tests::output(Command::new(tests::orphand()?).args(["ps", "--no-daemon", "--json"]))?;
+        ensure!(scan.status.code().is_some_and(|code| code != 1), "{scan:?}");
+        agent.signal(rustix::process::Signal::KILL)?;
+        daemon.reaped(&[*declared])?;
+        s.barrier(&daemon)?;
+        ensure!(silent.alive() && !daemon.events().iter().any(|event| event.has(*silent)), "{silent:?}");
         Ok(())
     })
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
-use tests::{Launch, Part, Scene, scene};
+use tests::{Launch, Part, Scene, scene, scene_alone};
 
 /// A server that ignores SIGTERM is killed after the term timeout; one that heeds it is not.
 #[test]
@@ -156,12 +156,12 @@ fn observing_is_only_looking() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_reused_number_is_another_process() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon()?;
         let (agent, deaf, child) = deaf_with_child(s)?;
         agent.kill()?;
         child.id.wait_gone()?;
-        let mut innocent = tests::reuse(child.id.pid)?;
+        let mut innocent = tests::reuse(s, child.id.pid)?;
         let reaped = daemon.reaped(&[deaf.id, child.id])?;
         ensure!(reaped["signal"] == "KILL", "{}", reaped.line);
         s.barrier(&daemon)?;
@@ -174,14 +174,14 @@ fn a_reused_number_is_another_process() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_reused_number_is_no_suspect() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch { grace: "1s", ..Launch::default() })?;
         let agent = s.start(&Part::agent("agent"))?;
         let server = agent.start(&Part::server("server"))?;
         agent.kill()?;
         server.signal(Signal::KILL)?;
         server.id.wait_gone()?;
-        let mut innocent = tests::reuse(server.id.pid)?;
+        let mut innocent = tests::reuse(s, server.id.pid)?;
         daemon.wait_for("orphan_cleared", server.id)?;
         s.barrier(&daemon)?;
         ensure!(innocent.unharmed()?, "an innocent process was signalled");

@@ -13,7 +13,8 @@ use tests::{Identity, Part, Scene, orphand, output, scene};
 /// The daemon's command line with files of its own.
 fn run(s: &Scene, args: &[&str]) -> Result<Command> {
     let mut command = Command::new(orphand()?);
-    command.args(["run", "--format", "json"]).args(args).current_dir(s.folder()).stdin(Stdio::null());
+    command.args(["run", "--format", "json", "--below", s.below()]).args(args);
+    command.current_dir(s.folder()).stdin(Stdio::null());
     if !args.contains(&"--lock") {
         command.args(["--lock", "another-lock"]);
     }
@@ -88,7 +89,8 @@ fn a_foreign_pid_namespace() -> Result<()> {
 
 /// The daemon's command line in namespaces of its own, after `before` in a shell.
 fn unshared(s: &Scene, namespaces: &[&str], before: &str) -> Result<Command> {
-    let script = format!("{before} \"$0\" run --format json --grace 300ms --lock lock");
+    let places = format!("--below {} --lock lock --socket socket --state-dir state --listen none", s.below());
+    let script = format!("{before} \"$0\" run --format json --grace 300ms {places}");
     let mut command = Command::new("/usr/bin/unshare");
     command.args(namespaces).args(["/bin/sh", "-c", &script]).arg(orphand()?).current_dir(s.folder());
     Ok(command)
@@ -209,7 +211,7 @@ fn reap_unheard(reader: impl FnOnce(std::process::ChildStdout)) -> Result<()> {
     })
 }
 
-/// Arguments that are not UTF-8 and arguments with terminal controls arrive as valid JSON and do no harm.
+/// Arguments that are not UTF-8 and arguments with terminal controls do no harm: they are masked, as are secrets.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn hostile_arguments() -> Result<()> {
@@ -227,8 +229,8 @@ fn hostile_arguments() -> Result<()> {
         let reaped = daemon.reaped(&[server.id])?;
         let argv = reaped["server"]["processes"][0]["argv"].as_array().context("no argv")?;
         let argv: Vec<&str> = argv.iter().filter_map(|a| a.as_str()).collect();
-        ensure!(argv.iter().any(|a| a.contains('\u{fffd}')), "{argv:?}");
-        ensure!(argv.iter().any(|a| a.contains('\u{1b}')), "{argv:?}");
+        ensure!(argv.ends_with(&["***", "--api-key=***"]), "{argv:?}");
+        ensure!(!reaped.line.contains("owned"), "{}", reaped.line);
         ensure!(!reaped.line.contains("s3cr3t-value"), "a secret was told: {}", reaped.line);
         Ok(())
     })
@@ -240,7 +242,8 @@ fn hostile_arguments() -> Result<()> {
 fn text_is_sanitised() -> Result<()> {
     scene(|s| {
         let mut command = Command::new(orphand()?);
-        command.args(["run", "--format", "text", "--grace", "300ms", "--lock", "another-lock"]);
+        command.args(["run", "--format", "text", "--grace", "300ms", "--below", s.below()]);
+        command.args(["--lock", "lock", "--socket", "socket", "--state-dir", "state", "--listen", "none"]);
         let mut child =
             command.current_dir(s.folder()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut out = child.stdout.take().context("no stdout")?;
@@ -275,8 +278,7 @@ fn foreign_and_truncated_traces() -> Result<()> {
         daemon.id.wait_gone()?;
         let whole = fs::read(s.folder().join("daemon0/trace"))?;
         let cut = whole.get(..whole.len() - 20).context("a short trace")?;
-        let newer =
-            String::from_utf8_lossy(&whole).replacen("\"orphand_trace\":5", "\"orphand_trace\":99", 1);
+        let newer = String::from_utf8_lossy(&whole).replacen("\"orphand_trace\":", "\"orphand_trace\":99", 1);
         for (name, bytes, word) in [
             ("foreign", b"{\"hello\":1}\n".as_slice(), "foreign"),
             ("binary", b"\x7fELF\x02\x01".as_slice(), "binary"),

@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
-use tests::{Identity, Part, scene};
+use tests::{Identity, Part, scene, scene_alone};
 
 /// However it was started, the server is there, and whose child it is follows from how.
 #[test]
@@ -121,11 +121,11 @@ fn a_scene_leaves_nothing_behind() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn numbers_can_be_reused() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let agent = s.start(&Part::agent("agent"))?;
         let server = agent.start(&Part::server("server"))?;
         server.kill()?;
-        let innocent = tests::reuse(server.id.pid)?;
+        let innocent = tests::reuse(s, server.id.pid)?;
         ensure!(innocent.id() == server.id.pid, "another number");
         Ok(())
     })

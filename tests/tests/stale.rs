@@ -43,14 +43,19 @@ fn an_upgrade_on_disk_is_marked() -> Result<()> {
             Ok([marked(upgraded)?, marked(same)?])
         };
         let scan = |args: &[&str]| -> Result<String> {
-            Ok(String::from_utf8(output(Command::new(orphand()?).arg("scan").args(args))?.stdout)?)
+            Ok(String::from_utf8(
+                output(
+                    Command::new(orphand()?).args(["ps", "--no-daemon", "--below", s.below()]).args(args),
+                )?
+                .stdout,
+            )?)
         };
         ensure!(marks(&daemon.ask(&["status"])?)? == [false, false], "marked before the upgrade");
 
         let next = s.folder().join("next");
         fs::copy(&program, &next).and_then(|_| fs::rename(&next, &program)).context("upgrade it")?;
         ensure!(marks(&daemon.ask(&["status"])?)? == [true, false], "{}", daemon.ask(&["status"])?);
-        ensure!(marks(&daemon.ask(&["tree"])?)? == [true, false], "{}", daemon.ask(&["tree"])?);
+        ensure!(marks(&daemon.ask(&["ps"])?)? == [true, false], "{}", daemon.ask(&["ps"])?);
         ensure!(
             marks(&serde_json::from_str(&scan(&["--json"])?)?)? == [true, false],
             "{}",

@@ -15,6 +15,9 @@ pub struct Args {
     /// Another judge than our daemon: a command that prints the numbers of the processes it would end, one a line.
     #[arg(long, value_name = "COMMAND")]
     judge: Option<String>,
+    /// Restarts the daemon again and again while the situations are built; the page is not written then.
+    #[arg(long, conflicts_with = "judge")]
+    restart: bool,
 }
 
 /// The verb.
@@ -29,6 +32,9 @@ pub fn main(args: &Args) -> Result<()> {
     judgement.args(&args.filter);
     if let Some(judge) = &args.judge {
         judgement.args(["--judge", judge]);
+    }
+    if args.restart {
+        judgement.arg("--restart");
     }
     command::run(&mut judgement)
 }

@@ -12,7 +12,9 @@ mod dist;
 mod docs;
 mod fresh;
 mod fuzz;
+mod hunt;
 mod judgement;
+mod pictures;
 mod privilege;
 mod run;
 mod setup;
@@ -47,10 +49,14 @@ enum Verb {
     Test(test::Args),
     /// Try what orphand reads from others on bytes that libFuzzer makes up, guided by what they reach.
     Fuzz(fuzz::Args),
+    /// Make situations up, play them with real processes, and keep what was judged wrongly.
+    Hunt(hunt::Args),
     /// Formatting, lints, links, generated pages, licences, the one-way rule of the modules.
     Check(check::Args),
     /// Write the parts of docs/ that are generated from the code.
     Docs,
+    /// Make the pictures in docs/ from a real run.
+    Pictures,
     /// Measure what the daemon costs and how quick it is; needs root, takes a quarter of an hour.
     Bench(bench::Args),
     /// Make what is handed out, in target/dist: the static binary, a .deb, an archive, SHA256SUMS.
@@ -68,8 +74,10 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::main(&args),
         Verb::Test(args) => test::main(&args),
         Verb::Fuzz(args) => fuzz::main(&args),
+        Verb::Hunt(args) => hunt::main(&args),
         Verb::Check(args) => check::main(&args),
         Verb::Docs => docs::main(),
+        Verb::Pictures => pictures::main(),
         Verb::Bench(args) => bench::main(&args),
         Verb::Dist(args) => dist::main(&args),
         Verb::Trace(args) => trace::main(&args),

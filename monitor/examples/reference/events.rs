@@ -11,9 +11,11 @@ use super::{
     source::{self, Field, Item},
 };
 
+const ENDING: &str = include_str!("../../core/src/model/ending.rs");
 const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
 const VIEW: &str = include_str!("../../core/src/model/view.rs");
+const REACHED_BY: &str = include_str!("../../core/src/model/reached_by.rs");
 const REASONS: &str = include_str!("../../core/src/model/reasons.rs");
 const RUN: &str = include_str!("../../core/src/model/run.rs");
 
@@ -50,6 +52,8 @@ pub fn all() -> Result<String> {
         ("Process", VIEW, "ProcessView"),
         ("Run", RUN, "RunView"),
         ("Container", CONTAINER, "Container"),
+        ("Reached by", REACHED_BY, "ReachedBy"),
+        ("Killed by", ENDING, "Killer"),
     ];
     for (title, file, name) in objects {
         let _ = write!(text, "### {title}\n\n");
@@ -59,15 +63,26 @@ pub fn all() -> Result<String> {
 }
 
 fn push(fields: &[Field], text: &mut String) -> Result<()> {
+    text.push_str(&listed(fields)?);
+    text.push('\n');
+    Ok(())
+}
+
+fn listed(fields: &[Field]) -> Result<String> {
+    let mut text = String::new();
     for Field { name, kind, about, may_be_absent } in fields {
+        // Its fields stand in place of it.
+        if kind == "Ending" {
+            text.push_str(&listed(&source::fields(ENDING, "Ending")?)?);
+            continue;
+        }
         let kind = match (value(kind).with_context(|| name.clone())?, may_be_absent) {
             (kind, true) => format!("{}, may be absent", kind.trim_end_matches(", or null")),
             (kind, false) => kind,
         };
         text.push_str(&item(&format!("`{name}` ({kind}): {about}")));
     }
-    text.push('\n');
-    Ok(())
+    Ok(text)
 }
 
 /// A type of Rust as a value of JSON, in words.
@@ -94,6 +109,9 @@ fn value(kind: &str) -> Result<String> {
         "ProcessView" => "[process](#process)",
         "RunView" => "[run](#run)",
         "Container" => "[container](#container)",
+        "ReachedBy" => "[reached by](#reached-by)",
+        "Killer" => "[killed by](#killed-by)",
+        "KilledBy" => "`process`, `itself`, `kernel`, `out_of_memory` or `orphand`",
         "Mode" => "`reap` or `observe`",
         "Class" => "`server` or `agent`",
         "Signal" => "`TERM` or `KILL`",

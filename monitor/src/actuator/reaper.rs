@@ -20,7 +20,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    host::{HostError, Proc, UNANSWERED, hastily},
+    host::{HostError, Place, Proc, Scope, UNANSWERED, hastily},
     os::{descriptors, readable},
 };
 use orphand_core::model::{ProcessId, Signal, SignalError};
@@ -74,6 +74,7 @@ pub struct Reaper {
     ends: AsyncFd<OwnedFd>,
     watched: BTreeMap<ProcessId, OwnedFd>,
     room: usize,
+    scope: Option<Scope>,
 }
 
 impl Reaper {
@@ -88,7 +89,12 @@ impl Reaper {
             .map_err(io::Error::from)
             .and_then(readable)
             .map_err(|source| ReaperError::System { operation: "create an epoll for pidfds", source })?;
-        Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new(), room })
+        Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new(), room, scope: None })
+    }
+
+    /// With a scope: nothing is signalled that is not seen to be in it.
+    pub fn within(self, scope: Option<Scope>) -> Self {
+        Self { scope, ..self }
     }
 
     /// Opens a pidfd of the process that has this number now, if orphand may ever signal it. [`Reaper::fire`]
@@ -106,6 +112,12 @@ impl Reaper {
     /// [forgotten](Reaper::forget). A process that cannot be signalled is not watched.
     pub fn fire(&mut self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         let Aim { process, pidfd } = aim;
+        // The pidfd is open, and the signal fails if it is dead by then: what is read here is about this process.
+        match self.scope.as_ref().map_or(Place::Inside, |scope| scope.place(process.pid)) {
+            Place::Inside => {}
+            Place::Outside => return Err(never(process, "outside of the scope of this daemon")),
+            Place::Unseen => return Err(unsure(process, "its control groups cannot be read", Errno::NOENT)),
+        }
         let Some(pidfd) = pidfd else {
             // It is the same process as long as the descriptor is open. The next `ended` tells of its end.
             return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));

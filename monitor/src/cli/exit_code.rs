@@ -11,8 +11,10 @@ pub enum ExitCode {
     Failed,
     /// 2: wrong usage. The command-line parser exits with it itself.
     Usage,
-    /// 3: `scan --exit-code` found an orphan.
+    /// 3: `ps --exit-code` found an orphan.
     Found,
+    /// 4: nothing matched what was asked for.
+    Unmatched,
 }
 
 impl ExitCode {
@@ -23,6 +25,7 @@ impl ExitCode {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Found => 3,
+            Self::Unmatched => 4,
         }
     }
 }
@@ -39,7 +42,7 @@ mod tests {
 
     #[test]
     fn numbers_of_the_contract() {
-        let all = [ExitCode::Done, ExitCode::Failed, ExitCode::Usage, ExitCode::Found];
-        assert_eq!(all.map(ExitCode::number), [0, 1, 2, 3]);
+        let all = [ExitCode::Done, ExitCode::Failed, ExitCode::Usage, ExitCode::Found, ExitCode::Unmatched];
+        assert_eq!(all.map(ExitCode::number), [0, 1, 2, 3, 4]);
     }
 }

@@ -3,12 +3,12 @@
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sudo orphand run --observe     watch and judge, end nothing
-  orphand scan                   servers and orphans that are there now";
+  sudo orphand ps                servers and orphans that are there now, worst first";
 
 pub(super) const LONG_HELP: &str = "\
 Examples:
   sudo orphand run --observe     watch and judge, end nothing
-  orphand scan                   servers and orphans that are there now
+  sudo orphand ps                servers and orphans that are there now, worst first
 
 Environment:
   ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; overrides
@@ -19,35 +19,56 @@ Exit status:
   0  success
   1  failure; one line on standard error says what, why, and what to do
   2  wrong usage
-  3  scan --exit-code found an orphan";
+  3  ps --exit-code found an orphan
+  4  nothing matched what was asked for";
 
 pub(super) const LONG_RUN: &str = "Watch this host: stream events, end orphans
 
 Needs root, or the capabilities CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_KILL and CAP_DAC_READ_SEARCH. \
 Events go to standard output, logs to standard error. SIGTERM and SIGINT stop it and leave all other processes alone.";
 
-pub(super) const LONG_SCAN: &str = "Read /proc once: show servers and orphans, with evidence
+pub(super) const LONG_PS: &str = "List servers with their state, worst first
 
-Needs no daemon and no eBPF. Without root it sees your own processes well and those of others in part, and \
-says what it could not see. It ends nothing.";
+The states: orphan (nobody can use it any more), ending (it is being ended), kept (an orphan that stays because of a guard), unproven \
+(its owner is gone, and somebody may still use it), suspect (its owner is gone, and its grace is not over), live. It ends nothing.
 
-pub(super) const LONG_TREE: &str = "Show agents, their servers and processes as a tree
-
-Asks the running daemon, which has witnessed who started whom. Without a daemon it reads /proc.";
+Asks the running daemon, which has witnessed who created whom. Without one it looks through /proc once, and says what that cannot \
+know. Without root it sees your own processes well and those of others in part. Ends with status 4 if --state or --agent match \
+nothing.";
 
 pub(super) const LONG_REAP: &str = "End orphans now
 
 Shows the servers it would end, asks, ends exactly those, waits, and reports what became of them. A guard protects a server \
 whoever asks. An unproven server (its owner is gone, but somebody may still use it; the plan says why) is no orphan: it is \
-included only with --include-unproven, or by its --pid. The running daemon does the work. Without a daemon it is done from \
+included only with --include-unproven. The running daemon does the work. Without a daemon it is done from \
 the evidence in /proc alone.
 
 With --duplicates it shows and ends further servers of one identity (rule, arguments, working directory) of one living owner; the \
-newest of each stays. Another thread or conversation may be using them: one that is ended takes its tools away. Ends with status 1 if something stays that was to be ended.";
-pub(super) const LONG_HISTORY: &str = "Show past runs, orphans and what was freed, from the daemon's store
+newest of each stays. Another thread or conversation may be using them: one that is ended takes its tools away.
+
+Ends with status 1 if something stays that was to be ended, and with status 4 if nothing is what was asked for.";
+pub(super) const LONG_EVENTS: &str = "Show events: what was told since a time, and with --follow what happens now
+
+Text on a terminal; into a pipe the lines that `orphand run` writes. With --follow it goes on with what happens, and when the \
+daemon restarts it says so on standard error and continues where it was. What a slow reader misses is told by a `lost` line. \
+Without a daemon, or with --state-dir alone, it shows what is kept in the state directory; --follow then ends with status 1.
+
+Times are local: 14:03 (the latest one), yesterday 14:03, 2026-11-23 14:03, or how long ago: 90m, 24h, 7d.";
+pub(super) const LONG_HISTORY: &str = "Show past runs, orphans, signals and what was freed, from the daemon's store
 
 Prints a line for each run of an agent: what it left behind, what was ended, how much memory that freed. Then come the orphans \
-that are still there or could not be ended, and the latest of the rest. Works with a running daemon and without one.";
+that are still there or could not be ended, and the latest of the rest. Works with a running daemon and without one. With \
+--state-dir alone no daemon is asked. Ends with status 4 if nothing matched.
+
+With --at or --until it lists each signal that the daemon sent in that time: to which process, which one, on which verdict and \
+evidence. If it sent none, it says so. --leaks shows the runs that left orphans behind, most memory first.
+
+Times are local: 14:03 (the latest one), yesterday 14:03, 2026-11-23 14:03, or how long ago: 90m, 24h, 7d.";
+pub(super) const LONG_EXPLAIN: &str = "Say of a process what it is taken for, who can reach it, and what happens next
+
+Takes a process number, the id of a server (PID@START), or the name of a server or an agent. Asks the running daemon, which \
+has witnessed who created whom; without one it looks through /proc once, and says what that cannot know, as it does with --state-dir alone. Of what has ended it \
+says from the store who ended it, when, and why. Ends with status 4 if nothing matched.";
 pub(super) const LONG_RELOAD: &str = "Make the running daemon read its configuration again
 
 The same as SIGHUP, but it reports the result. A configuration with a mistake changes nothing: the old one stays in effect, \

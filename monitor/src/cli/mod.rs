@@ -4,23 +4,29 @@
 //! beat the file, the file beats the defaults.
 
 mod config;
+mod events;
 mod exit_code;
+mod explain;
 mod help;
+mod history;
 mod log_stream;
 pub mod logging;
+pub mod moment;
 pub mod pages;
+mod places;
+mod ps;
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use self::{config::Config, exit_code::ExitCode};
-use crate::config::Listen;
-use orphand_core::model::{
-    RingSize, SetsidHook,
-    duration::{parse_duration, parse_period},
+pub use self::{
+    config::Config, events::Events, exit_code::ExitCode, explain::Explain, history::History, places::Places,
+    ps::Ps,
 };
+use crate::config::Listen;
+use orphand_core::model::{Asked, RingSize, SetsidHook, duration::parse_duration};
 
 /// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
@@ -42,21 +48,26 @@ pub enum Verb {
     /// Watch this host: stream events, end orphans
     #[command(long_about = help::LONG_RUN)]
     Run(Run),
-    /// Read /proc once: show servers and orphans, with evidence
-    #[command(long_about = help::LONG_SCAN)]
-    Scan(Scan),
-    /// Show what the running daemon sees: agents, generations, servers, orphans, memory, losses
+    /// List servers with their state, worst first: agent, processes, memory, CPU, age, what is next
+    #[command(long_about = help::LONG_PS)]
+    Ps(Ps),
+    /// Show whether the running daemon is well: mode, since when, totals, what is next, losses
     Status(Status),
-    /// Show agents, their servers and processes as a tree
-    #[command(long_about = help::LONG_TREE)]
-    Tree(Tree),
+    /// Say of a process what it is taken for and why, who can reach it, and what happens next
+    #[command(long_about = help::LONG_EXPLAIN)]
+    Explain(Explain),
+    /// Watch servers and orphans in a live view, and end some
+    Top(crate::top::Flags),
     /// End orphans now
     #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
     /// Make the running daemon read its configuration again
     #[command(long_about = help::LONG_RELOAD)]
     Reload(Reload),
-    /// Show past runs, orphans and freed memory from the daemon's store
+    /// Show events: what was told since a time, and with --follow what happens now
+    #[command(long_about = help::LONG_EVENTS)]
+    Events(Events),
+    /// Show past runs, orphans, signals and freed memory from the daemon's store
     #[command(long_about = help::LONG_HISTORY)]
     History(History),
     /// Check the kernel, the rights, and the units that host agents
@@ -97,9 +108,6 @@ pub enum Verb {
   sudo orphand run --observe | jq .event             judge, send no signals
   sudo orphand run --grace 30s --record bug.orphtrace")]
 pub struct Run {
-    /// The configuration [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
     /// Judge, but never send a signal
     #[arg(long)]
     pub observe: bool,
@@ -112,15 +120,9 @@ pub struct Run {
     /// Time from SIGTERM to SIGKILL [default: 5s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub term_timeout: Option<Duration>,
-    /// Address for metrics over HTTP, or `none` [default: 127.0.0.1:9477]
+    /// Address for the page and metrics over HTTP, or `none` [default: 127.0.0.1:9477]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Listen>,
-    /// The control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// The directory of the store, which outlives a restart [default: /var/lib/orphand]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
     /// Program that runs for events, an absolute path
     #[arg(long, value_name = "PATH")]
     pub hook: Option<PathBuf>,
@@ -139,44 +141,9 @@ pub struct Run {
     /// Log the messages of the eBPF programs
     #[arg(long, hide_short_help = true)]
     pub debug_bpf: bool,
-}
-
-/// The flags of `orphand scan`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand scan
-  orphand scan --json | jq '.unowned[].server.name'
-  orphand scan --exit-code > /dev/null || echo 'orphans, or a failure'")]
-pub struct Scan {
-    /// The configuration [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Exit with status 3 if there is an orphan (an unproven server is not one)
-    #[arg(long)]
-    pub exit_code: bool,
-}
-
-/// The flags of `orphand tree`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand tree
-  orphand tree --json")]
-pub struct Tree {
-    /// The configuration [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// Read /proc even if a daemon runs
-    #[arg(long)]
-    pub no_daemon: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
 }
 
 /// The flags of `orphand status`.
@@ -184,20 +151,17 @@ pub struct Tree {
 #[command(after_help = "Examples:
   sudo orphand status
   orphand status --pss                                  also proportional memory: what the host would regain
-  orphand status --json | jq .report.agents[].agent.name")]
+  orphand status --json | jq .totals")]
 pub struct Status {
-    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
     /// Also measure proportional memory (slow: 10 us per resident megabyte)
     #[arg(long)]
     pub pss: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
 }
 
 /// The flags of `orphand reload`.
@@ -206,42 +170,12 @@ pub struct Status {
   sudo orphand config check && sudo orphand reload
   sudo orphand reload --json | jq .later               keys that take effect only at the next start")]
 pub struct Reload {
-    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// The flags of `orphand history`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand history
-  sudo orphand history --since 24h --agent claude
-  sudo orphand history --since 90d --json | jq '.runs[] | select(.orphans > 0)'")]
-pub struct History {
-    /// How far to look back: 90m, 24h, 7d, 4w
-    #[arg(long, value_name = "DUR", value_parser = parse_period, default_value = "7d")]
-    pub since: Duration,
-    /// Only agents of this name, or of this systemd unit
-    #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
-    /// The configuration, which names the socket [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// Read the store in this directory, without asking the daemon
-    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
-    pub state_dir: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
 }
 
 /// The flags of `orphand reap`.
@@ -250,20 +184,20 @@ pub struct History {
   sudo orphand reap --dry-run                           what would be ended
   sudo orphand reap --agent claude --yes                the orphans of claude, without asking
   sudo orphand reap --agent bot.service --generation 3  those of one run
-  sudo orphand reap --pid 4711                          this server, even an unproven one
-  sudo orphand reap --include-unproven --dry-run        all servers without an owner, and who may use them
-  sudo orphand reap --pid 4711 --include-active         this server, although its owner is alive")]
+  sudo orphand reap 4711 1234@229468                    these two
+  sudo orphand reap 4711 --include-unproven             this server, although somebody may still use it
+  sudo orphand reap 4711 --include-active               this server, although its owner is alive")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
+    /// Only servers with these processes, by process number or by the id of the server
+    #[arg(value_name = "PID|ID", value_parser = target)]
+    pub targets: Vec<Asked>,
     /// Only servers of agents of this name, or of this unit
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Only servers of this run
     #[arg(long, value_name = "N")]
     pub generation: Option<u64>,
-    /// Only the server with this process
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
     /// Also servers whose owner is alive
     #[arg(long)]
     pub include_active: bool,
@@ -282,12 +216,18 @@ pub struct Reap {
     /// Print JSON (needs --yes or --dry-run)
     #[arg(long)]
     pub json: bool,
-    /// The configuration [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// A process number or an id.
+fn target(typed: &str) -> Result<Asked, String> {
+    let asked: Asked = typed.parse().unwrap_or_else(|never| match never {});
+    match asked {
+        Asked::Name(_) => Err("give a process number or the id of a server, PID@START".to_owned()),
+        asked => Ok(asked),
+    }
 }
 
 /// The flags of `orphand doctor`.
@@ -297,21 +237,15 @@ pub struct Reap {
   sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'
   sudo orphand doctor --json | jq '.units[] | select(.blind) | .blind'")]
 pub struct Doctor {
-    /// The configuration [default: /etc/orphand/config.toml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// Directory of the daemon's store [default: /var/lib/orphand]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
     /// The lock file, which prevents a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
 }
 
 /// The flags of `orphand replay`.

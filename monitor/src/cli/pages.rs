@@ -27,11 +27,12 @@ pub enum Page {
 }
 
 /// The exit codes and their meaning.
-const EXIT_STATUS: [(&str, &str); 4] = [
+const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "Success."),
     ("1", "Failure; one line on standard error says what, why, and what to do."),
     ("2", "Wrong usage."),
-    ("3", "scan --exit-code found an orphan."),
+    ("3", "ps --exit-code found an orphan."),
+    ("4", "Nothing matched what was asked for."),
 ];
 
 const ENVIRONMENT: [(&str, &str); 2] = [

@@ -34,21 +34,30 @@ fn run_takes_the_flags_of_the_contract() {
     );
     assert!(run.observe && run.debug_bpf);
     let Verb::Run(run) = parse("orphand run").unwrap().verb else { panic!() };
-    assert_eq!((run.grace, run.format, run.config), (None, None, None));
+    assert_eq!((run.grace, run.format, run.places.config), (None, None, None));
     assert_eq!(run.lock, PathBuf::from("/run/orphand/lock"));
 }
 
 #[test]
 fn every_verb_is_there_and_no_other() {
     for line in [
-        "scan --json --exit-code",
-        "tree --json --no-daemon --socket s",
+        "ps --json --exit-code --no-daemon --state-dir d",
+        "ps -tw -o wide --sort cpu --state orphan,kept --agent claude --socket s --config f",
         "status --json --pss --socket s",
-        "reap --agent a --generation 3 --pid 4 --include-active --dry-run --yes --json --socket s",
+        "top --readonly --ascii --socket s --config f",
+        "reap 4711 12@99 --agent a --generation 3 --include-active --dry-run --yes --json --socket s",
         "run --listen none --socket s --state-dir d --hook /x",
         "history",
+        "explain 4711",
+        "explain claude --json --socket s",
+        "explain 4711@3 --state-dir d --config f",
         "history --since 24h --agent claude --state-dir d --json",
         "history --socket s --config f",
+        "history --at 14:03 --json",
+        "history --since 9:00 --until 12:30 --leaks",
+        "events",
+        "events --follow --since 14:03 --format text --socket s",
+        "events --json --state-dir d",
         "doctor",
         "doctor --json --socket s --state-dir d --lock l",
         "replay t --format text",
@@ -69,6 +78,11 @@ fn every_verb_is_there_and_no_other() {
         "run --listen 9477",
         "run --hook",
         "reap --generation x",
+        "reap claude",
+        "ps --sort name",
+        "ps --state spared",
+        "scan",
+        "tree",
         "replay",
         "config show --origin --json",
         "man config --dir d",
@@ -128,7 +142,7 @@ fn help() {
         "orphand --help",
         "orphand -h",
         "orphand run --help",
-        "orphand scan --help",
+        "orphand ps --help",
         "orphand status --help",
         "orphand reap --help",
         "orphand history --help",
@@ -189,15 +203,17 @@ fn a_page_for_every_verb() {
         "orphand-config-show.1",
         "orphand-config.1",
         "orphand-doctor.1",
+        "orphand-events.1",
+        "orphand-explain.1",
         "orphand-history.1",
         "orphand-man.1",
+        "orphand-ps.1",
         "orphand-reap.1",
         "orphand-reload.1",
         "orphand-replay.1",
         "orphand-run.1",
-        "orphand-scan.1",
         "orphand-status.1",
-        "orphand-tree.1",
+        "orphand-top.1",
         "orphand.1",
         "orphand.toml.5",
     ];

@@ -1,11 +1,12 @@
 //! Where `orphand run` writes events to, and in which format `run` and `replay` write them.
 
-use std::io;
+use std::{io, path::Path};
 
 use anyhow::Context;
 
 use crate::{
     cli::Format,
+    events::{self, Latest},
     os::journald::{self, Journal},
     sink::{
         self,
@@ -19,9 +20,13 @@ use crate::{
     },
 };
 
-/// Starts the writers: to standard output, and to the journal if standard error leads there. Where an event would be in the journal
-/// twice it is there once: as an entry, unless lines were asked for.
-pub(super) fn open(asked: Option<Format>, wall: WallClock) -> anyhow::Result<EventWriters> {
+/// Starts the writers: to standard output, to the journal if standard error leads there, and to what keeps events for their
+/// readers. Where an event would be in the journal twice it is there once: as an entry, unless lines were asked for.
+pub(super) fn open(
+    asked: Option<Format>,
+    wall: WallClock,
+    state_dir: &Path,
+) -> anyhow::Result<(EventWriters, Latest)> {
     let ways = ways(journald::is_at(io::stdout()), journald::is_at(io::stderr()), asked.is_some());
     let mut writers = EventWriters::default();
     if ways.lines {
@@ -34,7 +39,16 @@ pub(super) fn open(asked: Option<Format>, wall: WallClock) -> anyhow::Result<Eve
         let writer = EventWriter::start("journal", journal, JournalEntries::new(wall), event_writer::QUEUE);
         writers.add(writer.context("cannot start the writer of the journal")?);
     }
-    Ok(writers)
+    let (keeper, latest, opened) = events::open(state_dir, wall);
+    if let Err(error) = opened {
+        tracing::warn!(
+            "cannot keep events in {}: {error}; `orphand events` has the latest only",
+            state_dir.display()
+        );
+    }
+    let writer = EventWriter::start("events", keeper, Json::new(wall), event_writer::QUEUE);
+    writers.add(writer.context("cannot start the writer of kept events")?);
+    Ok((writers, latest))
 }
 
 /// Where events are written to: lines to standard output, entries to the journal.

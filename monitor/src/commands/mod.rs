@@ -1,31 +1,40 @@
 //! The commands of the command line, one module for each or for a few that belong together.
 
-mod ask;
 mod config;
 mod doctor;
 mod event_stream;
+mod events;
+mod explain;
 mod history;
-mod offline;
+pub(crate) mod look;
+pub(crate) mod offline;
+mod ps;
 mod reap;
 mod replay;
 mod run;
-mod scan;
+mod status;
 
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use jiff::{Timestamp, Zoned};
 
-use crate::cli::{Cli, ExitCode, Verb, pages};
+use crate::{
+    cli::{Cli, ExitCode, Places, Verb, logging, moment::Moment, pages},
+    config::Config,
+};
 
 /// Runs the command. An error is one line for standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.verb {
         Verb::Run(flags) => run::run(&flags),
-        Verb::Scan(flags) => scan::scan(&flags),
-        Verb::Tree(flags) => scan::tree(&flags),
-        Verb::Status(flags) => ask::status(&flags),
+        Verb::Ps(flags) => ps::ps(&flags),
+        Verb::Top(flags) => crate::top::top(&flags),
+        Verb::Status(flags) => status::status(&flags),
+        Verb::Explain(flags) => explain::explain(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
-        Verb::Reload(flags) => ask::reload(&flags),
+        Verb::Reload(flags) => status::reload(&flags),
+        Verb::Events(flags) => events::events(&flags),
         Verb::History(flags) => history::history(&flags),
         Verb::Doctor(flags) => doctor::doctor(&flags),
         Verb::Replay(flags) => replay::replay(&flags),
@@ -50,12 +59,30 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The configuration with the flags of a command that logs to standard error.
+fn configured(places: &Places) -> anyhow::Result<Config> {
+    let config = places.load()?;
+    logging::start(config.log);
+    Ok(config)
+}
+
+/// Says what did not match, on standard error.
+fn unmatched(what: &str) -> ExitCode {
+    eprintln!("orphand: nothing matched: {what}");
+    ExitCode::Unmatched
+}
+
 /// Writes a result to standard output. A reader that stops reading (`| head`) is no failure.
 fn print(text: &str) -> anyhow::Result<()> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// The time that was typed, as of now.
+fn resolve(typed: Moment, now: &Zoned) -> anyhow::Result<Timestamp> {
+    typed.resolve(now).context("no calendar has this time")
 }
 
 fn on_terminal() -> bool {

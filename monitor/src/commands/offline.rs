@@ -1,26 +1,27 @@
-//! The engine without a daemon: in this process, on readings of /proc, with neither a kernel side nor a store. `scan`, `tree`,
-//! `doctor` and `reap` use it where no daemon is asked.
+//! The engine without a daemon: in this process, on readings of /proc, without a kernel side. Of the store it reads the numbers of
+//! runs and nothing else. `ps`, `explain`, `doctor`, `reap` and `top` use it where no daemon is asked.
 
 use crate::{
     actuator::reaper::Reaper,
     config::Config,
     daemon::stuck_reads,
     driver::{Driver, EffectHandler, SignalRequest, read_proc},
-    host::Procfs,
+    host::{Procfs, Scope, boot_id},
     os::clock,
     probe::Probe,
+    store::{self, StoreError},
 };
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Guard, Input, Mode, Planned, ProcessId, ReapRequest, Report, ServerFacts,
-        SignalError, text,
+        About, Answer, Asked, BootTime, Explained, Guard, Input, Knowledge, Mode, Planned, ProcessId,
+        ReapRequest, Report, SignalError, text,
     },
     recognise::Rules,
 };
 
 /// An engine that has read /proc and judged what it found there.
-pub(super) struct Offline {
+pub(crate) struct Offline {
     driver: Driver,
     host: Host,
 }
@@ -28,17 +29,20 @@ pub(super) struct Offline {
 /// What the effects of this engine act on.
 struct Host {
     rules: Rules,
+    scope: Option<Scope>,
     procfs: Procfs,
     probe: Probe,
     /// Nothing is signalled before there is one.
     reaper: Option<Reaper>,
     /// Why servers could not be inspected. A reason that repeats at once is there once.
     blind: Vec<String>,
+    /// Whether the numbers of runs are those that daemons gave.
+    numbered: bool,
 }
 
 impl Offline {
-    /// Reads /proc and judges, without any grace. By itself this engine only observes.
-    pub(super) fn inspect(config: &Config) -> anyhow::Result<Self> {
+    /// Reads /proc and judges, without any grace. By itself this engine only observes. With a scope it judges and signals nothing else.
+    pub(crate) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
         let rules = config.rules();
         let (procfs, probe) = (Procfs::system()?, Probe::new()?);
         let snapshot = read_proc(&procfs, &probe, &rules)?;
@@ -46,15 +50,17 @@ impl Offline {
             mode: Mode::Observe,
             grace: std::time::Duration::ZERO,
             abandoned_grace: std::time::Duration::ZERO,
+            work_grace: std::time::Duration::ZERO,
             term_timeout: config.term_timeout,
             other_uids: config.other_uids,
             rules: rules.clone(),
             ourselves: procfs.ourselves()?,
             ..Settings::default()
         };
-        let driver = Driver::new(Engine::new(settings), None);
-        let host = Host { rules, procfs, probe, reaper: None, blind: Vec::new() };
+        let driver = Driver::new(Engine::new(settings), None).within(scope.clone());
+        let host = Host { rules, scope, procfs, probe, reaper: None, blind: Vec::new(), numbered: true };
         let mut offline = Self { driver, host };
+        offline.number_runs(&config.state_dir)?;
         offline.handle(Input::Snapshot { snapshot })?;
         // The owners are known; now the engine judges the servers without one, some at a time, and those that a
         // living owner abandoned.
@@ -68,11 +74,32 @@ impl Offline {
         Ok(offline)
     }
 
+    /// Takes over the numbers that daemons gave to runs. Where they cannot be read, no run has one.
+    fn number_runs(&mut self, state_dir: &std::path::Path) -> anyhow::Result<()> {
+        match store::history::runs(state_dir, &boot_id()?) {
+            Ok(runs) => {
+                self.handle(Input::Remembered { knowledge: Knowledge { runs, ..Knowledge::default() } })
+            }
+            Err(StoreError::Absent { .. }) => Ok(()),
+            Err(error) => {
+                tracing::debug!("runs have no numbers: {error}");
+                self.host.numbered = false;
+                Ok(())
+            }
+        }
+    }
+
     /// All that was found, and what could not be seen. Whether this engine may signal says nothing about a server, so the guard `observe` is not
     /// shown: an orphan that no other guard spares is told as one.
-    pub(super) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> Report {
         let mut report = self.driver.engine().report();
         report.lift(Guard::Observe);
+        for one in report.servers_mut() {
+            (one.next, one.deadline) = (None, None);
+        }
+        if !self.host.numbered {
+            report.forget_numbers();
+        }
         report.blind.clone_from(&self.host.blind);
         if !rustix::process::geteuid().is_root() {
             let why = "not root: what other users' processes run and hold could be seen in part only";
@@ -86,6 +113,19 @@ impl Offline {
         report
     }
 
+    /// What is known of these processes. What only a daemon does says nothing here: the guard `observe`, and what comes next.
+    pub(super) fn explain(&self, asked: &Asked) -> Vec<Explained> {
+        let mut found = self.driver.engine().explain(asked);
+        for one in &mut found {
+            if let Some(report) = &mut one.report {
+                report.lift(Guard::Observe);
+                (report.next, report.deadline) = (None, None);
+            }
+            (one.next, one.due, one.observes) = (None, None, false);
+        }
+        found
+    }
+
     /// Which servers a request means.
     pub(super) fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
         self.driver.engine().plan(request)
@@ -93,7 +133,7 @@ impl Offline {
 
     /// From now on signals are sent.
     pub(super) fn arm(&mut self) -> anyhow::Result<()> {
-        self.host.reaper = Some(Reaper::new()?);
+        self.host.reaper = Some(Reaper::new()?.within(self.host.scope.clone()));
         Ok(())
     }
 
@@ -133,11 +173,12 @@ impl EffectHandler for Host {
     type Error = anyhow::Error;
 
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
-        let answer = self.probe.answer(&about, &|| driver.engine().judged_wires());
-        if let Answer::Server { facts: ServerFacts { blind: Some(why), .. } } = &answer
-            && self.blind.last() != Some(why)
+        let answer = self.probe.answer(&about);
+        if let (Answer::Server { facts }, About::Server(subject)) = (&answer, &about)
+            && let Some(why) = facts.scene.blind(&subject.processes)
+            && self.blind.last().map(String::as_str) != Some(why)
         {
-            self.blind.push(why.clone());
+            self.blind.push(why.to_owned());
         }
         driver.feed(Input::Answered { token, answer });
         Ok(())

@@ -11,17 +11,17 @@ use std::{
 use anyhow::{Context, bail};
 
 use crate::{
-    cli::{self, ExitCode, logging},
-    config::Config,
+    cli::{self, ExitCode},
     control::client::{Client, ClientError},
     os::clock,
     sink::{
+        list,
         paint::Paint,
         plan::{self, PlanItem},
         report,
     },
 };
-use orphand_core::model::{BootTime, Planned, ReapRequest, Report, ServerReport};
+use orphand_core::model::{BootTime, Planned, ReapRequest, Report, ServerReport, State};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -40,24 +40,23 @@ trait Backend {
 
 /// Ends orphans, and what else the flags ask for.
 pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
-    let config = Config::load(flags.config.as_deref())?;
-    logging::start(config.log);
+    let config = super::configured(&flags.places)?;
     let request = ReapRequest {
         agent: flags.agent.clone(),
         generation: flags.generation,
-        pid: flags.pid,
+        targets: flags.targets.clone(),
         servers: None,
         include_active: flags.include_active,
         include_unproven: flags.include_unproven,
         duplicates: flags.duplicates,
     };
-    let client = Client::new(flags.socket.as_deref().unwrap_or(&config.socket));
+    let client = Client::new(&config.socket);
     match client.plan(request.clone()) {
         Ok(planned) => clean_up(flags, &mut Daemon(client), &request, planned),
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let mut alone = offline::Alone::inspect(&config)?;
+            let mut alone = offline::Alone::inspect(&config, flags.places.below.clone())?;
             let planned = alone.plan(&request)?;
             clean_up(flags, &mut alone, &request, planned)
         }
@@ -74,11 +73,9 @@ fn clean_up(
     let paint = Paint::of(&io::stdout());
     let planned = with_doubts(planned, backend)?;
     let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
-    if !flags.json {
-        let nothing = planned.is_empty().then(|| backend.report()).transpose()?;
-        super::print(
-            &nothing.map_or_else(|| plan::render(&planned, paint), |report| plan::nothing(request, &report)),
-        )?;
+    let done = tell_missed(request, &planned, backend, flags.json)?;
+    if !flags.json && !planned.is_empty() {
+        super::print(&plan::render(&planned, paint))?;
     }
     if flags.dry_run || to_end.is_empty() {
         if flags.json {
@@ -86,7 +83,7 @@ fn clean_up(
                 &serde_json::json!({ "planned": planned, "ended": [], "stayed": guarded }),
             )?)?;
         }
-        return Ok(if flags.dry_run || guarded.is_empty() { ExitCode::Done } else { ExitCode::Failed });
+        return Ok(if flags.dry_run || guarded.is_empty() { done } else { ExitCode::Failed });
     }
     if !flags.yes && !confirmed(&to_end, flags.json)? {
         super::print("Nothing was ended.\n")?;
@@ -104,7 +101,29 @@ fn clean_up(
     } else {
         plan::outcome(&ended, &stayed, paint)
     })?;
-    Ok(if stayed.is_empty() { ExitCode::Done } else { ExitCode::Failed })
+    Ok(if stayed.is_empty() { done } else { ExitCode::Failed })
+}
+
+/// Says which targets, agent or run select nothing, and returns the status that this means. That there are no orphans is none.
+fn tell_missed(
+    request: &ReapRequest,
+    planned: &[PlanItem],
+    backend: &mut dyn Backend,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    if request.targets.is_empty() && !planned.is_empty() {
+        return Ok(ExitCode::Done);
+    }
+    let report = backend.report()?;
+    let missed = plan::nothing(request, planned, &report);
+    if !request.targets.is_empty() || request.agent.is_some() || request.generation.is_some() {
+        return Ok(missed.iter().fold(ExitCode::Done, |_, what| super::unmatched(what)));
+    }
+    if !json {
+        let unseen = list::unseen(&report, Paint::of(&io::stdout()));
+        super::print(&format!("Nothing to end: {}.\n{unseen}", missed.join("; ")))?;
+    }
+    Ok(ExitCode::Done)
 }
 
 fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
@@ -116,7 +135,7 @@ fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
     let now = find(left, &server.id);
     let planned = Planned {
         server,
-        state: now.map_or(state, |now| now.state.clone()),
+        state: now.map_or(state, |now| now.state),
         guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
         duplicate_of,
     };
@@ -152,7 +171,7 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
         servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),
         include_active: request.include_active,
         duplicates: request.duplicates,
-        include_unproven: request.include_unproven || to_end.iter().any(|one| one.is_unproven()),
+        include_unproven: request.include_unproven,
         ..ReapRequest::default()
     }
 }
@@ -210,7 +229,7 @@ impl Backend for Daemon {
 /// Whether nothing more will happen to what was asked for: it has ended, or it stays.
 fn is_over(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
-    servers.all(|server| matches!(server.state.as_str(), "spared" | "orphan" | "unproven" | "live"))
+    servers.all(|server| !matches!(server.state, State::Suspect | State::Ending))
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub use self::{
 use orphand_core::{
     model::{
         AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
-        recognise_protocol,
+        recognise_protocol, work_grace,
     },
     recognise::{Rule, RuleBook, Rules, not_agents},
 };
@@ -86,6 +86,9 @@ pub struct Config {
     /// The grace period of a server that its living owner abandoned, at most a day.
     #[serde(with = "duration")]
     pub abandoned_grace: Duration,
+    /// The time for which a tool below an orphan may go on with its work, at most a day.
+    #[serde(with = "duration")]
+    pub work_grace: Duration,
     /// The time from SIGTERM to SIGKILL, at most a day.
     #[serde(with = "duration")]
     pub term_timeout: Duration,
@@ -182,6 +185,7 @@ impl Default for Config {
             observe: false,
             grace: Duration::from_secs(10),
             abandoned_grace: abandoned_grace(),
+            work_grace: work_grace(),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             recognise_protocol: recognise_protocol(),
@@ -242,6 +246,7 @@ impl Config {
             mode: self.mode(),
             grace: self.grace,
             abandoned_grace: self.abandoned_grace,
+            work_grace: self.work_grace,
             term_timeout: self.term_timeout,
             other_uids: self.other_uids,
             rules: self.rules().source(),

@@ -8,7 +8,8 @@ use std::{
 };
 
 use super::protocol::{self, Request, Response};
-use orphand_core::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use crate::events::{EventQuery, Position};
+use orphand_core::model::{Asked, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
 /// How long the daemon may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(65);
@@ -96,12 +97,37 @@ impl Client {
         }
     }
 
+    /// What the daemon knows of a process.
+    pub fn explain(&self, process: Asked) -> Result<Vec<Explained>, ClientError> {
+        match self.request(&Request::Explain { process })? {
+            Response::Explained { explained } => Ok(explained),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// Makes the daemon read its configuration again.
     pub fn reload(&self) -> Result<Reloaded, ClientError> {
         match self.request(&Request::Reload)? {
             Response::Reloaded { reloaded } => Ok(reloaded),
             other => Err(self.unexpected(&other)),
         }
+    }
+
+    /// The events that `query` asks for, line by line as they come.
+    pub fn events(&self, query: EventQuery) -> Result<EventLines, ClientError> {
+        let (answer, lines) = self.open(&Request::Events { query })?;
+        let life = match answer {
+            Response::Events { life } => life,
+            other => return Err(self.unexpected(&other)),
+        };
+        // The next event may be far away. Whether the daemon is there the kernel tells.
+        let waits = lines.get_ref().set_read_timeout(None);
+        waits.map_err(|source| ClientError::Broken {
+            operation: "read events of",
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(EventLines { lines, life })
     }
 
     fn planned(&self, ask: &Request) -> Result<Vec<Planned>, ClientError> {
@@ -121,6 +147,11 @@ impl Client {
     }
 
     fn request(&self, ask: &Request) -> Result<Response, ClientError> {
+        self.open(ask).map(|(answer, _)| answer)
+    }
+
+    /// Sends a request and reads the answer. What follows the answer is read from the returned connection.
+    fn open(&self, ask: &Request) -> Result<(Response, BufReader<UnixStream>), ClientError> {
         let broken = |operation| {
             let path = self.path.clone();
             move |source| ClientError::Broken { operation, path, source }
@@ -139,11 +170,40 @@ impl Client {
         // A busy daemon answers without reading; then writing fails, but there is an answer to read.
         let written = stream.write_all(&line);
         let mut answer = Vec::new();
-        let read = BufReader::new(stream).read_until(b'\n', &mut answer);
+        let mut reader = BufReader::new(stream);
+        let read = reader.read_until(b'\n', &mut answer);
         if answer.is_empty() {
             written.map_err(broken("send a request to"))?;
         }
         read.map_err(broken("read the answer of"))?;
-        protocol::read(&answer).map_err(|what| ClientError::Response { path: self.path.clone(), what })
+        let answer = protocol::read(&answer);
+        let answer = answer.map_err(|what| ClientError::Response { path: self.path.clone(), what })?;
+        Ok((answer, reader))
+    }
+}
+
+/// The events of a daemon, as they come.
+#[derive(Debug)]
+pub struct EventLines {
+    lines: BufReader<UnixStream>,
+    life: Position,
+}
+
+impl EventLines {
+    /// Where the events of this daemon begin.
+    pub const fn life(&self) -> Position {
+        self.life
+    }
+}
+
+impl Iterator for EventLines {
+    type Item = String;
+
+    /// The next line; nothing when the daemon has closed the connection. A line that was cut off is dropped.
+    fn next(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).ok()?;
+        line.pop().filter(|end| *end == '\n')?;
+        Some(line)
     }
 }

@@ -1,9 +1,18 @@
-//! Serves `/metrics` and `/healthz` over HTTP.
+//! Serves `/metrics`, `/healthz` and the [page] over HTTP.
 //!
 //! Limits: the number of connections, one request each, the size of its head, and its time. A stalled scraper
-//! keeps its connection until its time is up, or until another one needs it.
+//! keeps its connection until its time is up, or until another one needs it. The stream of a page may last; it ends
+//! when what was sent is not taken, and when its connection is needed for another request.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -19,6 +28,7 @@ use hyper::{
     service::{Service as _, service_fn},
 };
 use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Mutex,
@@ -30,8 +40,12 @@ use super::{
     connections::{Connections, RequestRead},
     host_name,
     loop_handle::{LoopHandle, QueryError},
+    page,
 };
-use crate::sink::metrics::{Exposition, Metrics};
+use crate::sink::{
+    metrics::{Exposition, Metrics},
+    page::Page,
+};
 use orphand_core::model::{Status, text::sanitise};
 
 /// The most connections at a time. A new one replaces the oldest, preferably one without a complete head.
@@ -42,24 +56,29 @@ const HEAD_MAX: usize = 16 * 1024;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for a request and its answer.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout for the stream of a page, which then connects again.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// How many bytes of an answer the kernel keeps for who does not take them.
+const SEND_BUFFER: usize = 256 * 1024;
 /// The pause after a connection could not be accepted, for instance because no descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A status of this age is used again. So requests of any user cost the loop at most twenty answers a second.
 const CACHE_TIME: Duration = Duration::from_millis(50);
 
+/// What all requests share.
 #[derive(Debug)]
-struct Shared {
-    daemon_loop: LoopHandle,
+pub(super) struct Shared {
+    pub(super) daemon_loop: LoopHandle,
     metrics: Metrics,
     /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
     last: Mutex<Option<(Instant, Answered)>>,
 }
 
-type Answered = Result<Arc<Status>, QueryError>;
+pub(super) type Answered = Result<Arc<Status>, QueryError>;
 
 impl Shared {
-    async fn status(&self) -> Answered {
+    pub(super) async fn status(&self) -> Answered {
         let mut last = self.last.lock().await;
         if let Some((at, answer)) = &*last
             && at.elapsed() < CACHE_TIME
@@ -72,14 +91,21 @@ impl Shared {
     }
 }
 
-/// The routes.
-pub(super) fn router(daemon_loop: LoopHandle, metrics: Metrics) -> Router {
-    let shared = Shared { daemon_loop, metrics, last: Mutex::default() };
-    Router::new()
+/// The routes. The future keeps pages up to date.
+pub(super) fn router(
+    daemon_loop: LoopHandle,
+    metrics: Metrics,
+    page: Page,
+) -> (Router, impl Future<Output = ()>) {
+    let shared = Arc::new(Shared { daemon_loop, metrics, last: Mutex::default() });
+    let (pages, updates) = page::router(Arc::clone(&shared), page);
+    let router = Router::new()
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
-        .fallback(async || (StatusCode::NOT_FOUND, "this is orphand: see /metrics and /healthz\n"))
-        .with_state(Arc::new(shared))
+        .with_state(shared)
+        .merge(pages)
+        .fallback(async || (StatusCode::NOT_FOUND, "this is orphand: see /, /metrics and /healthz\n"));
+    (router, updates)
 }
 
 /// Serves connections until the runtime ends.
@@ -108,9 +134,15 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
 
 /// Serves one request. Errors of the connection are ignored, because only the client is affected.
 async fn serve_connection(stream: TcpStream, router: Router, asked: RequestRead, any_name: bool) {
+    // A stalled reader is let go, whatever the other end says.
+    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
+    let _ = set_tcp_user_timeout(&stream, u32::try_from(CONNECTION_TIMEOUT.as_millis()).unwrap_or_default());
     let router = TowerToHyperService::new(router);
+    let is_stream = Arc::new(AtomicBool::new(false));
+    let lasts = Arc::clone(&is_stream);
     let service = service_fn(move |request: Request<Incoming>| {
         asked.set();
+        lasts.store(request.uri().path() == page::EVENTS, Ordering::Relaxed);
         let allowed = any_name || names_this_host(&request);
         let router = router.clone();
         async move { if allowed { router.call(request).await } else { Ok(misdirected()) } }
@@ -121,7 +153,10 @@ async fn serve_connection(stream: TcpStream, router: Router, asked: RequestRead,
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+    let mut connection = pin!(connection);
+    if timeout(CONNECTION_TIMEOUT, &mut connection).await.is_err() && is_stream.load(Ordering::Relaxed) {
+        let _ = timeout(STREAM_TIMEOUT, connection).await;
+    }
 }
 
 /// Whether all host names in the request mean this host. Every browser sends them.

@@ -13,10 +13,12 @@ use tokio::{
 
 use super::{
     connections::{Connections, RequestRead},
+    event_feed::Feed,
     loop_handle::{LoopHandle, QueryError},
     peer::Peers,
     protocol::{self, REQUEST_MAX, Request, Response},
 };
+use crate::events::Latest;
 use orphand_core::model::HistoryQuery;
 
 /// The most connections at a time.
@@ -33,7 +35,8 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until the runtime ends.
-pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers) {
+pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers, events: Latest) {
+    let feed = Feed::new(events);
     let mut connections: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     loop {
         let stream = match listener.accept().await {
@@ -53,10 +56,11 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
             }
             continue;
         }
-        let (daemon_loop, question) = (daemon_loop.clone(), RequestRead::default());
+        let (daemon_loop, feed, question) = (daemon_loop.clone(), feed.clone(), RequestRead::default());
         let request_read = question.clone();
-        let task =
-            tokio::spawn(async move { serve_connection(stream, &daemon_loop, peers, &request_read).await });
+        let task = tokio::spawn(async move {
+            serve_connection(stream, &daemon_loop, &feed, peers, &request_read).await;
+        });
         connections.insert(uid, question, &task);
     }
 }
@@ -69,10 +73,19 @@ fn error(error: &impl ToString) -> Response {
 async fn serve_connection(
     mut stream: UnixStream,
     daemon_loop: &LoopHandle,
+    feed: &Feed,
     peers: Peers,
     request_read: &RequestRead,
 ) {
     let answer = match timeout(REQUEST_TIMEOUT, read_request(&mut stream, peers)).await {
+        Ok(Ok(Request::Events { query })) => {
+            request_read.set();
+            match feed.admit(stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
+                // It ends when the client goes; then there is nobody to tell of an error.
+                Some(reader) => return drop(reader.serve(&mut stream, &query).await),
+                None => error(&QueryError::Busy),
+            }
+        }
         Ok(Ok(ask)) => {
             request_read.set();
             timeout(ANSWER_TIMEOUT, answer(ask, daemon_loop))
@@ -125,6 +138,8 @@ async fn history(query: HistoryQuery, daemon_loop: &LoopHandle) -> Response {
 async fn answer(ask: Request, daemon_loop: &LoopHandle) -> Response {
     let answer = match ask {
         Request::History { query } => return history(query, daemon_loop).await,
+        // Not one answer: served by the feed.
+        Request::Events { .. } => Err(QueryError::Busy),
         Request::Reload => {
             return match daemon_loop.reload().await {
                 Ok(Ok(reloaded)) => Response::Reloaded { reloaded },
@@ -137,6 +152,9 @@ async fn answer(ask: Request, daemon_loop: &LoopHandle) -> Response {
         }
         Request::Plan { request } => {
             daemon_loop.plan(request).await.map(|planned| Response::Plan { planned })
+        }
+        Request::Explain { process } => {
+            daemon_loop.explain(process).await.map(|explained| Response::Explained { explained })
         }
         Request::Reap { request } => {
             daemon_loop.reap(request).await.map(|planned| Response::Plan { planned })

@@ -20,10 +20,11 @@ use super::Query;
 use crate::{
     host::{Proc, with_deadline},
     probe::Sampler,
-    store::{StoreError, history},
+    store::{StoreError, history, timeline},
 };
 use orphand_core::model::{
-    History, HistoryQuery, Planned, ProcessId, ReapRequest, Reloaded, Report, ServerReport, Status,
+    Asked, Explained, History, HistoryQuery, Memory, Planned, ProcessId, ReapRequest, Reloaded, Report,
+    ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
@@ -80,8 +81,7 @@ impl LoopHandle {
         let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
         let measured = tokio::task::spawn_blocking(move || {
             with_deadline(move || {
-                // The sampler is moved out of the lock, because a process may block the thread that reads its
-                // memory.
+                // It is moved out of the lock, because a process may block the thread that reads its memory.
                 let locked = || sampler.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut taken = std::mem::take(&mut *locked());
                 let mut status = status.clone();
@@ -99,6 +99,11 @@ impl LoopHandle {
         self.query(|reply| Query::Plan(request, reply)).await
     }
 
+    /// What the engine knows of a process.
+    pub async fn explain(&self, process: Asked) -> Result<Vec<Explained>, QueryError> {
+        self.query(|reply| Query::Explain(process, reply)).await
+    }
+
     /// Ends the servers that a request selects.
     pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
         self.query(|reply| Query::Reap(request, reply)).await
@@ -109,12 +114,25 @@ impl LoopHandle {
         self.query(Query::Reload).await
     }
 
-    /// Reads the store through a read-only connection of its own, without the loop.
+    /// Reads the history from the store.
     pub async fn history(&self, query: HistoryQuery) -> Result<Result<History, StoreError>, QueryError> {
+        self.read_store(move |dir| history::history(dir, &query)).await
+    }
+
+    /// Reads from the store what was left behind over time.
+    pub async fn timeline(&self, query: TimelineQuery) -> Result<Result<Timeline, StoreError>, QueryError> {
+        self.read_store(move |dir| timeline::timeline(dir, &query)).await
+    }
+
+    /// Reads the store through a read-only connection of its own, without the loop.
+    async fn read_store<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Path) -> T + Send + 'static,
+    ) -> Result<T, QueryError> {
         let permit = Arc::clone(&self.history_reads).try_acquire_owned().map_err(|_| QueryError::Busy)?;
         let dir = Arc::clone(&self.state_dir);
         let read = tokio::task::spawn_blocking(move || {
-            let past = history::history(&dir, &query);
+            let past = read(&dir);
             drop(permit);
             past
         });
@@ -134,35 +152,28 @@ impl LoopHandle {
     }
 }
 
-/// Measures the memory of all servers and of agents that were left behind: resident, and proportional if
-/// requested. A process that has exited counts as 0. If one cannot be read, the proportional sum is absent.
+/// Measures memory and CPU time of all servers and of agents that were left behind: resident memory, and
+/// proportional if requested. A process that has exited counts as 0. If one cannot be read, the proportional sum is absent.
 pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: bool) {
-    let mut all: Vec<&mut ServerReport> = report.unowned.iter_mut().collect();
-    for agent in &mut report.agents {
-        all.extend(agent.left_behind.as_deref_mut());
-        all.extend(&mut agent.servers);
-    }
+    let all: Vec<&mut ServerReport> = report.servers_mut().collect();
     let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.members).copied().collect();
-    let resident: HashMap<ProcessId, u64> =
-        sampler.of(proc, &processes).into_iter().map(|memory| (memory.process, memory.rss_bytes)).collect();
+    let found = sampler.of(proc, &processes);
+    let found: HashMap<ProcessId, &Memory> = found.iter().map(|one| (one.process, one)).collect();
     for one in all {
         let own = || one.members.iter().copied();
-        let sum = own().filter_map(|process| resident.get(&process)).sum();
+        let used = || own().filter_map(|process| found.get(&process));
+        one.server.rss_bytes = Some(used().map(|one| one.rss_bytes).sum());
+        one.server.cpu_ms = Some(used().map(|one| one.cpu_ms).sum());
         if pss {
             one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proportional(proc, process)?));
         }
-        one.server.rss_bytes = Some(sum);
     }
 }
 
 /// Marks the processes shown whose executable was replaced or deleted on disk by now. What the engine knows is as
 /// old as the last inspection, and a server in use is not inspected.
 fn mark_stale_binaries(proc: &Proc, report: &mut Report) {
-    let owned = report
-        .agents
-        .iter_mut()
-        .flat_map(|agent| agent.servers.iter_mut().chain(agent.left_behind.as_deref_mut()));
-    for process in owned.chain(&mut report.unowned).flat_map(|one| &mut one.server.processes) {
+    for process in report.servers_mut().flat_map(|one| &mut one.server.processes) {
         if let Ok(Some(dir)) = proc.identified(ProcessId::new(process.pid, process.start)) {
             process.stale_binary = dir.has_stale_binary();
         }

@@ -1,4 +1,4 @@
-//! The control server: metrics over HTTP, and the control socket, on a thread of their own.
+//! The control server: metrics and the page over HTTP, and the control socket, on a thread of their own.
 //!
 //! Invariant: nothing here can delay the daemon's loop. It is reached only through a bounded queue of
 //! [`Query`]s, of which it answers one each time after it has drained the ring. If the queue is full, this
@@ -6,10 +6,13 @@
 
 pub mod client;
 mod connections;
+mod event_feed;
 mod host_name;
 mod http;
 mod listener;
+mod live;
 mod loop_handle;
+mod page;
 mod peer;
 pub mod protocol;
 mod socket;
@@ -26,13 +29,18 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::loop_handle::{LoopHandle, QueryError, measure};
 use self::{peer::Peers, socket::ControlSocket};
 use crate::{
+    events::Latest,
     host::{HostError, Proc},
-    sink::metrics::Metrics,
+    sink::{metrics::Metrics, page::Page},
 };
-use orphand_core::model::{Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{Asked, Explained, Planned, ReapRequest, Reloaded, Status};
 
 /// How many queries may wait for the loop: one for each connection to the control socket.
 const QUEUE: usize = 64;
+
+/// How many connections may wait to be accepted: the kernel's own limit (`somaxconn`) is the same or less. A client whose
+/// connection finds no room tries again after a second.
+const BACKLOG: i32 = 4096;
 
 /// A query to the daemon's loop.
 #[derive(Debug)]
@@ -41,6 +49,8 @@ pub enum Query {
     Status(oneshot::Sender<Status>),
     /// The servers that a request selects.
     Plan(ReapRequest, oneshot::Sender<Vec<Planned>>),
+    /// What is known of a process.
+    Explain(Asked, oneshot::Sender<Vec<Explained>>),
     /// End the servers that a request selects. The answer lists those selected at the start. Not done if the
     /// client no longer waits.
     Reap(ReapRequest, oneshot::Sender<Vec<Planned>>),
@@ -126,7 +136,12 @@ impl ControlServer {
         let http = listen.map(|address| {
             let bound = TcpListener::bind(address);
             bound
-                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+                .and_then(|listener| {
+                    listener.set_nonblocking(true)?;
+                    // The standard library asks for 128.
+                    rustix::net::listen(&listener, BACKLOG)?;
+                    Ok(listener)
+                })
                 .map_err(|source| ServerError::Listen { address, source })
         });
         Ok(Self { http: http.transpose()?, control, peers })
@@ -137,6 +152,8 @@ impl ControlServer {
     pub fn start(
         self,
         metrics: Metrics,
+        page: Page,
+        events: Latest,
         state_dir: &Path,
     ) -> Result<(RunningServer, mpsc::Receiver<Query>), ServerError> {
         let Self { http, control, peers } = self;
@@ -152,18 +169,21 @@ impl ControlServer {
         let listener = tokio::net::UnixListener::from_std(listener).map_err(ServerError::Thread)?;
         drop(guard);
         if let Some(address) = http.as_ref().and_then(|http| http.local_addr().ok()) {
-            tracing::info!("metrics are served on http://{address}/metrics");
+            tracing::info!("metrics are served on http://{address}/metrics, the page on http://{address}/");
         }
         let serve = async move {
             let http = async {
                 match http {
-                    Some(listener) => http::serve(listener, http::router(daemon_loop.clone(), metrics)).await,
+                    Some(listener) => {
+                        let (router, updates) = http::router(daemon_loop.clone(), metrics, page);
+                        tokio::join!(http::serve(listener, router), updates);
+                    }
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = http => {}
-                () = listener::serve(listener, daemon_loop.clone(), peers) => {}
+                () = listener::serve(listener, daemon_loop.clone(), peers, events) => {}
                 _ = stopped => {}
             }
         };
@@ -179,5 +199,7 @@ impl ControlServer {
     }
 }
 
+#[cfg(test)]
+mod page_tests;
 #[cfg(test)]
 mod tests;

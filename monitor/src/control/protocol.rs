@@ -1,5 +1,6 @@
 //! The protocol of the control socket: a request is one line of JSON, a response is one line of JSON, then the
-//! connection is closed.
+//! connection is closed. The exception is `events`: after the response come the lines of the stream as they are, one
+//! an event, with `follow` until one side closes the connection.
 //!
 //! ```json
 //! {"version":1,"ask":"status","pss":false}
@@ -7,13 +8,16 @@
 //! {"version":1,"ask":"reap","request":{"servers":["1234@229468"]}}
 //! {"version":1,"ask":"history","query":{"since":"2026-11-20T00:00:00Z","agent":"claude"}}
 //! {"version":1,"ask":"reload"}
+//! {"version":1,"ask":"explain","process":{"pid":4711}}
+//! {"version":1,"ask":"events","query":{"since":"2026-11-20T00:00:00Z","follow":true}}
 //! {"version":1,"answer":"error","error":"..."}
 //! ```
 
 use serde::{Deserialize, Serialize};
 
+use crate::events::{EventQuery, Position};
 use orphand_core::model::text;
-use orphand_core::model::{History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{Asked, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
@@ -48,6 +52,16 @@ pub enum Request {
         /// The query.
         query: HistoryQuery,
     },
+    /// What is known of a process.
+    Explain {
+        /// Which one.
+        process: Asked,
+    },
+    /// The events that were told, and those to come.
+    Events {
+        /// Which of them.
+        query: EventQuery,
+    },
 }
 
 /// A response.
@@ -73,6 +87,16 @@ pub enum Response {
     History {
         /// The history.
         history: Box<History>,
+    },
+    /// To [`Request::Explain`].
+    Explained {
+        /// The processes that are meant; empty if none of them is followed.
+        explained: Vec<Explained>,
+    },
+    /// To [`Request::Events`]: the lines follow.
+    Events {
+        /// Where the events of this daemon begin: for [`crate::events::Cursor`].
+        life: Position,
     },
     /// The request was not understood, not allowed, or not answered.
     Error {
@@ -135,6 +159,8 @@ mod tests {
             Request::Reap { request },
             Request::Reload,
             Request::History { query },
+            Request::Explain { process: Asked::Pid(7) },
+            Request::Events { query: EventQuery { follow: true, ..EventQuery::default() } },
         ] {
             let line = write(&ask).unwrap();
             assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
@@ -174,6 +200,8 @@ mod tests {
         assert!(error.contains("unknown field `agnet`"), "{error}");
         let error = refused(r#"{"version":1,"ask":"history","query":{"agnet":"claude"}}"#);
         assert!(error.contains("unknown field `agnet`"), "{error}");
+        let error = refused(r#"{"version":1,"ask":"events","query":{"folow":true}}"#);
+        assert!(error.contains("unknown field `folow`"), "{error}");
         assert!(refused(r#"{"version":1,"ask":"reap"}"#).contains("missing field `request`"));
     }
 }

@@ -9,23 +9,31 @@ use std::{
 };
 
 use super::{client::Client, *};
-use crate::sink::wall_clock::WallClock;
+use crate::sink::{page::Page, wall_clock::WallClock};
 
 /// A running control server.
-struct TestServer {
+pub(super) struct TestServer {
     dir: tempfile::TempDir,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
+    pub(super) page: Page,
     _serving: RunningServer,
-    queries: Option<mpsc::Receiver<Query>>,
+    pub(super) queries: Option<mpsc::Receiver<Query>>,
 }
 
-fn server() -> TestServer {
+fn serve(dir: tempfile::TempDir, control: ControlServer) -> TestServer {
+    let address = control.http.as_ref().unwrap().local_addr().unwrap();
+    let wall = WallClock::default();
+    let page = Page::new(wall);
+    let (_keeper, latest, _) = crate::events::open(&dir.path().join("state"), wall);
+    let (serving, queries) = control.start(Metrics::new(wall), page.clone(), latest, dir.path()).unwrap();
+    TestServer { dir, address, page, _serving: serving, queries: Some(queries) }
+}
+
+pub(super) fn server() -> TestServer {
     let dir = tempfile::tempdir().unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let control = ControlServer::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
-    let address = control.http.as_ref().unwrap().local_addr().unwrap();
-    let (serving, queries) = control.start(Metrics::new(WallClock::default()), dir.path()).unwrap();
-    TestServer { dir, address, _serving: serving, queries: Some(queries) }
+    serve(dir, control)
 }
 
 impl TestServer {
@@ -34,7 +42,7 @@ impl TestServer {
     }
 
     /// Answers every query on a thread until the server stops.
-    fn answer(&mut self, blind: &'static [&'static str]) {
+    pub(super) fn answer(&mut self, blind: &'static [&'static str]) {
         let mut queries = self.queries.take().unwrap();
         thread::spawn(move || {
             while let Some(query) = queries.blocking_recv() {
@@ -42,6 +50,7 @@ impl TestServer {
                 match query {
                     Query::Status(reply) => drop(reply.send(Status { blind, pid: 7, ..Status::default() })),
                     Query::Reload(reply) => drop(reply.send(Err("config.toml:1:1: no".to_owned()))),
+                    Query::Explain(_, reply) => drop(reply.send(Vec::new())),
                     Query::Plan(_, reply) | Query::Reap(_, reply) => drop(reply.send(Vec::new())),
                 }
             }
@@ -183,6 +192,27 @@ fn half_open_requests_keep_nobody_out() {
     assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }
 
+/// More connections than the standard library lets wait, made before any is accepted. Whose connection finds no room tries
+/// again only after a second.
+#[test]
+fn a_queue_of_connections_keeps_nobody_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let control = ControlServer::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
+    let address = control.http.as_ref().unwrap().local_addr().unwrap();
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let count = (most.trim().parse::<usize>().unwrap() / 2).min(800);
+    let limit = std::time::Duration::from_millis(900);
+    for n in 0..count {
+        drop(
+            TcpStream::connect_timeout(&address, limit).unwrap_or_else(|error| panic!("after {n}: {error}")),
+        );
+    }
+    let mut server = serve(dir, control);
+    server.answer(&[]);
+    assert!(server.get("/healthz", "*/*").starts_with("HTTP/1.1 200"));
+}
+
 #[test]
 fn the_control_socket_answers() {
     let mut server = server();
@@ -258,27 +288,9 @@ fn memory_is_measured_of_the_process_meant() {
             stale_binary: false,
         };
         orphand_core::model::ServerReport {
-            duplicate_of: None,
             members: vec![orphand_core::model::ProcessId::new(process.pid, process.start)],
-            session: None,
-            server: orphand_core::model::ServerView {
-                processes_total: 0,
-                session: None,
-                id: String::new(),
-                name: String::new(),
-                rule: String::new(),
-                client: None,
-                processes: vec![process],
-                rss_bytes: None,
-                session_leader: false,
-                run: None,
-                container: None,
-            },
-            evidence: Vec::new(),
-            doubts: Vec::new(),
-            guards: Vec::new(),
-            pss_bytes: None,
-            state: "live".to_owned(),
+            server: orphand_core::model::ServerView { processes: vec![process], ..Default::default() },
+            ..Default::default()
         }
     };
     let mut report = orphand_core::model::Report {
@@ -288,7 +300,9 @@ fn memory_is_measured_of_the_process_meant() {
     measure(&proc, &mut crate::probe::Sampler::new(), &mut report, true);
     let [one, other] = report.unowned.as_slice() else { panic!() };
     assert!(one.server.rss_bytes > Some(1 << 20) && one.pss_bytes > Some(1 << 16), "{one:?}");
+    assert!(one.server.cpu_ms.is_some(), "{one:?}");
     assert_eq!((other.server.rss_bytes, other.pss_bytes), (Some(0), Some(0)));
+    assert_eq!(other.server.cpu_ms, Some(0));
 }
 
 /// The loop is not asked for the history: nothing answers for it here.

@@ -1,9 +1,13 @@
-//! Command lines that do not fit into a record are completed from /proc before the record is handed to the engine: what the engine
-//! is handed is recorded, so a replay gives the same.
+//! Records are completed before they are handed to the engine: command lines that do not fit, from /proc, and names of users. What
+//! the engine is handed is recorded, so a replay gives the same.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{host::Procfs, os::clock, source::completion::completed};
+use crate::{
+    host::Procfs,
+    os::{clock, users::local_names},
+    source::completion::completed,
+};
 use orphand_core::{
     model::{BootTime, ProcessEvent},
     recognise::Rules,
@@ -14,17 +18,34 @@ const SLOW: Duration = Duration::from_millis(100);
 /// Afterwards no command line of that user is completed for so long.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// The names of users are read again after so long.
+const NAMES: Duration = Duration::from_secs(10);
+
 /// Completes what the kernel side has cut short.
 #[derive(Debug, Default)]
 pub struct Completer {
     /// Real user id -> until when its command lines are not read.
     slow: BTreeMap<u32, BootTime>,
+    /// The names of users, and when they were read.
+    users: Option<(BootTime, BTreeMap<u32, String>)>,
 }
 
 impl Completer {
+    /// The name of a user. A file that was written meanwhile counts later: whoever sends many signals costs one reading.
+    fn user(&mut self, uid: u32) -> Option<String> {
+        let now = clock::now();
+        if self.users.as_ref().is_none_or(|(read, _)| now.since(*read) > NAMES) {
+            self.users = Some((now, local_names()));
+        }
+        self.users.as_ref().and_then(|(_, names)| names.get(&uid).cloned())
+    }
+
     /// The same record, with the whole command line if the process has another role by it. Otherwise the cut one stays: a long
     /// command line that changes nothing is not worth its memory.
-    pub fn complete(&mut self, procfs: &Procfs, rules: &Rules, event: ProcessEvent) -> ProcessEvent {
+    pub fn complete(&mut self, procfs: &Procfs, rules: &Rules, mut event: ProcessEvent) -> ProcessEvent {
+        if let ProcessEvent::Signal { killer, .. } = &mut event {
+            killer.user = killer.uid.and_then(|uid| self.user(uid));
+        }
         let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } = event else { return event };
         let before = clock::now();
         self.slow.retain(|_, until| *until > before);

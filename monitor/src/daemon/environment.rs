@@ -3,7 +3,7 @@
 use super::{
     command_lines::Completer,
     descriptor_shortage::DescriptorShortage,
-    inspections::{Haste, Inspections, Request},
+    inspections::{Haste, Inspections, NO_USER, Request},
     last_check::PendingRecords,
     member_shares::MemberShares,
     persistence::Persistence,
@@ -14,7 +14,7 @@ use crate::{
     driver::{Driver, EffectHandler, SignalRequest, SpawnerThread},
     host::Procfs,
     probe::{Probe, registry::Registry},
-    sink::{event_writers::EventWriters, metrics::Metrics},
+    sink::{event_writers::EventWriters, metrics::Metrics, page::Page},
     source::{kernel::KernelSource, threads::Followed},
 };
 use orphand_core::{
@@ -23,9 +23,6 @@ use orphand_core::{
     },
     recognise::Rules,
 };
-
-/// The turn in which the wires of all users' servers are looked at: -1, which is no user.
-const NO_USER: u32 = u32::MAX;
 
 /// All that the daemon acts on.
 pub struct Environment {
@@ -45,6 +42,8 @@ pub struct Environment {
     pub hook: Hook,
     /// Counts events.
     pub metrics: Metrics,
+    /// Tells open pages of events.
+    pub page: Page,
     /// Keeps facts for the next daemon.
     pub persistence: Persistence,
     /// What `status` answers, but for what is asked of the engine then.
@@ -79,6 +78,7 @@ impl EffectHandler for Environment {
     fn emit(&mut self, at: BootTime, notice: Box<Notice>) -> anyhow::Result<()> {
         self.persistence.commit();
         self.metrics.observe(&notice);
+        self.page.observe(at, &notice);
         self.hook.push(at, &notice);
         self.stream.push(at, notice);
         Ok(())
@@ -92,7 +92,6 @@ impl EffectHandler for Environment {
     /// At once, but for what a user can delay, such as inspections of servers, which may take seconds: that is answered
     /// beside the loop.
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
-        let wires = || driver.engine().judged_wires();
         let user = match &about {
             About::Server(subject) => subject.turn,
             About::Stop { turn, .. }
@@ -108,14 +107,13 @@ impl EffectHandler for Environment {
             _ => Haste::InTurn,
         };
         let answer = match user {
-            None if matches!(about, About::Server(_)) => self.probe.answer(&about, &wires),
+            None if matches!(about, About::Server(_)) => self.probe.answer(&about),
             None => self.probe.answer_hastily(&about),
             Some(user) => {
-                let others = if haste == Haste::InTurn { wires() } else { Vec::new() };
                 let request = Request { token, about: Box::new(about) };
-                match self.inspections.ask(&self.probe, haste, user, request, others) {
+                match self.inspections.ask(&self.probe, haste, user, request) {
                     Ok(()) => return Ok(()),
-                    Err(request) => self.probe.answer(&request.about, &wires),
+                    Err(request) => self.probe.answer(&request.about),
                 }
             }
         };
@@ -128,7 +126,8 @@ impl EffectHandler for Environment {
         self.persistence.commit();
         let SignalRequest { process, signal, .. } = request;
         let (kernel, reaper) = (&mut self.kernel, &mut self.reaper);
-        let error = self.pending.signal(kernel, reaper, self.doubtful, request)?.err();
+        let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
+        let error = self.pending.signal(kernel, reaper, doubtful, request)?.err();
         match &error {
             // If its exit waits to be handed in, that record says so: the number may have been given to another process with the
             // same identity meanwhile.
@@ -177,7 +176,7 @@ impl Environment {
     /// Feeds an answer. One that could not be found may be for want of descriptors.
     pub(super) fn answered(&mut self, driver: &mut Driver, token: u64, answer: Answer) {
         let unseen = match &answer {
-            Answer::Server { facts } => facts.blind.is_some(),
+            Answer::Server { facts } => !facts.scene.unread.is_empty(),
             Answer::Process { process } => process.is_none(),
             _ => false,
         };

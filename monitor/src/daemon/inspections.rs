@@ -3,19 +3,25 @@
 //!
 //! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own. What has
 //! to be looked at before it is gone has threads of its own, so that it does not wait for inspections. What nobody waits
-//! for has threads of its own, too, so that inspections do not wait for it.
+//! for has threads of its own, too, so that inspections do not wait for it. What the work costs is charged to the user
+//! (`budgets.rs`).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Bound,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::mpsc;
 
-use crate::probe::Probe;
-use orphand_core::model::{About, Answer, FirstMessage, Stdio};
+use super::budgets::{Budget, Budgets};
+use crate::{
+    os::processor_time::Meter,
+    probe::{Candidate, Probe},
+};
+use orphand_core::model::{About, Answer, FirstMessage};
 
 /// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
@@ -24,6 +30,23 @@ const STACK: usize = 256 << 10;
 /// since: only the number of living ones is bounded by the engine.
 const WAITING_OF_USER: usize = 512;
 const WAITING: usize = 8192;
+
+/// How many questions about settings of one user one helper answers.
+const TOGETHER: usize = 32;
+/// The turn of what is looked at for all users: -1, which is no user.
+pub(super) const NO_USER: u32 = u32::MAX;
+
+const fn seconds(allowance: u64, part: u32) -> Budget {
+    Budget { allowance: Duration::from_secs(allowance), part }
+}
+
+/// Inspections of thousands of servers whose agents ended at once come in time, those of servers that stay unproven do
+/// not take a processor. No total: the users have their turns.
+const IN_TURN: Budget = seconds(30, 4);
+/// First messages: a look costs some ten microseconds, less than to start what is looked at.
+const AT_ONCE: (Budget, Budget) = (seconds(2, 20), seconds(10, 5));
+/// Settings files: milliseconds for a process that costs its user one.
+const AT_LEISURE: (Budget, Budget) = (seconds(1, 100), seconds(5, 20));
 
 /// A question to be answered.
 #[derive(Debug)]
@@ -57,19 +80,19 @@ pub struct Inspections {
 }
 
 /// Threads and what they have to do.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Crew {
     shared: Arc<Shared>,
     threads: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     queue: Mutex<Queue>,
     news: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     by_user: BTreeMap<u32, VecDeque<Request>>,
     /// The number of all of them.
@@ -78,8 +101,7 @@ struct Queue {
     busy: BTreeSet<u32>,
     /// The user whose turn it was last.
     served: u32,
-    /// Wires that will be asked about, as far as is known now.
-    others: Arc<Vec<Stdio>>,
+    budgets: Budgets,
     over: bool,
 }
 
@@ -87,19 +109,20 @@ impl Inspections {
     /// No thread is started yet.
     pub fn new() -> Self {
         let (report, answers) = mpsc::unbounded_channel();
-        let (in_turn, at_once, at_leisure) = <(Crew, Crew, Crew)>::default();
+        let in_turn = Crew::new(Budgets::new(IN_TURN, None));
+        let at_once = Crew::new(Budgets::new(AT_ONCE.0, Some(AT_ONCE.1)));
+        let at_leisure = Crew::new(Budgets::new(AT_LEISURE.0, Some(AT_LEISURE.1)));
         Self { in_turn, at_once, at_leisure, report, answers }
     }
 
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started. A look that finds too
-    /// many others waiting finds nothing. `others` are wires that will be asked about next.
+    /// many others waiting finds nothing.
     pub fn ask(
         &mut self,
         probe: &Probe,
         haste: Haste,
         user: u32,
         request: Request,
-        others: Vec<Stdio>,
     ) -> Result<(), Box<Request>> {
         let crew = match haste {
             Haste::InTurn => &mut self.in_turn,
@@ -119,7 +142,6 @@ impl Inspections {
         }
         queue.by_user.entry(user).or_default().push_back(request);
         queue.waiting += 1;
-        queue.others = Arc::new(others);
         drop(queue);
         crew.shared.news.notify_one();
         Ok(())
@@ -127,6 +149,11 @@ impl Inspections {
 }
 
 impl Crew {
+    fn new(budgets: Budgets) -> Self {
+        let shared = Shared { queue: Mutex::new(Queue::new(budgets)), news: Condvar::new() };
+        Self { shared: Arc::new(shared), threads: 0 }
+    }
+
     /// Starts a further thread, if there are not enough.
     fn take_on(&mut self, probe: &Probe, report: &mpsc::UnboundedSender<(u64, Answer)>) {
         if self.threads >= THREADS {
@@ -134,16 +161,42 @@ impl Crew {
         }
         let (shared, probe, report) = (Arc::clone(&self.shared), probe.clone(), report.clone());
         let work = move || {
-            while let Some((user, Request { token, about }, others)) = shared.next() {
-                let answer = probe.answer(&about, &|| others.to_vec());
-                shared.done(user);
-                if report.send((token, answer)).is_err() {
-                    return;
+            while let Some((user, requests)) = shared.next() {
+                let meter = Meter::begin();
+                let answers = answers(&probe, &requests);
+                shared.done(user, meter.spent());
+                let told = requests.iter().map(|request| request.token).zip(answers);
+                for one in told {
+                    if report.send(one).is_err() {
+                        return;
+                    }
                 }
             }
         };
         let builder = thread::Builder::new().name("orphand-turn".to_owned()).stack_size(STACK);
         self.threads += usize::from(builder.spawn(work).is_ok());
+    }
+}
+
+/// The answers to these questions: to one, or to several about settings.
+fn answers(probe: &Probe, requests: &[Request]) -> Vec<Answer> {
+    let declared: Vec<Candidate> = requests.iter().filter_map(Request::about_settings).collect();
+    if declared.len() == requests.len() {
+        let said = probe.declared(&declared).into_iter();
+        return said.map(|message| Answer::FirstMessage { message }).collect();
+    }
+    requests.iter().map(|request| probe.answer(&request.about)).collect()
+}
+
+impl Request {
+    /// The process, if it is asked whether settings declare it.
+    fn about_settings(&self) -> Option<Candidate> {
+        match &*self.about {
+            About::Declared { process, lines, .. } => {
+                Some(Candidate { process: *process, earlier: lines.clone() })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -168,154 +221,75 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a question. Nothing, when the daemon stops.
-    fn next(&self) -> Option<(u32, Request, Arc<Vec<Stdio>>)> {
+    /// Waits for a question, or for several about settings. Nothing, when the daemon stops.
+    fn next(&self) -> Option<(u32, Vec<Request>)> {
         let mut queue = self.queue();
         loop {
             if queue.over {
                 return None;
             }
-            if let Some((user, request)) = queue.take() {
-                return Some((user, request, Arc::clone(&queue.others)));
+            let now = Instant::now();
+            if let Some(taken) = queue.take(now) {
+                return Some(taken);
             }
-            queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            // Those who have spent too much wait for time to pass, the others for a question.
+            queue = match queue.waits(now) {
+                Some(time) => {
+                    let woken = self.news.wait_timeout(queue, time);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.news.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            };
         }
     }
 
-    fn done(&self, user: u32) {
-        self.queue().busy.remove(&user);
+    fn done(&self, user: u32, cost: Duration) {
+        let mut queue = self.queue();
+        queue.busy.remove(&user);
+        if user != NO_USER {
+            queue.budgets.charge(user, Instant::now(), cost);
+        }
+        drop(queue);
         self.news.notify_one();
     }
 }
 
 impl Queue {
+    fn new(budgets: Budgets) -> Self {
+        let (by_user, busy) = (BTreeMap::new(), BTreeSet::new());
+        Self { by_user, waiting: 0, busy, served: 0, budgets, over: false }
+    }
+
     fn is_full_for(&self, user: u32) -> bool {
         self.waiting >= WAITING || self.by_user.get(&user).is_some_and(|own| own.len() >= WAITING_OF_USER)
     }
 
-    /// The oldest question of the next user for whom no thread is busy.
-    fn take(&mut self) -> Option<(u32, Request)> {
+    /// The oldest question of the next user for whom no thread is busy and who has not spent too much. With one about
+    /// settings the next ones about settings.
+    fn take(&mut self, now: Instant) -> Option<(u32, Vec<Request>)> {
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
-        let mut in_turn = self.by_user.range(after).chain(self.by_user.range(..=self.served));
-        let user = in_turn.find(|(user, _)| !self.busy.contains(user)).map(|(user, _)| *user)?;
+        let mut in_turn =
+            self.by_user.range(after).chain(self.by_user.range(..=self.served)).map(|(user, _)| *user);
+        let user =
+            in_turn.find(|user| !self.busy.contains(user) && self.budgets.waits(*user, now).is_zero())?;
         let own = self.by_user.get_mut(&user)?;
-        let request = own.pop_front();
+        let settings = own.iter().take_while(|request| request.about_settings().is_some()).count();
+        let requests: Vec<Request> = own.drain(..settings.clamp(1, TOGETHER).min(own.len())).collect();
         if own.is_empty() {
             self.by_user.remove(&user);
         }
-        self.waiting = self.waiting.saturating_sub(1);
+        self.waiting = self.waiting.saturating_sub(requests.len());
         self.busy.insert(user);
         self.served = user;
-        Some((user, request?))
+        Some((user, requests))
+    }
+
+    /// How long it takes until a user may be served again who has spent too much.
+    fn waits(&self, now: Instant) -> Option<Duration> {
+        let users = self.by_user.keys().filter(|user| !self.busy.contains(user));
+        users.map(|user| self.budgets.waits(*user, now)).min()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(token: u64) -> Request {
-        Request { token, about: Box::new(About::Memory(Vec::new())) }
-    }
-
-    fn queue(requests: &[(u32, u64)]) -> Queue {
-        let mut queue = Queue::default();
-        for (user, token) in requests {
-            queue.by_user.entry(*user).or_default().push_back(request(*token));
-            queue.waiting += 1;
-        }
-        queue
-    }
-
-    fn taken(queue: &mut Queue) -> Option<(u32, u64)> {
-        queue.take().map(|(user, request)| (user, request.token))
-    }
-
-    #[test]
-    fn one_user_has_one_thread_at_a_time() {
-        let mut queue = queue(&[(7, 1), (7, 2), (7, 3), (8, 4)]);
-        assert_eq!(taken(&mut queue), Some((7, 1)));
-        assert_eq!(taken(&mut queue), Some((8, 4)));
-        assert_eq!(taken(&mut queue), None);
-        queue.busy.remove(&7);
-        assert_eq!(taken(&mut queue), Some((7, 2)));
-    }
-
-    /// However many looks of a user hang, and whatever else waits: they have one of the threads, and the others are
-    /// there for the other users.
-    #[test]
-    fn a_user_whose_looks_hang_has_one_thread() {
-        let mut all: Vec<(u32, u64)> = (0..1000).map(|token| (7, token)).collect();
-        all.extend((1000..1100).map(|token| (8 + u32::try_from(token % 5).unwrap(), token)));
-        let mut queue = queue(&all);
-        let mut others = 0;
-        while let Some((user, _)) = taken(&mut queue) {
-            if user != 7 {
-                others += 1;
-                queue.busy.remove(&user);
-            }
-        }
-        assert_eq!((others, queue.by_user.len(), queue.by_user[&7].len()), (100, 1, 999));
-    }
-
-    #[test]
-    fn looks_that_wait_are_bounded() {
-        let probe = Probe::new().unwrap();
-        let mut inspections = Inspections::new();
-        let busy = (7..1000).collect();
-        inspections.at_leisure.shared.queue().busy = busy;
-        let mut ask = |user, token| {
-            inspections.ask(&probe, Haste::AtLeisure, user, request(token), Vec::new()).unwrap();
-            inspections.answers.try_recv().ok()
-        };
-        let nothing = |token| Some((token, Answer::FirstMessage { message: FirstMessage::Nothing }));
-        for token in 0..2000 {
-            assert_eq!(ask(7, token), nothing(token).filter(|_| token >= 512));
-        }
-        // Another user has a share of his own, until there are too many users.
-        assert_eq!(ask(8, 0), None);
-        let asked = (9..1000).flat_map(|user| (0..100).map(move |token| (user, token)));
-        assert_eq!(asked.filter(|(user, token)| ask(*user, *token).is_none()).count(), 8192 - 513);
-    }
-
-    #[test]
-    fn inspections_do_not_wait_for_what_nobody_waits_for() {
-        let probe = Probe::new().unwrap();
-        let mut inspections = Inspections::new();
-        // Its thread is busy, and stays so.
-        inspections.at_leisure.shared.queue().busy.insert(7);
-        for token in 0..128 {
-            inspections.ask(&probe, Haste::AtLeisure, 7, request(token), Vec::new()).unwrap();
-        }
-        for (haste, token) in [(Haste::InTurn, 200), (Haste::AtOnce, 201)] {
-            inspections.ask(&probe, haste, 7, request(token), Vec::new()).unwrap();
-            assert_eq!(inspections.answers.blocking_recv().unwrap().0, token);
-        }
-        assert_eq!(inspections.at_leisure.shared.queue().by_user[&7].len(), 128);
-    }
-
-    #[test]
-    fn users_have_their_turns() {
-        let mut queue = queue(&[(7, 1), (7, 2), (8, 3), (8, 4), (9, 5)]);
-        let mut order = Vec::new();
-        while let Some((user, token)) = taken(&mut queue) {
-            queue.busy.remove(&user);
-            order.push(token);
-        }
-        assert_eq!(order, [1, 3, 5, 2, 4]);
-    }
-
-    #[test]
-    fn every_question_is_answered_once() {
-        let probe = Probe::new().unwrap();
-        let mut inspections = Inspections::new();
-        for token in 0..50 {
-            let haste = [Haste::InTurn, Haste::AtOnce, Haste::AtLeisure][usize::try_from(token % 3).unwrap()];
-            let user = u32::try_from(token % 5).unwrap();
-            inspections.ask(&probe, haste, user, request(token), Vec::new()).unwrap();
-        }
-        let mut told: Vec<u64> = (0..50).map(|_| inspections.answers.blocking_recv().unwrap().0).collect();
-        told.sort_unstable();
-        assert_eq!(told, (0..50).collect::<Vec<_>>());
-    }
-}
+mod tests;

@@ -42,11 +42,14 @@ impl PendingRecords {
         self.0.iter().any(|event| match event {
             ProcessEvent::Exec { process, .. } => *process == of && signal == Signal::Term,
             ProcessEvent::Setsid { process, .. } => *process == of,
-            ProcessEvent::Fork { .. } | ProcessEvent::Exit { .. } | ProcessEvent::ThreadExit { .. } => false,
+            ProcessEvent::Fork { .. }
+            | ProcessEvent::Exit { .. }
+            | ProcessEvent::ThreadExit { .. }
+            | ProcessEvent::Signal { .. } => false,
         })
     }
 
-    /// Signals a process, unless anything speaks against it. `doubtful`: records were lost, and /proc has not been read since. The
+    /// Signals a process, unless anything speaks against it. `doubtful`: records about it may be lost, and /proc has not been read since. The
     /// outer error: the kernel side cannot be read.
     pub fn signal(
         &mut self,
@@ -61,7 +64,7 @@ impl PendingRecords {
             Err(error) => return Ok(Err(error)),
         };
         if !aim.is_held() {
-            let complete = kernel.catch_up(|event| self.0.push_back(event))?;
+            let complete = kernel.catch_up(uid, |event| self.0.push_back(event))?;
             if self.has_exit(process) {
                 return Ok(Err(SignalError::Gone));
             }

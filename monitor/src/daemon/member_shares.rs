@@ -1,7 +1,8 @@
-//! The kernel side tracks a limited number of processes (`members`), and of each user a share of that. This module knows the
-//! users whose share is used up: it reports them, and tries again to track all of their processes.
+//! The kernel side tracks a limited number of processes (`members`) and keeps a limited number of records (`ring`), and of each
+//! user a share of both. This module knows the users whose share is used up: it reports them, and reads /proc for what they did,
+//! when there is room again.
 //!
-//! Invariant: as long as a process that matters is not tracked, its user is in [`MemberShares`], and the engine judges nothing of
+//! Invariant: as long as a process that matters is not tracked, or not known as it is, its user is in [`MemberShares`], and the engine judges nothing of
 //! that user. All other users are judged as ever.
 
 use std::{
@@ -48,9 +49,14 @@ impl MemberShares {
         }
         let users: Vec<String> = self.users.keys().map(u32::to_string).collect();
         Some(format!(
-            "there is no room to track all processes below agents of user {}: nothing of theirs is judged until there is",
+            "there is no room for all that processes below agents of user {} do: nothing of theirs is judged until there is",
             users.join(", ")
         ))
+    }
+
+    /// Whether the share of this user is used up.
+    pub fn is_short(&self, uid: u32) -> bool {
+        self.users.contains_key(&uid)
     }
 
     /// A process need not be tracked any more.
@@ -83,8 +89,8 @@ impl Environment {
         }
         for uid in new {
             tracing::warn!(
-                "user {uid} has more processes below agents than there is room for (`members`); nothing of theirs is judged \
-                 until there is room again"
+                "user {uid} has more processes below agents than there is room for (`members`), or makes more of them than \
+                 can be read (`ring`); nothing of theirs is judged until there is room again"
             );
         }
         driver.feed(self.shares.as_input());
@@ -126,7 +132,7 @@ impl Environment {
         let mut left = Vec::new();
         for (uid, last) in self.shares.users.clone() {
             let waits = self.shares.waiting.values().any(|(_, of)| *of == uid);
-            if !waits && last + FIRST <= now && self.kernel.has_room_again(uid)? {
+            if !waits && last + FIRST <= now && self.kernel.has_room_again(uid) {
                 left.push(uid);
             }
         }

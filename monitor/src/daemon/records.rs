@@ -31,7 +31,7 @@ impl Environment {
         if losses != Losses::default() {
             any = true;
             self.doubtful = true;
-            add(&mut self.status.lost, &losses);
+            self.status.lost += losses;
             driver.handle(self, Input::Lost { losses })?;
         }
         Ok(any)
@@ -84,14 +84,7 @@ fn count(records: &mut Losses, event: &ProcessEvent) {
         ProcessEvent::Exec { .. } => records.exec += 1,
         ProcessEvent::Exit { .. } | ProcessEvent::ThreadExit { .. } => records.exit += 1,
         ProcessEvent::Setsid { .. } => records.setsid += 1,
+        // Nothing depends on these: they are no part of what may be lost.
+        ProcessEvent::Signal { .. } => {}
     }
-}
-
-/// Adds losses up.
-fn add(sum: &mut Losses, more: &Losses) {
-    sum.fork += more.fork;
-    sum.exec += more.exec;
-    sum.exit += more.exit;
-    sum.setsid += more.setsid;
-    sum.member += more.member;
 }

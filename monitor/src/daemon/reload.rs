@@ -225,6 +225,7 @@ mod tests {
     fn every_key_is_applied_or_waits() {
         let applied = [
             "abandoned_grace",
+            "work_grace",
             "agent",
             "alert",
             "exempt",

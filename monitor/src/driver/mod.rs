@@ -7,6 +7,7 @@
 
 mod proc_read;
 pub mod replay;
+mod scope;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,7 @@ pub use self::proc_read::read_proc;
 
 use std::num::NonZeroU32;
 
-use crate::{os::clock, source::trace::TraceWriter};
+use crate::{host::Scope, os::clock, source::trace::TraceWriter};
 use orphand_core::{
     engine::Engine,
     model::{About, BootTime, Effect, Fact, Input, Notice, ProcessId, Signal, Tracking},
@@ -106,12 +107,19 @@ pub struct Driver {
     /// The time of the latest input.
     last: BootTime,
     trace: Option<TraceWriter>,
+    /// What it keeps to; everything without one.
+    scope: Option<Scope>,
 }
 
 impl Driver {
     /// A driver of this engine. Inputs are recorded to `trace`.
     pub fn new(engine: Engine, trace: Option<TraceWriter>) -> Self {
-        Self { engine, last: BootTime::default(), trace }
+        Self { engine, last: BootTime::default(), trace, scope: None }
+    }
+
+    /// With a scope: its engine recognises nothing outside of it.
+    pub fn within(self, scope: Option<Scope>) -> Self {
+        Self { scope, ..self }
     }
 
     /// The engine, to be asked what it knows.
@@ -168,7 +176,10 @@ impl Driver {
             match effect {
                 Effect::Emit { at, notice } => handler.emit(at, notice)?,
                 Effect::Persist { at, fact } => handler.persist(at, &fact)?,
-                Effect::Ask { token, about } => handler.ask(self, token, about)?,
+                Effect::Ask { token, about } => match self.answer_outside(&about) {
+                    Some(answer) => self.feed(Input::Answered { token, answer }),
+                    None => handler.ask(self, token, about)?,
+                },
                 Effect::Signal { process, signal, uid } => {
                     handler.signal(self, SignalRequest { process, uid, signal })?;
                 }
@@ -185,7 +196,8 @@ impl Driver {
     }
 
     /// The one place where live time comes in. If `now` is before the time of the latest input, that time is used.
-    pub fn feed_at(&mut self, now: BootTime, input: Input) {
+    pub fn feed_at(&mut self, now: BootTime, mut input: Input) {
+        self.hide_outside(&mut input);
         self.dispatch(now.max(self.last), input);
     }
 

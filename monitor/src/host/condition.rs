@@ -39,10 +39,13 @@ impl ProcessDir {
     }
 
     /// The number of the terminal of which its descriptor `number` is the other side (`/dev/ptmx`).
-    pub fn terminal_of(&self, number: u32) -> Option<u32> {
-        let _at = self.at().ok()?;
-        let (text, _) = read(self.body(), &format!("fdinfo/{number}"), 4096).ok()?;
-        fields::number(&text, "tty-index")
+    pub fn terminal_of(&self, number: u32) -> Result<Option<u32>, Errno> {
+        let _at = self.at()?;
+        match read(self.body(), &format!("fdinfo/{number}"), 4096) {
+            Ok((text, _)) => Ok(fields::number(&text, "tty-index")),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// The name of its PID namespace, `pid:[NUMBER]`.

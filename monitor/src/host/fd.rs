@@ -185,6 +185,21 @@ impl FdDir {
         }
     }
 
+    /// The FIFO with a path that descriptor `number` refers to: its inode number, and whether it still has a name.
+    /// `None` if it is another kind of file.
+    pub fn fifo(&self, number: u32, path: &[u8]) -> Option<(u64, bool)> {
+        const OTHERS: [&[u8]; 4] = [b"/dev/null", b"/dev/urandom", b"/dev/ptmx", b"/dev/tty"];
+        let _at = self.at().ok()?;
+        let is_other = !path.starts_with(b"/") || OTHERS.contains(&path) || path.starts_with(b"/dev/pts/");
+        if is_other || may_hang(self.mountinfo(), path) {
+            return None;
+        }
+        let fields = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::NLINK;
+        let file = statx(&self.dir, Name::of(number).as_str(), AtFlags::STATX_DONT_SYNC, fields).ok()?;
+        let is_fifo = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo;
+        is_fifo.then_some((file.stx_ino, file.stx_nlink > 0))
+    }
+
     /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it
     /// and does not count as a reader or writer.
     pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {

@@ -18,19 +18,23 @@ mod fd;
 mod fields;
 pub mod identity;
 mod look;
+mod maps;
 mod mounts;
 mod moved_wire;
 mod net;
 mod process;
+mod rights;
+mod scope;
 mod slow;
 mod snapshot;
 mod socket_file;
 mod stat;
-mod statm;
 mod stuck;
 mod sweep;
 mod system;
+mod tasks;
 mod unix;
+mod usage;
 mod watch;
 
 use std::{io, mem::MaybeUninit, path::PathBuf};
@@ -47,17 +51,22 @@ pub use condition::SystemCall;
 pub use ends::{OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 use look::{Seen, as_parent, look};
+pub use maps::SharedMemory;
 pub use net::{
     Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket,
 };
+use process::CGROUP_MAX;
 pub use process::ProcessDir;
+pub use rights::Rights;
+pub use scope::{Place, Scope};
 pub use slow::left_unread;
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
 pub use stat::Stat;
-pub use statm::Statm;
 pub use stuck::{Stuck, stuck};
 pub use system::{boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, process_limits};
+pub use tasks::{PidNamespace, TaskRow, Tasks};
 pub use unix::{UnixSocket, UnixSockets, port_range};
+pub use usage::{Usage, UsageFile};
 pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};
 
 use orphand_core::model::ProcessId;

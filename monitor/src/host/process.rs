@@ -12,10 +12,10 @@ use super::{
     FdDir, FdTable, Name, Stat, Visit, each_number,
     environ::{self, Sight},
     fields, link, read,
-    statm::Statm,
+    usage::UsageFile,
     watch::visit,
 };
-use orphand_core::model::{Image, ProcessId, Stdio, redact};
+use orphand_core::model::{Image, ProcessId, Stdio};
 
 /// The open directory of a process in /proc.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ const ARGV_MAX: usize = 128 * 1024;
 /// Bytes of `environ` that are read to find one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
 /// Bytes of `cgroup` that are read: room for a dozen paths of `PATH_MAX`.
-const CGROUP_MAX: usize = 64 * 1024;
+pub(super) const CGROUP_MAX: usize = 64 * 1024;
 pub(super) const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl ProcessDir {
@@ -102,14 +102,17 @@ impl ProcessDir {
 
     /// Its pid in its own PID namespace: the last value of `NSpid`.
     pub fn pid_inside(&self) -> Result<u32, Errno> {
-        let _at = self.at()?;
-        let (status, _) = read(&self.dir, "status", 4096)?;
-        let inner = fields::words(&status, "NSpid").and_then(Iterator::last);
-        inner.and_then(|pid| pid.parse().ok()).ok_or(Errno::INVAL)
+        self.pids()?.last().copied().ok_or(Errno::INVAL)
     }
 
-    /// The program that it runs: `exe` (empty if not readable) and `cmdline`. Invalid UTF-8 is replaced,
-    /// and secrets are redacted.
+    /// Its pids in our PID namespace and in each below to its own.
+    pub fn pids(&self) -> Result<Vec<u32>, Errno> {
+        let _at = self.at()?;
+        let (status, _) = read(&self.dir, "status", 4096)?;
+        Ok(fields::words(&status, "NSpid").into_iter().flatten().filter_map(|pid| pid.parse().ok()).collect())
+    }
+
+    /// The program that it runs: `exe` (empty if not readable) and `cmdline`. Invalid UTF-8 is replaced.
     pub fn image(&self) -> Image {
         self.program().0
     }
@@ -120,7 +123,7 @@ impl ProcessDir {
         let Ok(_at) = self.at() else { return Default::default() };
         let (cmdline, argv_truncated) = read(self.body(), "cmdline", ARGV_MAX).unwrap_or_default();
         let (exe, stale) = executable(&link(self.body(), "exe").unwrap_or_default());
-        (Image { exe, argv: redact::argv(split_argv(&cmdline), argv_truncated), argv_truncated }, stale)
+        (Image { exe, argv: split_argv(&cmdline), argv_truncated }, stale)
     }
 
     /// Its present command line, at most `most` bytes of it, and whether there is more. The bytes come from
@@ -170,11 +173,6 @@ impl ProcessDir {
     /// that of a thread.
     pub fn leader(&self) -> Result<u32, Errno> {
         self.status("Tgid")
-    }
-
-    /// How many places for open files its table has: as many as it has open, and at most twice as many more.
-    pub fn places_for_files(&self) -> Result<u32, Errno> {
-        self.status("FDSize")
     }
 
     /// The thread ids of its threads.
@@ -287,15 +285,15 @@ impl ProcessDir {
         openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
     }
 
-    /// Opens its `statm` for repeated reads.
-    pub fn statm(&self) -> Result<Statm, Errno> {
-        Ok(Statm(self.open_file("statm")?))
+    /// Opens its `stat` for repeated reads of what it uses.
+    pub fn usage(&self) -> Result<UsageFile, Errno> {
+        Ok(UsageFile { stat: self.open_file("stat")?, statm: self.open_file("statm")? })
     }
 
     /// The resident set size in bytes.
     pub fn resident_bytes(&self) -> Result<u64, Errno> {
         let _at = self.at()?;
-        self.statm()?.resident_bytes()
+        Ok(self.usage()?.read()?.rss_bytes)
     }
 
     /// The proportional set size in bytes, from `smaps_rollup`. It costs 15 us plus 10 us for each resident
@@ -373,7 +371,7 @@ fn executable(link: &[u8]) -> (String, bool) {
 
 /// Translates a user id by the text of `uid_map`. Each line has the first id inside, the first id outside,
 /// and the count.
-fn mapped(map: &str, uid: u32) -> Option<u32> {
+pub(super) fn mapped(map: &str, uid: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace().map(str::parse::<u32>);
         let (inside, outside, count) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);

@@ -18,8 +18,10 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use rustix::{
     fs::makedev,
     io::Errno,
-    thread::{CapabilitySet, LinkNameSpaceType, capabilities, move_into_link_name_space, set_capabilities},
+    thread::{CapabilitySet, LinkNameSpaceType, move_into_link_name_space},
 };
+
+use crate::os::capabilities;
 
 /// A unix socket that listens or is connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,15 +68,6 @@ pub struct UnixSockets {
     socket: Socket,
 }
 
-/// Makes `CAP_SYS_ADMIN` effective for the calling thread, if the daemon has kept it as permitted
-/// (`privilege`). Without the capability the kernel refuses the operation that follows.
-fn raise() {
-    if let Ok(mut sets) = capabilities(None) {
-        sets.effective |= sets.permitted & CapabilitySet::SYS_ADMIN;
-        let _ = set_capabilities(None, sets);
-    }
-}
-
 /// Runs `work` in another network namespace. It uses a new thread that ends afterwards, so that no other
 /// thread changes its namespace. A netlink socket stays in the namespace in which it was created, and
 /// /proc/sys shows that of the thread.
@@ -84,7 +77,8 @@ fn within<T: Send>(
 ) -> io::Result<T> {
     thread::scope(|scope| {
         let enter = || {
-            raise();
+            // Without the capability the kernel refuses what follows.
+            let _raised = capabilities::raise(CapabilitySet::SYS_ADMIN);
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
             work()
         };

@@ -15,6 +15,13 @@ use rustix::thread::{
 const NEEDED: CapabilitySet =
     CapabilitySet::SYS_PTRACE.union(CapabilitySet::KILL).union(CapabilitySet::DAC_READ_SEARCH);
 
+/// To become another user: for helpers, and for hooks.
+pub const OTHER_USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
+
+/// What is out of effect but for moments ([`raise`]): to enter other network namespaces, in which the sockets of
+/// containers are, and to start helpers as the users whose files they read.
+const HELD_BACK: CapabilitySet = CapabilitySet::SYS_ADMIN.union(OTHER_USERS);
+
 /// The capabilities that may stay, with their names from `capabilities(7)`.
 const NAMES: [(CapabilitySet, &str); 7] = [
     (CapabilitySet::BPF, "CAP_BPF"),
@@ -62,7 +69,7 @@ impl Kept {
     pub fn in_words(self) -> String {
         let mut words = names(self.effective);
         if !self.held_back.is_empty() {
-            words = format!("{words}; held back for other network namespaces: {}", names(self.held_back));
+            words = format!("{words}; held back until they are needed: {}", names(self.held_back));
         }
         words
     }
@@ -99,17 +106,35 @@ pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, Privi
     Ok(kept)
 }
 
+/// Capabilities that are in effect for the calling thread as long as this value lives.
+#[derive(Debug)]
+pub struct Raised(CapabilitySets);
+
+/// Puts capabilities into effect that were held back; `None` if they are not all permitted.
+pub fn raise(wanted: CapabilitySet) -> Option<Raised> {
+    let had = capabilities(None).ok().filter(|had| had.permitted.contains(wanted))?;
+    let sets = CapabilitySets { effective: had.effective | wanted, ..had };
+    set_capabilities(None, sets).ok()?;
+    Some(Raised(had))
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        // To give up what is in effect needs no right.
+        let _ = set_capabilities(None, self.0);
+    }
+}
+
 /// The part of the permitted capabilities that the daemon needs.
 fn kept(permitted: CapabilitySet, later: Later, bpf: bool) -> Kept {
     let mut wanted = NEEDED;
     if later.other_users {
-        wanted |= CapabilitySet::SETUID | CapabilitySet::SETGID;
+        wanted |= OTHER_USERS;
     }
     if bpf {
         wanted |= CapabilitySet::BPF;
     }
-    // The sockets of containers are in other network namespaces, and setns(2) requires this capability.
-    Kept { effective: permitted & wanted, held_back: permitted & CapabilitySet::SYS_ADMIN }
+    Kept { effective: permitted & wanted, held_back: (permitted & HELD_BACK).difference(wanted) }
 }
 
 fn set(effective: CapabilitySet, permitted: CapabilitySet) -> Result<(), PrivilegeError> {
@@ -128,13 +153,19 @@ mod tests {
         let users = Later { other_users: true };
         for (permitted, later, bpf, words) in [
             (service, Later::default(), false, "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
+            (
+                service | OTHER_USERS,
+                Later::default(),
+                false,
+                "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE; held back until they are needed: CAP_SETGID, CAP_SETUID",
+            ),
             (service, users, true, "CAP_BPF, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
             (CapabilitySet::PERFMON, users, true, "none"),
             (
                 all,
                 Later::default(),
                 false,
-                "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE; held back for other network namespaces: CAP_SYS_ADMIN",
+                "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE; held back until they are needed: CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN",
             ),
         ] {
             let kept = kept(permitted, later, bpf);
@@ -142,7 +173,26 @@ mod tests {
             assert_eq!(kept.in_words(), words);
         }
         let kept = kept(all, users, false).effective;
-        assert_eq!(kept, NEEDED | CapabilitySet::SETUID | CapabilitySet::SETGID);
+        assert_eq!(kept, NEEDED | OTHER_USERS);
+    }
+
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn what_was_held_back_is_in_effect_for_a_moment() {
+        let after = std::thread::spawn(|| {
+            let had = capabilities(None).unwrap();
+            let out = CapabilitySets { effective: had.effective.difference(OTHER_USERS), ..had };
+            set_capabilities(None, out).unwrap();
+            let raised = raise(OTHER_USERS).unwrap();
+            assert!(capabilities(None).unwrap().effective.contains(OTHER_USERS));
+            drop(raised);
+            let after = capabilities(None).unwrap();
+            let without = after.permitted.difference(OTHER_USERS);
+            set_capabilities(None, CapabilitySets { permitted: without, ..after }).unwrap();
+            assert!(raise(OTHER_USERS).is_none());
+            after
+        });
+        assert!(!after.join().unwrap().effective.intersects(OTHER_USERS));
     }
 
     /// Capabilities belong to a thread. The other threads of the test program keep theirs.
@@ -164,7 +214,7 @@ mod tests {
                 )
             });
             let (kept, now, bounding) = now.join().unwrap();
-            let users = CapabilitySet::SETUID | CapabilitySet::SETGID;
+            let users = OTHER_USERS;
             let bpf = if works { CapabilitySet::empty() } else { CapabilitySet::BPF };
             assert_eq!(kept.effective, NEEDED | users | bpf);
             assert_eq!((now.effective, now.permitted), (kept.effective, kept.effective | kept.held_back));

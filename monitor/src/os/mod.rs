@@ -11,6 +11,7 @@ pub(crate) mod forks_of_tests;
 pub mod journald;
 pub mod lock_file;
 pub mod own;
+pub mod processor_time;
 mod readable;
 pub mod systemd_notify;
 pub mod trust;

@@ -12,6 +12,13 @@ pub fn path_of(descriptor: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }
 
+/// A number that the kernel tells of what this descriptor is open on, in its `fdinfo`. None: it tells none, or cannot be asked
+/// now.
+pub fn told_of(descriptor: &impl AsRawFd, field: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok())
+}
+
 /// Gives up an inherited protection from the kernel's OOM killer (`OOMScoreAdjust=` of the unit).
 pub fn drop_oom_protection() {
     const SCORE: &str = "/proc/self/oom_score_adj";
@@ -19,5 +26,21 @@ pub fn drop_oom_protection() {
     if is_protected {
         // A process may raise its score without a capability.
         let _ = fs::write(SCORE, "0");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_of_a_descriptor() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"abc").unwrap();
+        assert_eq!(told_of(&file, "pos"), Some(3));
+        assert_eq!(told_of(&file, "po"), None);
+        assert_eq!(told_of(&file, "recursion_misses"), None);
     }
 }

@@ -1,185 +1,147 @@
 //! Whether the settings of an agent declare a process as an MCP server: for programs that read their first message
 //! before anybody can look at it.
 //!
-//! The files are those that agents read themselves: in the working directories of the process and of its parent, in
-//! the directories above these, and in the home directory. They are walked as the process sees them. Invariant: only a
-//! regular file of the process's own user, or one of root that everybody may find and read, is opened, so that nobody learns
-//! anything about the files of others; a file on a remote mount, or in a file system in which to read is to do
-//! something (/proc; who reads `trace_pipe` takes what is in it), is not opened, and not more than
-//! [`Notation::longest`] bytes of one are read. Nothing of them leaves this module but the name of the entry that
-//! matches. What was read is kept, see [`super::settings`].
+//! The files are found and opened here ([`super::settings_files`]). Invariant: **none is read here**. A [helper] reads
+//! them ([`super::settings`]), as the user whose process it is. Of what it answers nothing is used but the name of the
+//! entry that matches. Whatever is in the files: if there is no answer, nothing is declared.
 
 use std::{
-    collections::BTreeSet,
-    io::Read as _,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex},
-    time::{Duration, Instant, SystemTime},
+    sync::Mutex,
+    time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::{CWD, FileType, FsWord, Mode, OFlags, fstat, fstatfs, openat},
-    io::Errno,
-};
+use rustix::{io::Errno, process::geteuid};
 
 use super::{
-    Probe, locked, open_to_all,
-    settings::{Name, Settings, Version},
+    Probe, locked, metered,
+    settings::{self, Program},
+    settings_files::{Finder, Gathered},
 };
-use crate::{
-    host::{FdDir, ProcessDir},
-    os::own,
-};
+use crate::helper::{self, HelperError, Order, Task};
 use orphand_core::{
     model::{FirstMessage, ProcessId},
-    recognise::{Declarations, Notation},
+    recognise::entry_name,
 };
 
-/// The most directories that are looked into.
-const DIRECTORIES: usize = 32;
-/// The time after which no further file is opened. A file system of the user's own may delay each of them a little less
-/// than would be noticed.
-const LONGEST: Duration = Duration::from_secs(2);
+/// How long a helper may take.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of the command line that are compared. A longer one is not compared.
 const COMMAND_LINE: usize = 32 * 1024;
+/// Who reads the files of root's processes, with no right but to read these: a number that is nobody's (systemd keeps
+/// 65520 to 65533 free).
+const READER_FOR_ROOT: (u32, u32) = (65_533, 65_533);
+/// Between two lines in the log about helpers that failed.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// File systems of the kernel's own (include/uapi/linux/magic.h): to read some of their files takes what is in them, or
-/// does something. proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, bpf, pstore, configfs, efivarfs, selinux.
-const KERNEL: [FsWord; 12] = [
-    0x9fa0,
-    0x6265_6572,
-    0x6462_6720,
-    0x7472_6163,
-    0x0027_e0eb,
-    0x6367_7270,
-    0x7363_6673,
-    0xcafe_4a11,
-    0x6165_676c,
-    0x6265_6570,
-    0xde5e_81e4,
-    0xf97c_ff8c,
-];
-
-/// Files of a project, and of a home directory.
-const OF_PROJECT: &[&str] = &[
-    ".mcp.json",
-    ".cursor/mcp.json",
-    ".vscode/mcp.json",
-    ".codex/config.toml",
-    ".gemini/settings.json",
-    ".roo/mcp.json",
-    "opencode.json",
-];
-const OF_HOME: &[&str] = &[
-    ".claude.json",
-    ".cursor/mcp.json",
-    ".codex/config.toml",
-    ".gemini/settings.json",
-    ".copilot/mcp-config.json",
-    ".codeium/windsurf/mcp_config.json",
-    ".config/Claude/claude_desktop_config.json",
-    ".config/Code/User/mcp.json",
-    ".config/opencode/opencode.json",
-    ".config/zed/settings.json",
-];
+/// A process that settings may declare.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The process.
+    pub process: ProcessId,
+    /// The command lines that it had before, on the same wires: an entry that names one of them counts.
+    pub earlier: Vec<Vec<String>>,
+}
 
 impl Probe {
-    /// Whether settings declare this process: [`FirstMessage::Declared`], or [`FirstMessage::Nothing`].
-    pub(super) fn declared(&self, process: ProcessId) -> FirstMessage {
-        let name = self.name_in_settings(process).unwrap_or_else(|errno| {
-            tracing::debug!("cannot look for settings that declare {process}: {errno}");
-            None
-        });
-        name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name })
+    /// Whether settings declare these processes, which are one user's: for each [`FirstMessage::Declared`], or
+    /// [`FirstMessage::Nothing`].
+    pub fn declared(&self, candidates: &[Candidate]) -> Vec<FirstMessage> {
+        let (this, all) = (self.clone(), candidates.to_vec());
+        let names = self.declaring(candidates, metered(move || this.gather(&all)));
+        let said =
+            |name: Option<String>| name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
+        names.into_iter().map(said).collect()
     }
 
-    fn name_in_settings(&self, process: ProcessId) -> Result<Option<String>, Errno> {
-        let Some(dir) = self.proc.identified(process)? else { return Ok(None) };
+    fn declaring(&self, candidates: &[Candidate], gathered: Gathered) -> Vec<Option<String>> {
+        let mut names = vec![None; candidates.len()];
+        let of = gathered.of.clone();
+        if gathered.files.is_empty() {
+            return names;
+        }
+        let said = match ask(gathered) {
+            Ok(said) => said,
+            Err(why) => {
+                complain(&why);
+                // One of their files may be to blame: the others are asked about once more, each alone.
+                let again = |one: &Candidate| {
+                    let one = std::slice::from_ref(one);
+                    self.declaring(one, self.gather(one)).pop().flatten()
+                };
+                let alone = candidates.len() > 1 && matches!(why, HelperError::Failed(_));
+                return if alone { candidates.iter().map(again).collect() } else { names };
+            }
+        };
+        for (at, name) in of.into_iter().zip(said) {
+            let process = candidates.get(at).map(|one| one.process).filter(|_| name.is_some());
+            let is_it = process.is_some_and(|process| matches!(self.proc.identified(process), Ok(Some(_))));
+            if let Some(place) = names.get_mut(at).filter(|_| is_it) {
+                *place = name.as_deref().and_then(entry_name);
+            }
+        }
+        names
+    }
+
+    fn gather(&self, candidates: &[Candidate]) -> Gathered {
+        let mut gathered = Gathered::default();
+        for (at, candidate) in candidates.iter().enumerate() {
+            match self.program(&mut gathered, candidate) {
+                Ok(Some(program)) => {
+                    gathered.question.programs.push(program);
+                    gathered.of.push(at);
+                }
+                Ok(None) => {}
+                Err(errno) => {
+                    tracing::debug!("cannot look for settings that declare {}: {errno}", candidate.process);
+                }
+            }
+        }
+        gathered
+    }
+
+    fn program(&self, gathered: &mut Gathered, candidate: &Candidate) -> Result<Option<Program>, Errno> {
+        let Candidate { process, earlier } = candidate;
+        let Some(dir) = self.proc.identified(*process)? else { return Ok(None) };
         let (line, more) = dir.command_line(COMMAND_LINE)?;
         let Ok(line) = std::str::from_utf8(&line) else { return Ok(None) };
         let Some(line) = line.strip_suffix('\0').filter(|_| !more) else { return Ok(None) };
-        let argv: Vec<&str> = line.split('\0').collect();
+        let now = line.split('\0').map(str::to_owned).collect();
+        let lines = std::iter::once(now).chain(earlier.iter().cloned()).collect();
         let parent = self.proc.process(dir.stat().ppid)?;
         let home = dir.environment("HOME")?.unwrap_or_default();
-        let (user, fds) = (dir.uid()?, dir.fd_dir()?);
-        let reader = Reader { user, fds, dir: &dir, known: &self.settings, since: Instant::now() };
-        let places = places(&[dir.working_directory()?, parent.working_directory()?]);
-        let projects = places.iter().flat_map(|place| OF_PROJECT.iter().map(|file| place.join(file)));
-        let home = Path::new(std::ffi::OsStr::from_bytes(&home));
-        let homes = OF_HOME.iter().filter(|_| home.is_absolute()).map(|file| home.join(file));
-        let found = projects.chain(homes).find_map(|path| {
-            let toml = path.extension().is_some_and(|extension| extension == "toml");
-            let notation = if toml { Notation::Toml } else { Notation::Json };
-            reader.declarations(&path, notation)?.name_of(&argv).map(str::to_owned)
-        });
-        Ok(found.filter(|_| dir.still_alive()))
+        let (user, group, fds) = (dir.uid()?, dir.gid()?, dir.fd_dir()?);
+        if gathered.user.get_or_insert((user, group)).0 != user {
+            return Ok(None);
+        }
+        let places = [dir.working_directory()?, parent.working_directory()?];
+        let files = Finder::new(&dir, fds, user).all(&places, &home, gathered);
+        Ok((!files.is_empty()).then_some(Program { lines, files }))
     }
 }
 
-/// These directories and those above them, the nearest first.
-fn places(of: &[Vec<u8>; 2]) -> Vec<PathBuf> {
-    let mut seen = BTreeSet::new();
-    let paths = of.iter().map(|path| Path::new(std::ffi::OsStr::from_bytes(path)));
-    let above = paths.filter(|path| path.is_absolute()).flat_map(Path::ancestors);
-    above.filter(|path| seen.insert(path.to_path_buf())).take(DIRECTORIES).map(Path::to_path_buf).collect()
+/// Has a helper read the files: for each program the name of the entry that declares it.
+fn ask(gathered: Gathered) -> Result<settings::Answer, HelperError> {
+    let Gathered { question, files, user, .. } = gathered;
+    let user = match user {
+        Some((0, _)) | None => READER_FOR_ROOT,
+        Some(user) => user,
+    };
+    let us = geteuid();
+    // Who may not become another user has no right that the helper would have to be without, but for root.
+    let stays = user.0 == us.as_raw() || (!us.is_root() && !helper::can_be_others());
+    let user = (!stays).then_some(user);
+    helper::ask(Order { task: Task::Settings, files, user, namespace: None, patience: PATIENCE }, &question)
 }
 
-/// Reads files as a process sees them.
-struct Reader<'a> {
-    dir: &'a ProcessDir,
-    fds: FdDir,
-    user: u32,
-    known: &'a Mutex<Settings>,
-    since: Instant,
-}
-
-impl Reader<'_> {
-    /// What a file declares; `None` if there is none, or it may not be read.
-    fn declarations(&self, path: &Path, notation: Notation) -> Option<Arc<Declarations>> {
-        let _at = self.dir.at().ok()?;
-        let path = path.as_os_str().as_bytes();
-        if self.since.elapsed() > LONGEST || self.fds.may_hang(path) {
-            return None;
-        }
-        let pinned = self.dir.file_inside(path).ok()?;
-        let stat = fstat(&pinned).ok()?;
-        let for_all = || {
-            stat.st_uid == 0
-                && open_to_all::may_read(&stat)
-                && open_to_all::leads(self.dir, self.user, path, &stat)
-        };
-        let is_theirs = stat.st_uid == self.user || for_all();
-        let size = u64::try_from(stat.st_size).ok()?;
-        let is_read = (1..=notation.longest()).contains(&size);
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_theirs || !is_read {
-            return None;
-        }
-        let (name, version) = (Name::of(&stat, notation), Version::of(&stat));
-        let known = locked(self.known).get(self.user, name, version);
-        known.or_else(|| {
-            let is_kernel = fstatfs(&pinned).map_or(true, |system| KERNEL.contains(&system.f_type));
-            let may = !is_kernel && locked(self.known).may_read(self.user, size, Instant::now());
-            let settled = version.is_settled(SystemTime::now());
-            let (text, after) = if may { text(&pinned, notation)? } else { return None };
-            let found = Arc::new(Declarations::of(&text, notation));
-            if settled && after == version {
-                locked(self.known).keep(self.user, name, version, &found, Instant::now());
-            }
-            Some(found)
-        })
+/// Says that a helper failed, from time to time.
+fn complain(why: &HelperError) {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut last = locked(&LAST);
+    if last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
+        *last = Some(Instant::now());
+        drop(last);
+        tracing::warn!("the helper that reads settings of agents failed, so they declare nothing: {why}");
     }
-}
-
-/// The text of a file, and its version afterwards.
-fn text(pinned: &OwnedFd, notation: Notation) -> Option<(Vec<u8>, Version)> {
-    // A lease on it does not make us wait.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = std::fs::File::from(openat(CWD, own::path_of(pinned), flags, Mode::empty()).ok()?);
-    let mut text = Vec::new();
-    (&file).take(notation.longest()).read_to_end(&mut text).ok()?;
-    let after = fstat(&file).ok()?;
-    Some((text, Version::of(&after)))
 }
 
 #[cfg(test)]
@@ -190,8 +152,12 @@ mod tests {
             fs::{PermissionsExt as _, symlink},
             process::CommandExt as _,
         },
+        path::{Path, PathBuf},
         process::{Command, Stdio as Std},
     };
+
+    use orphand_core::recognise::Notation;
+    use rustix::fs::{CWD, FileType, Mode};
 
     use super::*;
     use crate::probe::tests::Started;
@@ -215,11 +181,26 @@ mod tests {
         }
 
         fn says(&self) -> FirstMessage {
+            self.says_after(&[])
+        }
+
+        fn says_after(&self, lines: &[Vec<String>]) -> FirstMessage {
             let mut command = Command::new("sleep");
             command.arg("600").current_dir(self.0.path().join("project/src"));
             let command = command.env("HOME", self.0.path().join("home")).stdin(Std::null());
-            Probe::new().unwrap().declared(Started::new(command).id())
+            said(Started::new(command).id(), lines)
         }
+    }
+
+    /// What the files say that are gathered, without a helper.
+    fn said(process: ProcessId, lines: &[Vec<String>]) -> FirstMessage {
+        let Gathered { question, files, .. } = Probe::new().unwrap().gather(&[candidate(process, lines)]);
+        let name = settings::answer(question, files).pop().flatten();
+        name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name })
+    }
+
+    fn candidate(process: ProcessId, lines: &[Vec<String>]) -> Candidate {
+        Candidate { process, earlier: lines.to_vec() }
     }
 
     fn nap() -> FirstMessage {
@@ -242,6 +223,16 @@ mod tests {
             assert_eq!(place.says(), nap(), "{file}");
             place.write(file, &text.replace("600", "60"));
             assert_eq!(place.says(), FirstMessage::Nothing, "other arguments in {file}");
+        }
+    }
+
+    #[test]
+    fn what_a_declared_shell_runs_in_its_place_is_declared() {
+        let place = Place::new();
+        place.write("project/.mcp.json", &ENTRY.replace("sleep", "sh").replace("600", "cd x"));
+        for (before, told) in [("cd x", nap()), ("cd y", FirstMessage::Nothing)] {
+            let lines = [["/bin/sh", before].map(str::to_owned).to_vec()];
+            assert_eq!(place.says_after(&lines), told, "{before}");
         }
     }
 
@@ -292,7 +283,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600").uid(64_003).current_dir(place.0.path().join("project/src"));
         let command = command.env("HOME", place.0.path().join("home")).stdin(Std::null());
-        Probe::new().unwrap().declared(Started::new(command).id())
+        said(Started::new(command).id(), &[])
     }
 
     #[test]
@@ -354,6 +345,6 @@ mod tests {
         let mut sleeper = Started::sleeper(Std::null());
         let id = sleeper.id();
         sleeper.end();
-        assert_eq!(Probe::new().unwrap().declared(id), FirstMessage::Nothing);
+        assert_eq!(Probe::new().unwrap().declared(&[candidate(id, &[])]), [FirstMessage::Nothing]);
     }
 }

@@ -10,11 +10,9 @@ use std::io;
 use super::{
     Probe,
     pipe::{self, Said, Side},
-    server::Looked,
-    wire::Wired,
 };
-use crate::host::{ProcessDir, UnixSockets};
-use orphand_core::model::{OwnEnd, ProcessId, Stdio, WireState};
+use crate::host::UnixSockets;
+use orphand_core::model::{OwnEnd, ProcessId, Stdio};
 
 impl Probe {
     /// The processes whose standard input is hung up, of those asked about. One that cannot be read is left out.
@@ -56,52 +54,24 @@ impl Probe {
         match ours.find(inode) {
             Ok(Some(socket)) => socket.hung_up(),
             // It belongs to another network namespace.
-            Ok(None) => dir.fd_table().is_ok_and(|table| {
-                let found = self.diag(inode, &[Looked { process, table, in_rings: Vec::new() }]);
+            Ok(None) => dir.network_namespace().is_ok_and(|namespace| {
+                let found = UnixSockets::inside(namespace).and_then(|mut sockets| sockets.find(inode));
                 matches!(found, Ok(Some(socket)) if socket.hung_up())
             }),
             Err(_) => false,
         }
     }
-
-    /// Whether a process of the server still has its own end of standard input and output. Known only if the standard
-    /// input is hung up; nobody asks for it otherwise.
-    pub(super) fn own_ends(&self, server: &Wired<'_>, stdin: &WireState) -> [bool; 2] {
-        if *stdin != WireState::HungUp {
-            return [false; 2];
-        }
-        let [stdin, stdout] = server.wires;
-        [(stdin, Side::Reads), (stdout, Side::Writes)].map(|(wire, side)| {
-            server.looked.iter().any(|one| match wire {
-                Stdio::Socket(inode) => one.table.sockets().any(|socket| socket == inode),
-                Stdio::Pipe(inode) => {
-                    matches!(self.proc.identified(one.process), Ok(Some(dir)) if has_end(&dir, one, inode, side))
-                }
-                _ => false,
-            })
-        })
-    }
-}
-
-fn has_end(dir: &ProcessDir, one: &Looked, inode: u64, side: Side) -> bool {
-    let Ok(fds) = dir.fd_dir() else { return false };
-    let is_own = |number: &u32| fds.access(*number).is_some_and(|access| side.is_own(access));
-    pipe::descriptors(dir, &one.table, inode).iter().any(is_own)
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
         os::{fd::OwnedFd, unix::net::UnixStream},
-        process::{Command, Stdio as Std},
+        process::Stdio as Std,
     };
 
     use super::*;
-    use crate::{
-        os::forks_of_tests::settle,
-        probe::tests::{Started, look},
-    };
-    use orphand_core::model::Subject;
+    use crate::{os::forks_of_tests::settle, probe::tests::Started};
 
     fn listed(server: &Started, wire: Stdio) -> bool {
         settle();
@@ -154,22 +124,5 @@ mod tests {
         drop(server.0.stdin.take());
         let other = ProcessId { start: server.id().start + 1, ..server.id() };
         assert!(Probe::new().unwrap().hung_up(&[OwnEnd { process: other, stdin: wire }]).is_empty());
-    }
-
-    #[test]
-    fn own_ends_are_those_that_the_server_has() {
-        let mut server =
-            Started::new(Command::new("sleep").arg("600").stdin(Std::piped()).stdout(Std::piped()));
-        let stdin = server.wire();
-        let stdout = Probe::new().unwrap().proc.process(server.id().pid).unwrap().stdio()[1];
-        let ends = |processes: Vec<ProcessId>| {
-            look(&Subject { processes, stdin, stdout, ..Subject::default() }).own_ends
-        };
-        assert_eq!(ends(vec![server.id()]), [false, false]);
-        drop(server.0.stdin.take());
-        assert!(listed(&server, stdin));
-        assert_eq!(ends(vec![server.id()]), [true, true]);
-        let other = Started::sleeper(Std::null());
-        assert_eq!(ends(vec![other.id()]), [false, false]);
     }
 }

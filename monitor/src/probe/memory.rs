@@ -1,4 +1,4 @@
-//! Memory of processes, from /proc.
+//! Memory and CPU time of processes, from /proc.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
 
 use super::Probe;
-use crate::host::{Proc, Statm, with_deadline};
+use crate::host::{Proc, Usage, UsageFile, with_deadline};
 use orphand_core::model::{Memory, ProcessId};
 
-/// Reads the resident memory of processes repeatedly. It keeps `statm` of each process open: a read from an
-/// open file costs a tenth of one that opens it.
+/// Reads resident memory and CPU time of processes repeatedly. It keeps `stat` and `statm` of each
+/// process open: a read from an open file costs a part of one that opens it.
 ///
 /// Invariant: each descriptor is opened through a directory whose process identity was compared, and the
 /// kernel binds it to that process. After the end of the process a read fails with `ESRCH`, even if another
@@ -18,14 +18,14 @@ use orphand_core::model::{Memory, ProcessId};
 #[derive(Debug)]
 pub struct Sampler {
     kept: Kept,
-    /// The most descriptors that are kept.
+    /// Of how many processes files are kept.
     limit: usize,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The open `statm` of each process, and the round in which it was last read.
-    files: FxHashMap<ProcessId, (Statm, u64)>,
+    /// The open files of each process, and the round in which it was last read.
+    files: FxHashMap<ProcessId, (UsageFile, u64)>,
     round: u64,
 }
 
@@ -39,40 +39,43 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Keeps at most an eighth of the descriptors that this process may open. There are two samplers. The
+    /// Keeps at most an eighth of the descriptors that this process may open, two for a process. There are two samplers. The
     /// processes that are being ended may use a quarter, and half remains for everything else.
     pub fn new() -> Self {
         let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self::with_limit(usize::try_from((may / 8).min(KEPT_MAX)).unwrap_or_default())
+        Self::with_limit(usize::try_from((may / 8).min(KEPT_MAX) / 2).unwrap_or_default())
     }
 
     fn with_limit(limit: usize) -> Self {
         Self { kept: Kept::default(), limit }
     }
 
-    /// The resident memory of those of `processes` that are still alive. Their identity is compared.
+    /// What those of `processes` use that are still alive. Their identity is compared.
     pub fn of(&mut self, proc: &Proc, processes: &[ProcessId]) -> Vec<Memory> {
         let Self { kept, limit } = self;
         kept.round += 1;
-        let one = |&process| Some(Memory { process, rss_bytes: kept.resident(proc, process, *limit)? });
+        let one = |&process| {
+            let Usage { rss_bytes, cpu_ms } = kept.usage(proc, process, *limit)?;
+            Some(Memory { process, rss_bytes, cpu_ms })
+        };
         processes.iter().filter_map(one).collect()
     }
 }
 
 impl Kept {
-    fn resident(&mut self, proc: &Proc, process: ProcessId, limit: usize) -> Option<u64> {
+    fn usage(&mut self, proc: &Proc, process: ProcessId, limit: usize) -> Option<Usage> {
         let round = self.round;
         if let Some((file, asked)) = self.files.get_mut(&process) {
             *asked = round;
             // A zombie has no resident memory, nor has a main thread that exited before its process.
-            match file.resident_bytes() {
-                Ok(bytes) if bytes > 0 => return Some(bytes),
+            match file.read() {
+                Ok(usage) if usage.rss_bytes > 0 => return Some(usage),
                 _ => drop(self.files.remove(&process)),
             }
         }
         let dir = proc.identified(process).ok()??;
-        let file = dir.statm().ok()?;
-        let bytes = file.resident_bytes().ok()?;
+        let file = dir.usage().ok()?;
+        let usage = file.read().ok()?;
         if self.files.len() >= limit {
             // A process that was not asked about this time has ended, or is of no interest any more.
             self.files.retain(|_, (_, asked)| *asked == round);
@@ -80,7 +83,7 @@ impl Kept {
         if self.files.len() < limit {
             self.files.insert(process, (file, round));
         }
-        Some(bytes)
+        Some(usage)
     }
 }
 

@@ -1,53 +1,44 @@
-//! Facts that only the host can tell at the moment of a verdict: memory, the wires, clients, the opt-out. A
-//! wire is the pipe or socket pair that carries a server's standard input or output.
+//! Facts that only the host can tell at the moment of a verdict: the scene of a server, memory, sessions, containers, units.
 //!
 //! Invariant: an inspection changes nothing about the inspected processes. An inspection that failed is
 //! reported as a failure, never as "nothing there". For the daemon's shell, which answers `Effect::Ask`, and
 //! for the commands that work without a daemon.
 
-mod clients;
 mod containers;
-mod copies;
 mod declared;
-mod dependents;
-mod direction;
-mod fifos;
 mod first_message;
-mod fork_server;
-mod helper_output;
-mod holders;
+mod help;
 mod hung_up;
 mod manager;
 mod memory;
 mod open_to_all;
-mod other_sockets;
-mod pass;
-mod pipe;
 pub mod registry;
+mod scene;
 mod server;
 mod session;
 mod settings;
-mod siblings;
-mod terminals;
-mod ties;
-mod tracees;
-mod tracers;
+mod settings_files;
 mod unit;
 mod whereabouts;
-mod wire;
-mod work;
 
 use std::{
     hash::RandomState,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
-pub use self::containers::{ENGINE_ARGUMENT, EngineVersion, Engines, engine_child};
+pub use self::containers::{EngineVersion, Engines};
+pub use self::declared::Candidate;
+pub use self::help::help;
 pub use self::memory::Sampler;
-pub use manager::{CHILD_ARGUMENT, ManagerError, child};
+pub use manager::ManagerError;
 
-use crate::host::{HostError, Passes, Proc, hastily, with_deadline};
-use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
+use crate::{
+    host::{HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
+    os::processor_time::{self, Meter},
+    read::{activity, pipe},
+};
+use orphand_core::model::{About, Answer, FirstMessage, ProcessId, SnapshotProcess, Stdio};
 
 /// Inspects the host. Clones share what they remember.
 ///
@@ -56,18 +47,15 @@ use orphand_core::model::{About, Answer, ProcessId, SnapshotProcess, Stdio};
 #[derive(Clone, Debug)]
 pub struct Probe {
     proc: Arc<Proc>,
-    /// The holders of pipes and sockets, as of the last inspection. It is kept because the servers of one
-    /// agent are judged one directly after the other.
-    holders: Arc<Mutex<Option<holders::Index>>>,
-    /// The maker of passes over all open files, if the kernel side offers them, and the last passes.
-    passes: Arc<Mutex<pass::Source>>,
+    /// The maker of passes over all open files, if the kernel side offers them.
+    passes: Option<Arc<Mutex<Box<dyn Passes>>>>,
+    /// The maker of passes over all processes, likewise.
+    tasks: Option<Arc<Mutex<Box<dyn Tasks>>>>,
     memory: Arc<Mutex<Sampler>>,
     /// The key of the hashes by which directories and command lines are compared.
     key: RandomState,
     /// The sockets of container engines.
     engines: Arc<Engines>,
-    /// The settings files of agents that were read.
-    settings: Arc<Mutex<settings::Settings>>,
 }
 
 impl Probe {
@@ -75,44 +63,51 @@ impl Probe {
     pub fn new() -> Result<Self, HostError> {
         Ok(Self {
             proc: Arc::new(Proc::system()?),
-            holders: Arc::default(),
-            passes: Arc::default(),
+            passes: None,
+            tasks: None,
             memory: Arc::default(),
             key: RandomState::new(),
             engines: Arc::default(),
-            settings: Arc::default(),
         })
     }
 
     /// Adds passes of the kernel over all open files, which miss no holder.
     #[must_use]
     pub fn with_passes(self, passes: Box<dyn Passes>) -> Self {
-        Self { passes: Arc::new(Mutex::new(pass::Source::new(passes))), ..self }
+        Self { passes: Some(Arc::new(Mutex::new(passes))), ..self }
+    }
+
+    /// Adds passes of the kernel over all processes, which wait for none.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Box<dyn Tasks>) -> Self {
+        Self { tasks: Some(Arc::new(Mutex::new(tasks))), ..self }
     }
 
     /// The answer of the host to the question `about`. This blocks for the time of an inspection:
-    /// microseconds, or some tens of milliseconds where another process holds a wire and all open files of
-    /// the host are read. The code does not wait for a process that does not answer; the inspection continues
-    /// without it. `others` returns the wires that will be asked about next, so that one pass over all files
-    /// answers for all of them.
-    pub fn answer(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
+    /// microseconds, or some tens of milliseconds where all open files of the host are read. The code does not wait for a
+    /// process that does not answer; the inspection continues without it.
+    pub fn answer(&self, about: &About) -> Answer {
         // This has an effect, and so it runs once.
         if let About::Stop { seen, seconds, .. } = about {
             return self.stop(seen, *seconds);
         }
-        let others = if matches!(about, About::Server(_)) { others() } else { Vec::new() };
+        if let About::Declared { process, lines, .. } = about {
+            let candidate = Candidate { process: *process, earlier: lines.clone() };
+            let message = self.declared(&[candidate]).pop().unwrap_or(FirstMessage::Nothing);
+            return Answer::FirstMessage { message };
+        }
         let (this, about) = (self.clone(), about.clone());
-        with_deadline(move || this.answer_now(&about, &|| others.clone()))
+        metered(move || this.answer_now(&about))
     }
 
     /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. Not for
     /// [`About::Stop`], nor for an inspection.
     pub fn answer_hastily(&self, about: &About) -> Answer {
         let (this, about) = (self.clone(), about.clone());
-        hastily(move || this.answer_now(&about, &Vec::new))
+        hastily(move || this.answer_now(&about))
     }
 
-    fn answer_now(&self, about: &About, others: &dyn Fn() -> Vec<Stdio>) -> Answer {
+    fn answer_now(&self, about: &About) -> Answer {
         match about {
             About::Memory(processes) => {
                 let mut sampler = std::mem::take(&mut *locked(&self.memory));
@@ -121,27 +116,38 @@ impl Probe {
                 Answer::Memory { processes }
             }
             About::Process(process) => Answer::Process { process: self.process(*process) },
-            About::Server(subject) => Answer::Server { facts: self.facts(subject, others) },
+            About::Server(subject) => Answer::Server { facts: self.facts(subject) },
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
-            About::Work(processes) => Answer::Work { processes: self.work(processes) },
+            About::Work(processes) => Answer::Work { processes: activity::of_all(&self.proc, processes) },
             About::Stop { seen, seconds, .. } => self.stop(seen, *seconds),
             About::Container { query, .. } => {
                 Answer::Container { found: self.known_container(query).map(Box::new) }
             }
-            About::Copies { copies, among } => Answer::Copies { copies: self.copies(copies, among) },
+            About::Copies(copies) => Answer::Copies { copies: self.copies(copies) },
             About::FirstMessage { end, .. } => Answer::FirstMessage { message: self.first_message(*end) },
-            About::Declared { process, .. } => Answer::FirstMessage { message: self.declared(*process) },
+            // Not asked in haste: a helper takes milliseconds.
+            About::Declared { .. } => Answer::FirstMessage { message: FirstMessage::Nothing },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
 
-    /// Calls `ask` with the source of passes; `None` if there are no passes.
-    fn ask_passes<T>(&self, ask: impl FnOnce(&mut pass::Source) -> T) -> Option<T> {
-        let mut passes = locked(&self.passes).take()?;
-        let told = ask(&mut passes);
-        locked(&self.passes).put_back(passes);
-        Some(told)
+    /// Who has which of these pipes and sockets open, of all processes of the host; an error says why the kernel does not
+    /// tell.
+    fn pass(&self, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
+        let maker = self.passes.as_ref().ok_or("there are no passes")?;
+        locked(maker).pass(wanted)
+    }
+
+    /// All processes of the host: the kernel tells, or else /proc.
+    fn all_tasks(&self) -> Result<Vec<TaskRow>, String> {
+        if let Some(tasks) = &self.tasks {
+            match locked(tasks).tasks() {
+                Ok(rows) => return Ok(rows),
+                Err(error) => tracing::debug!("no pass over all tasks: {error}"),
+            }
+        }
+        self.proc.tasks().map_err(|error| error.to_string())
     }
 
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
@@ -150,10 +156,22 @@ impl Probe {
     }
 }
 
+/// The same as [`with_deadline`]. What the work costs is charged to the calling thread.
+fn metered<T: Send + 'static>(work: impl Fn() -> T + Send + Sync + 'static) -> T {
+    let (found, spent, by) = with_deadline(move || {
+        let meter = Meter::begin();
+        (work(), meter.spent(), thread::current().id())
+    });
+    if by != thread::current().id() {
+        processor_time::add(spent);
+    }
+    found
+}
+
 fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code panics while it holds this lock.
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -144,7 +144,7 @@ mod tests {
         let chain = chain.iter().map(|process| id(process)).collect();
         let (inside, owner) = (inside.map(id), owner.map(id));
         let subject = SessionSubject { main: id(main), chain, inside, owner, mark };
-        match probe.answer(&About::Session(Box::new(subject)), &Vec::new) {
+        match probe.answer(&About::Session(Box::new(subject))) {
             Answer::Session { id } => id,
             other => panic!("{other:?}"),
         }

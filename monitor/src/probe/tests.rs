@@ -7,10 +7,13 @@ use std::{
 
 use super::Probe;
 use crate::os::forks_of_tests::calm;
-use orphand_core::model::{ProcessFacts, ProcessId, ServerFacts, Stdio, Subject, WireState};
+use orphand_core::model::{
+    ProcessId, ServerFacts, Stdio, Subject,
+    scene::{SceneQuestion, SceneServer},
+};
 
 /// A child process that is killed when the test ends, also by a panic.
-pub(super) struct Started(pub Child);
+pub(crate) struct Started(pub Child);
 
 impl Started {
     pub fn new(command: &mut Command) -> Self {
@@ -85,70 +88,33 @@ impl Drop for Started {
     }
 }
 
-/// A probe that sees only these processes. On some hosts a process hides its files from everybody.
-pub(super) fn world(processes: &[ProcessId]) -> (tempfile::TempDir, Probe) {
-    let tree = tempfile::tempdir().unwrap();
-    let link =
-        |name: &str| std::os::unix::fs::symlink(format!("/proc/{name}"), tree.path().join(name)).unwrap();
-    for process in processes {
-        link(&process.pid.to_string());
-    }
-    link("thread-self");
-    let mut probe = Probe::new().unwrap();
-    probe.proc = crate::host::Proc::at(tree.path()).unwrap().into();
-    (tree, probe)
-}
-
-/// Ends a process that a child of the test started.
-pub(super) fn end(process: ProcessId) {
-    let pid = rustix::process::Pid::from_raw(process.pid.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-}
-
-pub(super) fn id(pid: u32) -> ProcessId {
+pub(crate) fn id(pid: u32) -> ProcessId {
     Probe::new().unwrap().proc.process(pid).unwrap().id()
 }
 
-pub(super) fn ourselves() -> ProcessId {
+pub(crate) fn ourselves() -> ProcessId {
     id(std::process::id())
 }
 
 /// The id of our session, read from another file than the probe reads. It may be 0: below a pid 1 that never
 /// called setsid(2), or if the leader is in an outer PID namespace. (getsid(2) in rustix panics then.)
-pub(super) fn our_session() -> u32 {
+pub(crate) fn our_session() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     // One number for each PID namespace, ours last.
     let line = status.lines().find(|line| line.starts_with("NSsid:")).unwrap();
     line.split_ascii_whitespace().last().unwrap().parse().unwrap()
 }
 
-/// The facts about this server as /proc tells them. They must be complete.
-pub(super) fn look(subject: &Subject) -> ServerFacts {
-    let facts = calm(|| Probe::new().unwrap().facts(subject, &Vec::new));
-    assert_eq!(facts.blind, None);
+/// The question about a server of these processes with this standard input.
+pub(crate) fn subject(server: &[ProcessId], stdin: Stdio, turn: Option<u32>) -> Subject {
+    let servers = vec![SceneServer { processes: server.to_vec(), stdin, stdout: Stdio::Null }];
+    let question = SceneQuestion { servers, ..SceneQuestion::default() };
+    Subject { processes: server.to_vec(), question, turn, ..Subject::default() }
+}
+
+/// The facts about that server as /proc tells them. They must be complete.
+pub(crate) fn facts(server: &[ProcessId], stdin: Stdio) -> ServerFacts {
+    let facts = calm(|| Probe::new().unwrap().facts(&subject(server, stdin, None)));
+    assert_eq!(facts.scene.unread, []);
     facts
-}
-
-/// The facts about a server of these processes with this standard input.
-pub(super) fn facts(server: &[ProcessId], stdin: Stdio) -> ServerFacts {
-    look(&Subject { processes: server.to_vec(), stdin, ..Subject::default() })
-}
-
-/// The facts about one process of the server.
-pub(super) fn of(facts: &ServerFacts, process: ProcessId) -> &ProcessFacts {
-    facts.processes.iter().find(|found| found.process == process).unwrap()
-}
-
-/// The processes that hold a wire according to `state`; `None` if it is hung up.
-pub(super) fn held_by(state: &WireState) -> Option<Vec<ProcessId>> {
-    match state {
-        WireState::Held { holders, .. } => Some(holders.iter().map(|holder| holder.process).collect()),
-        WireState::HungUp => None,
-        WireState::Unknown => panic!("unknown"),
-    }
-}
-
-/// The processes that hold the wire; `None` if it is hung up.
-pub(super) fn holders(server: &Started, wire: Stdio) -> Option<Vec<ProcessId>> {
-    held_by(&facts(&[server.id()], wire).stdin)
 }

@@ -28,19 +28,6 @@ impl Probe {
         Some(UnitFacts { unit: lodging.unit, invocation_id, state })
     }
 
-    /// The unit of the first process whose invocation is known; without one, of the first process that has a
-    /// unit.
-    pub(super) fn unit_of(&self, processes: impl Iterator<Item = ProcessId>) -> Option<UnitFacts> {
-        let mut any = None;
-        for facts in processes.filter_map(|process| self.unit(process)) {
-            if facts.invocation_id.is_some() {
-                return Some(facts);
-            }
-            any.get_or_insert(facts);
-        }
-        any
-    }
-
     /// The manager of the unit: the systemd among the ancestors of the process whose cgroup has the same root.
     /// A manager adopts the processes that it started, because it is pid 1 of its PID namespace or a
     /// subreaper.

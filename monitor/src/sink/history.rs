@@ -1,5 +1,8 @@
-//! The text of `orphand history`: the runs, the notable orphans, the unproven servers that are still there,
-//! and totals.
+//! The text of `orphand history`: the runs, the notable orphans, the unproven servers that are still there, and totals;
+//! of a given time also each signal; or only the leaks.
+
+pub mod leaks;
+mod signals;
 
 use std::time::Duration;
 
@@ -8,7 +11,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{
     human,
     paint::{self, Paint},
-    text,
+    report, table, text,
 };
 use orphand_core::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView};
 
@@ -43,37 +46,73 @@ const UNPROVEN: [(&str, bool); 6] = [
     ("WHY", false),
 ];
 
-/// The history as indented JSON with a line feed at the end.
-pub fn json(past: &History) -> Result<String, serde_json::Error> {
-    let mut out = String::new();
-    text::push_json(&serde_json::to_string_pretty(past)?, &mut out);
-    out.push('\n');
-    Ok(out)
+/// Until when somebody watched: what had not ended by then is alive, or nobody saw what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// The daemon watches now.
+    Now(Timestamp),
+    /// The last daemon stopped then.
+    Until(Timestamp),
+    /// It is not known when the last daemon ended.
+    Unknown,
+}
+
+impl Watched {
+    /// Of a store that was read without its daemon.
+    pub fn without_daemon(past: &History) -> Self {
+        past.daemons.last().and_then(|last| last.stopped).map_or(Self::Unknown, Self::Until)
+    }
+
+    const fn by_daemon(self) -> bool {
+        matches!(self, Self::Now(_))
+    }
+}
+
+/// The history as indented JSON; `source` says who was asked.
+pub fn json(past: &History, watched: Watched) -> Result<String, serde_json::Error> {
+    let mut all = serde_json::to_value(past)?;
+    if let Some(all) = all.as_object_mut() {
+        let source = if watched.by_daemon() { "daemon" } else { "store" };
+        all.insert("source".to_owned(), source.into());
+    }
+    report::json(&all)
 }
 
 /// The history as tables, with times in `zone`.
-pub fn render(past: &History, now: Timestamp, zone: &TimeZone, paint: Paint) -> String {
+pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -> String {
     let mut out = String::new();
-    let runs: Vec<_> = past.runs.iter().map(|run| row_of_run(run, now, zone)).collect();
-    table(&RUNS, &runs, paint, &mut out);
-    let (shown, hidden) = orphans_to_list(past);
-    let orphans: Vec<_> = shown.iter().map(|orphan| row_of_orphan(orphan, zone)).collect();
-    table(&ORPHANS, &orphans, paint, &mut out);
-    if hidden > 0 {
-        let more = format!("and {hidden} more that have ended (--json lists all)\n\n");
-        out.push_str(&paint.text(paint::DIM, more));
+    if let Some(until) = past.until {
+        out.push_str(&signals::render(past, until, zone, paint));
     }
+    let mut tables = Vec::new();
+    let mut add = |columns: &[table::Column], rows| tables.push(table_of(columns, rows, paint));
+    add(&RUNS, past.runs.iter().map(|run| row_of_run(run, watched, zone)).collect());
+    let (shown, hidden) = orphans_to_list(past);
+    add(&ORPHANS, shown.iter().map(|orphan| row_of_orphan(orphan, watched, zone)).collect());
     let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);
-    let unproven: Vec<_> =
-        past.unproven.iter().filter(is_there).map(|one| row_of_orphan(one, zone)).collect();
-    table(&UNPROVEN, &unproven, paint, &mut out);
-    out.push_str(&sum(past));
+    let unproven = past.unproven.iter().filter(is_there);
+    add(&UNPROVEN, unproven.map(|one| row_of_orphan(one, watched, zone)).collect());
+    if let (true, Some(orphans)) = (hidden > 0, tables.get_mut(1)) {
+        let more = format!("and {hidden} more that have ended (--json lists all)\n\n");
+        orphans.push_str(&paint.text(paint::DIM, more));
+    }
+    out.push_str(&tables.concat());
+    out.push_str(&sum(past, watched));
     out.push('\n');
-    for warning in warnings(past) {
+    for warning in warnings(past, watched) {
         out.push_str(&paint.text(paint::WARNING, warning));
         out.push('\n');
     }
     out
+}
+
+/// The table with an empty line below it; nothing where there are no rows.
+fn table_of(columns: &[table::Column], rows: Vec<Vec<String>>, paint: Paint) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> = rows.into_iter().map(|row| (paint::PLAIN, row)).collect();
+    table::render(paint, columns, &rows, None) + "\n"
 }
 
 /// The orphans to list: those that are still there or could not be ended, and the latest of the rest. Also
@@ -93,14 +132,19 @@ fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     (shown.collect(), hidden)
 }
 
-fn row_of_run(past: &PastRun, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> {
     let account = &past.account;
-    let lived = between(past.started, past.ended.unwrap_or(now));
+    let lived = match (past.ended, watched) {
+        (Some(ended), _) => between(past.started, ended),
+        (None, Watched::Now(now)) => format!("{}, alive", between(past.started, now)),
+        (None, Watched::Until(then)) => format!("{}, then unseen", between(past.started, then)),
+        (None, Watched::Unknown) => "not known".to_owned(),
+    };
     let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     vec![
         name(&past.run),
         when(past.started, zone),
-        if past.ended.is_some() { lived } else { format!("{lived}, alive") },
+        lived,
         some(account.servers),
         some(account.orphans),
         some(account.reaped),
@@ -110,7 +154,7 @@ fn row_of_run(past: &PastRun, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     ]
 }
 
-fn row_of_orphan(orphan: &PastOrphan, zone: &TimeZone) -> Vec<String> {
+fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<String> {
     let mut why: Vec<&str> = orphan.evidence.iter().copied().map(human::evidence).collect();
     // An unproven server has doubts and no guards.
     let stays = match orphan.doubts.as_slice() {
@@ -130,8 +174,9 @@ fn row_of_orphan(orphan: &PastOrphan, zone: &TimeZone) -> Vec<String> {
     let outcome = match orphan.outcome {
         Outcome::Reaped { signal: Some(signal), .. } => format!("reaped by {}", human::sent(signal)),
         Outcome::Reaped { signal: None, .. } => "reaped".to_owned(),
-        Outcome::Exited => "exited by itself".to_owned(),
+        Outcome::Exited { ref ending } => ending.words(),
         Outcome::Unseen => "exited unseen".to_owned(),
+        Outcome::Ending | Outcome::Stays if !watched.by_daemon() => "not known".to_owned(),
         Outcome::Ending => "being ended".to_owned(),
         Outcome::Stays => "still there".to_owned(),
     };
@@ -148,7 +193,8 @@ fn row_of_orphan(orphan: &PastOrphan, zone: &TimeZone) -> Vec<String> {
 }
 
 /// `10 runs, 140 servers, 126 orphans, 126 reaped, 10.3 GB freed.`
-fn sum(past: &History) -> String {
+fn sum(past: &History, watched: Watched) -> String {
+    let there = if watched.by_daemon() { "still there" } else { "not seen to end" };
     let sum = past.sum();
     let runs = u64::try_from(past.runs.len()).unwrap_or(u64::MAX);
     let mut parts = vec![
@@ -163,19 +209,28 @@ fn sum(past: &History) -> String {
         parts.push(format!("{} freed", freed(sum.freed_bytes, sum.freed_pss_bytes)));
     }
     if sum.left > 0 {
-        parts.push(format!("{} still there", sum.left));
+        parts.push(format!("{} {there}", sum.left));
     }
     if sum.unproven > 0 {
         let left = sum.unproven_left;
-        let there = if left > 0 { format!(" ({left} still there)") } else { String::new() };
-        parts.push(format!("{} unproven{there}", sum.unproven));
+        let left = if left > 0 { format!(" ({left} {there})") } else { String::new() };
+        parts.push(format!("{} unproven{left}", sum.unproven));
+    }
+    if !past.signals.is_empty() {
+        parts.push(text::count(past.signals.len() as u64, "signal sent", "signals sent"));
     }
     format!("{}.", parts.join(", "))
 }
 
 /// What makes the history incomplete: lost kernel records, daemons that were killed, gaps without a daemon.
-fn warnings(past: &History) -> Vec<String> {
+fn warnings(past: &History, watched: Watched) -> Vec<String> {
     let mut warnings = Vec::new();
+    if !watched.by_daemon() {
+        warnings.push(
+            "No daemon was asked: what had not ended when the last one stopped may have ended since"
+                .to_owned(),
+        );
+    }
     let lost: u64 = past
         .losses
         .iter()
@@ -225,34 +280,6 @@ fn when(at: Timestamp, zone: &TimeZone) -> String {
 fn between(from: Timestamp, to: Timestamp) -> String {
     // A wall clock that was set back must not give a negative time.
     text::duration(Duration::try_from(to.duration_since(from)).unwrap_or_default())
-}
-
-/// A table with a heading and columns of equal width; numbers are right-aligned. Without rows nothing is
-/// written.
-fn table(columns: &[(&str, bool)], rows: &[Vec<String>], paint: Paint, out: &mut String) {
-    if rows.is_empty() {
-        return;
-    }
-    let headings: Vec<String> = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
-    let mut widths: Vec<usize> = headings.iter().map(String::len).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |row: &[String]| {
-        let cells = row.iter().zip(&widths).zip(columns).map(|((cell, &width), (_, number))| {
-            if *number { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    out.push_str(&paint.text(paint::DIM, line(&headings)));
-    out.push('\n');
-    for row in rows {
-        out.push_str(&line(row));
-        out.push('\n');
-    }
-    out.push('\n');
 }
 
 #[cfg(test)]

@@ -8,17 +8,20 @@
 //! (The example is one line.) Names that processes chose are sanitised. The only state is the day of the last
 //! line.
 
-mod phrases;
+pub(super) mod phrases;
 
 use std::{fmt::Write as _, time::Duration};
 
 use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(super) use phrases::{agent_name, evidence, guards_of, list_doubts, list_guards, pid_of, sent};
+pub(crate) use phrases::{agent_name, evidence, guards_of, list_doubts};
+pub(super) use phrases::{list_guards, pid_of, sent};
 
 use super::{Format, paint, paint::Paint, text, wall_clock::WallClock};
-use orphand_core::model::{AgentView, BootTime, Evidence, Guard, Losses, Mode, Notice, ServerView};
+use orphand_core::model::{
+    AgentView, BootTime, Evidence, Guard, Losses, Mode, Notice, ReachedBy, ServerView,
+};
 
 /// Formats notices as text.
 #[derive(Clone, Debug)]
@@ -60,8 +63,9 @@ impl Text {
             | Notice::AlertResolved { .. }
             | Notice::Reconfigured { .. }
             | Notice::Stopping { .. } => of_the_daemon(notice),
-            Notice::AgentStarted { agent, continues } => {
-                let mut line = format!("{} started, pid {}", self.name(&agent_name(agent)), agent.pid);
+            Notice::AgentStarted { agent, continues, found } => {
+                let began = phrases::began(*found);
+                let mut line = format!("{} {began}, pid {}", self.name(&agent_name(agent)), agent.pid);
                 if let Some(unit) = &agent.unit {
                     let _ = write!(line, " in {}", text::sanitise(unit));
                 }
@@ -73,9 +77,8 @@ impl Text {
                 }
                 Sentence::new(paint::NOTE, "agent", line)
             }
-            Notice::AgentExited { agent, exit_code, signal, servers_left, rss_bytes } => {
-                let mut line = self.name(&agent_name(agent));
-                line.push_str(&phrases::ending(*exit_code, *signal));
+            Notice::AgentExited { agent, ending, servers_left, rss_bytes } => {
+                let mut line = format!("{} {}", self.name(&agent_name(agent)), ending.words());
                 if *servers_left > 0 {
                     let left = text::count(*servers_left, "server", "servers");
                     let _ = write!(line, "; {left} left, {}", text::size(*rss_bytes));
@@ -99,6 +102,7 @@ impl Text {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm an event")]
     fn of_a_server(&self, at: BootTime, notice: &Notice) -> Sentence {
         let named = |server: &ServerView| self.name(&server.name);
         let of = phrases::of_owner;
@@ -106,14 +110,14 @@ impl Text {
             format!("{} ({}){}", named(server), phrases::extent(server, bytes), of(owner.as_ref()))
         };
         match notice {
-            Notice::ServerStarted { server, owner } => {
-                let line =
-                    format!("{}{} started ({})", named(server), of(owner.as_ref()), phrases::born(server));
+            Notice::ServerStarted { server, owner, found } => {
+                let (of, began, born) = (of(owner.as_ref()), phrases::began(*found), phrases::born(server));
+                let line = format!("{}{of} {began} ({born})", named(server));
                 Sentence::new(paint::PLAIN, "server", line)
             }
-            Notice::ServerExited { server, owner, let_go } => {
-                let line =
-                    format!("{}{} exited{}", named(server), of(owner.as_ref()), phrases::remaining(let_go));
+            Notice::ServerExited { server, owner, ending, let_go } => {
+                let (of, stay) = (of(owner.as_ref()), phrases::remaining(let_go));
+                let line = format!("{}{of} {}{stay}", named(server), ending.told());
                 Sentence::new(paint::PLAIN, "server", line)
             }
             Notice::ServerDetached { server, pid, sid } => {
@@ -127,18 +131,16 @@ impl Text {
                     format!("{}: {why}, grace period {}", named(server), text::duration(deadline.since(at)));
                 Sentence::new(paint::WARNING, "suspect", line)
             }
-            Notice::OrphanCleared { server, after_ms, reason, owner, let_go } => {
+            Notice::OrphanCleared { server, after_ms, reason, owner, ending, let_go } => {
                 let after = text::duration(Duration::from_millis(*after_ms));
                 let line = match (owner, reason.as_str()) {
                     (Some(owner), _) => format!("{} belongs to {}, found", named(server), agent_name(owner)),
-                    (None, "exited") => format!("{} exited by itself", named(server)),
+                    (None, "exited") => format!("{} {}", named(server), ending.told()),
                     (None, reason) => format!("{}: {}", named(server), text::sanitise(reason)),
                 };
-                Sentence::new(
-                    paint::GOOD,
-                    "cleared",
-                    format!("{line} after {after}{}", phrases::remaining(let_go)),
-                )
+                let comma = if ending.signal.is_some() { "," } else { "" };
+                let line = format!("{line}{comma} after {after}{}", phrases::remaining(let_go));
+                Sentence::new(paint::GOOD, "cleared", line)
             }
             Notice::OrphanDetected {
                 again,
@@ -158,18 +160,39 @@ impl Text {
                 let more = reasons_to_stay(server, guards);
                 Sentence { more, ..Sentence::new(paint::ALARM, "orphan", line) }
             }
-            Notice::OrphanUnproven { server, owner, evidence: found, doubts, rss_bytes, after_ms } => {
+            Notice::OrphanUnproven {
+                server,
+                owner,
+                evidence: found,
+                doubts,
+                reached_by,
+                rss_bytes,
+                after_ms,
+                deadline,
+            } => {
                 let who = with_extent(server, *rss_bytes, owner);
                 let since = since_owner_exit(found, *after_ms);
-                let line = format!("{who}{since}: it stays: {}", list_doubts(doubts));
-                Sentence::new(paint::WARNING, "unproven", line)
+                let mut line = format!("{who}{since}: it stays: {}", list_doubts(doubts));
+                if let Some(deadline) = deadline {
+                    let _ = write!(line, ", for {} at most", text::duration(deadline.since(at)));
+                }
+                Sentence { more: way(reached_by), ..Sentence::new(paint::WARNING, "unproven", line) }
             }
             Notice::OrphanSpared { server, owner, guards, .. } => {
                 let why = guards_of(server, guards);
                 let line = format!("{}{} stays: {why}", named(server), of(owner.as_ref()));
-                Sentence::new(paint::WARNING, "spared", line)
+                Sentence::new(paint::WARNING, "kept", line)
             }
-            Notice::OrphanReaped { server, owner, signal, took_ms, freed_bytes, let_go, .. } => {
+            Notice::OrphanReaped {
+                server,
+                owner,
+                signal,
+                took_ms,
+                freed_bytes,
+                freed_pss_bytes,
+                let_go,
+                ..
+            } => {
                 let mut line = format!("{}{} ended", named(server), of(owner.as_ref()));
                 match (signal, took_ms) {
                     (Some(signal), Some(took_ms)) => {
@@ -178,7 +201,8 @@ impl Text {
                     }
                     _ => line.push_str(" after a signal from an earlier daemon"),
                 }
-                let _ = write!(line, ", {} freed{}", text::size(*freed_bytes), phrases::remaining(let_go));
+                let freed = text::freed(*freed_bytes, *freed_pss_bytes);
+                let _ = write!(line, ", {freed}{}", phrases::remaining(let_go));
                 Sentence::new(paint::GOOD, "reaped", line)
             }
             Notice::ReapFailed { server, pid, error, errno, failed } => {
@@ -191,9 +215,9 @@ impl Text {
                 let line = format!("{}: pid {pid}{others} is still alive: {error}{errno}", named(server));
                 Sentence::new(paint::ALARM, "failed", line)
             }
-            Notice::OrphanExited { server, owner, let_go, .. } => {
+            Notice::OrphanExited { server, owner, ending, let_go, .. } => {
                 let (of, stay) = (of(owner.as_ref()), phrases::remaining(let_go));
-                let line = format!("{}{of}, an orphan, exited by itself{stay}", named(server));
+                let line = format!("{}{of}, an orphan, {}{stay}", named(server), ending.told());
                 Sentence::new(paint::GOOD, "ended", line)
             }
             _ => of_the_daemon(notice),
@@ -218,6 +242,12 @@ impl Format for Text {
             let _ = writeln!(out, "{:20}{}", "", self.paint.text(paint::DIM, more));
         }
     }
+}
+
+/// How a server is reached, in one line.
+fn way(reached_by: &[ReachedBy]) -> Option<String> {
+    let steps: Vec<_> = reached_by.iter().map(|step| text::sanitise(&step.sentence()).into_owned()).collect();
+    (!steps.is_empty()).then(|| steps.join("; "))
 }
 
 struct Sentence {

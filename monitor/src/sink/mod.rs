@@ -2,8 +2,7 @@
 //! sources nor the process graph.
 //!
 //! A [`Format`] ([`stream::Json`] or [`human::Text`]) turns a notice into lines; an [`event_writer::EventWriter`] writes
-//! them without ever blocking the daemon. A [`orphand_core::model::Report`] is the answer of `scan` and
-//! `tree`.
+//! them without ever blocking the daemon. A [`orphand_core::model::Report`] is the answer of `ps`.
 
 pub mod doctor;
 pub mod event_writer;
@@ -11,15 +10,15 @@ pub mod event_writers;
 pub mod history;
 pub mod human;
 pub mod journal;
+pub mod list;
 pub mod metrics;
+pub mod page;
 pub mod paint;
 pub mod plan;
 pub mod report;
-pub mod scan;
 pub mod status;
 pub mod stream;
 mod table;
-pub mod tree;
 pub mod wall_clock;
 
 use orphand_core::model::{BootTime, Notice, text};

@@ -11,7 +11,7 @@ use super::{
     paint::{self, Paint},
     table, text,
 };
-use orphand_core::model::{Doubt, Planned};
+use orphand_core::model::{Doubt, Planned, State};
 
 pub use self::nothing::nothing;
 
@@ -46,14 +46,14 @@ impl PlanItem {
 
     /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
-        self.planned.state == "unproven"
+        self.planned.state == State::Unproven
     }
 }
 
 /// The plan as a table, including servers that stay, with a sum.
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
     let rows: Vec<_> = planned.iter().map(row).collect();
-    format!("{}\n{}\n", table::render(paint, &COLUMNS, &rows), sum(planned))
+    format!("{}\n{}\n", table::render(paint, &COLUMNS, &rows, None), sum(planned))
 }
 
 /// `2 servers to end (197 MB), 1 of them unproven, 1 stays.`
@@ -71,11 +71,11 @@ fn sum(planned: &[PlanItem]) -> String {
     format!("{} to end ({}){unproven}{stays}.", servers(to_end.len()), text::size(bytes(&to_end)))
 }
 
-/// The result: `2 servers ended, 197 MB freed.`, and one line for each server that stays.
+/// The result: `2 servers ended, at most 197 MB freed.`, and one line for each server that stays.
 pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> String {
     let text = match ended.len() {
         0 => "Nothing was ended.".to_owned(),
-        number => format!("{} ended, {} freed.", servers(number), text::size(bytes(ended))),
+        number => format!("{} ended, {}.", servers(number), text::freed(bytes(ended), None)),
     };
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
@@ -107,7 +107,7 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     };
     let cells = vec![
         text::sanitise(&server.name).into_owned(),
-        text::sanitise(&one.planned.state).into_owned(),
+        one.planned.state.to_string(),
         agent,
         pid(one),
         server.count().to_string(),

@@ -12,5 +12,13 @@ pub fn json(report: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(out)
 }
 
+/// The word for a value in events.
+pub(super) fn word(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "unknown".to_owned(),
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests;

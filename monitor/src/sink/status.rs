@@ -1,47 +1,31 @@
-//! The text of `orphand status`: one line per agent and generation, sums, unproven servers, losses.
+//! The text of `orphand status`: whether it is well, since when, sums, what comes next, losses.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{fmt::Write as _, time::Duration};
+
+use jiff::tz::TimeZone;
 
 use super::{
-    human,
+    list,
     paint::{self, Paint},
-    scan, table, text,
+    text,
+    wall_clock::WallClock,
 };
-use orphand_core::model::{AgentView, Losses, Mode, Report, RunView, ServerReport, SessionState, Status};
-
-/// How many unproven servers are listed. `orphand scan` and `--json` have all.
-const UNPROVEN: usize = 10;
-
-/// How many servers with a session are listed. `--json` has all.
-const SESSIONS: usize = 10;
-
-/// One line of the table.
-#[derive(Default)]
-struct Row {
-    servers: u64,
-    orphans: u64,
-    bytes: u64,
-    orphan_bytes: u64,
-    unproven: u64,
-    duplicates: u64,
-    /// Absent unless `--pss` was given.
-    pss_bytes: Option<u64>,
-}
-
-/// The key of a line: the agent with its unit, and the generation.
-type RowKey = (String, Option<u64>);
+use orphand_core::model::{BootTime, Losses, Mode, SessionState, State, Status};
 
 /// The status as text.
-pub fn render(status: &Status, paint: Paint) -> String {
+pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = match status.mode {
         Mode::Reap => "ends orphans",
         Mode::Observe => "observes only",
     };
-    let up = text::duration(Duration::from_nanos(status.up_ns));
+    let up = Duration::from_nanos(status.up_ns);
+    let since = wall.timestamp(now - up).to_zoned(zone.clone());
     let mut out = format!(
-        "orphand {} (pid {}) has been watching for {up}, {mode}; {} followed.\n",
+        "orphand {} (pid {}) {mode}.\nWatching for {}, since {}; {} followed.\n",
         text::sanitise(&status.version),
         status.pid,
+        text::duration(up),
+        since.strftime("%Y-%m-%d %H:%M:%S"),
         text::count(status.processes, "process", "processes"),
     );
     if let Some(why) = &status.config_error {
@@ -59,114 +43,67 @@ pub fn render(status: &Status, paint: Paint) -> String {
         out.push_str(&paint.text(paint::WARNING, line));
         out.push('\n');
     }
+    out.push_str(&list::sum(&status.report));
     out.push('\n');
-    let rows = rows(&status.report);
-    if !rows.is_empty() {
-        out.push_str(&generations(&rows, paint));
-        out.push('\n');
+    if let Some(bytes) = proportional(status) {
+        let _ = writeln!(out, "Proportional memory: {}.", text::size(bytes));
     }
-    out.push_str(&scan::sum(&status.report));
-    out.push('\n');
+    out.push_str(&next(status, now, paint));
     sessions(status, paint, &mut out);
-    unproven(&status.report, paint, &mut out);
     let errors = errors(status);
     if !errors.is_empty() {
         out.push_str(&paint.text(paint::WARNING, errors));
         out.push('\n');
     }
     let lost = lost(status);
-    if !lost.is_empty() {
-        out.push_str(&paint.text(paint::WARNING, lost));
+    if lost.is_empty() && status.is_watching() {
+        out.push_str(&paint.text(paint::GOOD, "Not blind, nothing lost."));
+    } else {
+        out.push_str(&paint.text(paint::WARNING, &lost));
+    }
+    if !lost.is_empty() || status.is_watching() {
         out.push('\n');
     }
     out
 }
 
-fn generations(rows: &BTreeMap<RowKey, Row>, paint: Paint) -> String {
-    let pss = rows.values().any(|row| row.pss_bytes.is_some());
-    let mut columns = vec![
-        ("AGENT", false),
-        ("GENERATION", true),
-        ("SERVERS", true),
-        ("MEMORY", true),
-        ("ORPHANS", true),
-        ("ORPHANED", true),
-        ("UNPROVEN", true),
-    ];
-    let duplicates = rows.values().any(|row| row.duplicates > 0);
-    if duplicates {
-        columns.push(("DUPLICATES", true));
-    }
-    if pss {
-        columns.push(("PROPORTIONAL", true));
-    }
-    let mut shown = Vec::new();
-    // The latest run comes first.
-    let mut ordered: Vec<_> = rows.iter().collect();
-    ordered.sort_by(|((a, x), _), ((b, y), _)| a.cmp(b).then(y.cmp(x)));
-    for ((name, generation), row) in ordered {
-        let style = if row.orphans > 0 { paint::ALARM } else { paint::PLAIN };
-        let mut cells = vec![
-            name.clone(),
-            generation.map_or_else(|| "-".to_owned(), |number| format!("#{number}")),
-            row.servers.to_string(),
-            text::size(row.bytes),
-            row.orphans.to_string(),
-            text::size(row.orphan_bytes),
-            row.unproven.to_string(),
-        ];
-        if duplicates {
-            cells.push(row.duplicates.to_string());
-        }
-        if pss {
-            cells.push(row.pss_bytes.map_or_else(|| "-".to_owned(), text::size));
-        }
-        shown.push((style, cells));
-    }
-    table::render(paint, &columns, &shown)
+/// The proportional memory of all servers, if it was measured.
+fn proportional(status: &Status) -> Option<u64> {
+    let measured = status.report.servers().filter_map(|(_, one)| one.pss_bytes);
+    measured.reduce(u64::saturating_add)
 }
 
-fn rows(report: &Report) -> BTreeMap<RowKey, Row> {
-    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
-    let named = |name: &str, unit: Option<&str>| {
-        let unit = unit.filter(|unit| *unit != name).map(|unit| format!(" ({})", text::sanitise(unit)));
-        format!("{}{}", text::sanitise(name), unit.unwrap_or_default())
-    };
-    let of_run = |run: &RunView| (named(&run.agent, run.unit.as_deref()), run.generation);
-    for agent in &report.agents {
-        let whose = (named(&agent.agent.name, agent.agent.unit.as_deref()), agent.agent.generation);
-        for server in &agent.servers {
-            let run = server.server.run.as_ref();
-            rows.entry(run.map_or_else(|| whose.clone(), of_run)).or_default().add(server);
-        }
-        if agent.servers.is_empty() {
-            rows.entry(whose).or_default();
-        }
+/// `Next: 2 are judged within 8 s.`, a line for each state.
+fn next(status: &Status, now: BootTime, paint: Paint) -> String {
+    let sum = status.report.totals();
+    let be = |number| if number == 1 { "is" } else { "are" };
+    let mut parts = Vec::new();
+    let left = sum.orphans - sum.ending - sum.kept;
+    if sum.ending > 0 {
+        parts.push(format!("{} {} being ended", sum.ending, be(sum.ending)));
     }
-    for server in &report.unowned {
-        let run = server.server.run.as_ref();
-        rows.entry(run.map_or_else(|| ("no owner".to_owned(), None), of_run)).or_default().add(server);
+    if left > 0 {
+        parts.push(format!("{left} could not be ended: `orphand ps --state orphan`"));
     }
-    rows
+    if sum.suspects > 0 {
+        let due = status.report.servers().filter(|(_, one)| one.state == State::Suspect);
+        let last = due.filter_map(|(_, one)| one.deadline).max();
+        let within = last.map(|at| format!(" within {}", text::duration(at.since(now)))).unwrap_or_default();
+        parts.push(format!("{} {} judged{within}", sum.suspects, be(sum.suspects)));
+    }
+    if sum.kept > 0 {
+        let stay = if sum.kept == 1 { "stays because of a guard" } else { "stay because of guards" };
+        parts.push(format!("{} {stay}: `orphand ps --state kept -o wide`", sum.kept));
+    }
+    if sum.unproven > 0 {
+        let stay = if sum.unproven == 1 { "stays" } else { "stay" };
+        parts.push(format!("{} unproven {stay}: `orphand explain PID` says who can reach it", sum.unproven));
+    }
+    let style = if left > 0 { paint::ALARM } else { paint::PLAIN };
+    parts.iter().map(|part| paint.text(style, format_args!("Next: {part}.")) + "\n").collect()
 }
 
-impl Row {
-    fn add(&mut self, server: &ServerReport) {
-        self.servers += 1;
-        self.bytes = self.bytes.saturating_add(server.rss_bytes());
-        if server.is_orphan() {
-            self.orphans += 1;
-            self.orphan_bytes = self.orphan_bytes.saturating_add(server.rss_bytes());
-        }
-        self.unproven += u64::from(server.is_unproven());
-        self.duplicates += u64::from(server.is_duplicate());
-        if let Some(pss) = server.pss_bytes {
-            self.pss_bytes = Some(self.pss_bytes.unwrap_or_default().saturating_add(pss));
-        }
-    }
-}
-
-/// How many sessions there are, and those that have servers: `Session 0b8c8f2e..: active, fetch (pid 99300) of claude #2`.
+/// How many sessions there are. `--json` says which servers they have.
 fn sessions(status: &Status, paint: Paint, out: &mut String) {
     let Some(sessions) = &status.sessions else { return };
     let count = |state: &SessionState| sessions.states.get(state).copied().unwrap_or_default();
@@ -182,53 +119,6 @@ fn sessions(status: &Status, paint: Paint, out: &mut String) {
     };
     let line = format!("Sessions: {}{failed}.\n", counts.join(", "));
     out.push_str(&paint.text(paint::PLAIN, line));
-    let with = |(owner, server)| -> Option<(_, &ServerReport, SessionState)> {
-        let server: &ServerReport = server;
-        Some((owner, server, server.session?))
-    };
-    let all: Vec<(Option<&AgentView>, _, _)> = status.report.servers().filter_map(with).collect();
-    for (owner, server, state) in all.iter().take(SESSIONS) {
-        let line = format!(
-            "Session {}: {}, {}\n",
-            text::sanitise(server.server.session.as_deref().unwrap_or_default()),
-            state.word(),
-            of(*owner, server),
-        );
-        out.push_str(&paint.text(paint::PLAIN, line));
-    }
-    let hidden = all.len().saturating_sub(SESSIONS);
-    if hidden > 0 {
-        out.push_str(&paint.text(paint::DIM, format_args!("and {hidden} more (--json)\n")));
-    }
-}
-
-/// `fetch (pid 99300) of claude #2`.
-fn of(owner: Option<&AgentView>, server: &ServerReport) -> String {
-    let pid = server.server.processes.first().map(|process| format!(" (pid {})", process.pid));
-    let of = owner.map(|owner| format!(" of {}", human::agent_name(owner)));
-    let name = text::sanitise(&server.server.name);
-    format!("{name}{}{}", pid.unwrap_or_default(), of.unwrap_or_default())
-}
-
-/// One line each: `Unproven: fetch (pid 99300) of claude #2: another process holds its stdin`; and what a person can do.
-fn unproven(report: &Report, paint: Paint, out: &mut String) {
-    let mut all: Vec<_> = report.servers().filter(|(_, server)| server.is_unproven()).collect();
-    let hidden = all.len().saturating_sub(UNPROVEN);
-    all.truncate(UNPROVEN);
-    let any = !all.is_empty();
-    for (owner, server) in all {
-        let line = format!("Unproven: {}: {}", of(owner, server), human::list_doubts(&server.doubts));
-        out.push_str(&paint.text(paint::WARNING, line));
-        out.push('\n');
-    }
-    if hidden > 0 {
-        out.push_str(&paint.text(paint::DIM, format_args!("and {hidden} more (`orphand scan`, --json)\n")));
-    }
-    if any {
-        let line =
-            "orphand lets these live. If you know that nobody uses one, end it: `orphand reap --pid PID`.\n";
-        out.push_str(&paint.text(paint::DIM, line));
-    }
 }
 
 /// Errors of the eBPF programs as a sentence; empty if there were none. Processes without room are counted as

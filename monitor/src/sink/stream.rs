@@ -19,7 +19,12 @@ pub struct Json {
 impl Json {
     /// A stream whose first line has `seq` 1.
     pub const fn new(wall: WallClock) -> Self {
-        Self { wall, written: 0 }
+        Self::after(wall, 0)
+    }
+
+    /// A stream that continues after the line with this number.
+    pub const fn after(wall: WallClock, written: u64) -> Self {
+        Self { wall, written }
     }
 }
 
@@ -40,7 +45,9 @@ impl Format for Json {
         let (seq, time, boot_ns) = (self.written, self.wall.rfc3339(at), at.0);
         // Writing to a string cannot fail.
         let _ = write!(out, r#"{{"event":"{event}","seq":{seq},"time":"{time}","boot_ns":{boot_ns}"#);
-        if let Notice::OrphanSuspected { deadline, .. } = notice {
+        if let Notice::OrphanSuspected { deadline, .. }
+        | Notice::OrphanUnproven { deadline: Some(deadline), .. } = notice
+        {
             let _ = write!(out, r#","deadline":"{}""#, self.wall.rfc3339(*deadline));
         }
         text::push_json(fields, out);

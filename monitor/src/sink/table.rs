@@ -7,37 +7,59 @@ use super::paint::{self, Paint};
 /// A heading, and whether the column contains numbers, which are right-aligned.
 pub(super) type Column = (&'static str, bool);
 
-/// The table with a line feed after each row. A row's style applies to its first cell. Cells must already be
-/// sanitised.
-pub(super) fn render(paint: Paint, columns: &[Column], rows: &[(Style, Vec<String>)]) -> String {
+/// How a table is made to fit: the width of a line, and the columns that give way, each with how narrow it may get.
+pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
+
+/// The table with a line feed after each row. A row's style applies to its first cell; a row of one cell is a line of
+/// its own. Cells must already be sanitised.
+pub(super) fn render(
+    paint: Paint,
+    columns: &[Column],
+    rows: &[(Style, Vec<String>)],
+    fit: Option<Fit<'_>>,
+) -> String {
     let width = |at: usize, heading: &str| {
-        let cells = rows.iter().filter_map(|(_, row)| row.get(at)).map(|cell| cell.chars().count());
-        cells.fold(heading.chars().count(), usize::max)
+        let cells = rows.iter().filter(|(_, row)| row.len() > 1).filter_map(|(_, row)| row.get(at));
+        cells.map(|cell| cell.chars().count()).fold(heading.chars().count(), usize::max)
     };
-    let widths: Vec<usize> =
+    let mut widths: Vec<usize> =
         columns.iter().enumerate().map(|(at, (heading, _))| width(at, heading)).collect();
-    let headings: Vec<String> = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
-    let mut out = paint.text(paint::DIM, line(Paint::new(false), paint::PLAIN, columns, &widths, &headings));
-    out.push('\n');
-    for (style, row) in rows {
-        out.push_str(&line(paint, *style, columns, &widths, row));
-        out.push('\n');
+    for (at, least) in fit.iter().flat_map(|(_, narrower)| *narrower) {
+        let excess =
+            (widths.iter().sum::<usize>() + widths.len() - 1).saturating_sub(fit.map_or(0, |fit| fit.0));
+        if let Some(width) = widths.get_mut(*at) {
+            *width = width.saturating_sub(excess).max(*least.min(width));
+        }
     }
-    out
+    let headings: Vec<String> = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let line = |style: Style, row: &[String]| {
+        let mut cells = row.iter().zip(columns).zip(&widths).map(|((cell, (_, number)), &width)| {
+            let cell = if fit.is_some() && row.len() > 1 { cut(cell, width) } else { cell.clone() };
+            if *number { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        let first = cells.next().unwrap_or_default();
+        let between = if fit.is_some() { " " } else { "  " };
+        let rest: String = cells.fold(String::new(), |all, cell| all + between + &cell);
+        let rest = rest.trim_end();
+        // The first cell is never cut where others follow.
+        let (first, rest) = match fit {
+            Some((room, _)) if row.len() > 1 => {
+                (first.clone(), cut(rest, room.saturating_sub(first.chars().count())))
+            }
+            Some((room, _)) => (cut(&first, room), String::new()),
+            None => (first, rest.to_owned()),
+        };
+        let first = if rest.is_empty() { first.trim_end() } else { &first };
+        format!("{}{rest}\n", paint.text(style, first))
+    };
+    let rows: String = rows.iter().map(|(style, row)| line(*style, row)).collect();
+    paint.text(paint::DIM, line(paint::PLAIN, &headings).trim_end()) + "\n" + &rows
 }
 
-fn line(paint: Paint, style: Style, columns: &[Column], widths: &[usize], row: &[String]) -> String {
-    let mut out = String::new();
-    for (at, ((cell, (_, number)), &width)) in row.iter().zip(columns).zip(widths).enumerate() {
-        let last = at + 1 == row.len();
-        let cell = match (number, last) {
-            (true, _) => format!("{cell:>width$}"),
-            (false, true) => cell.clone(),
-            (false, false) => format!("{cell:<width$}"),
-        };
-        out.push_str(if at == 0 { "" } else { "  " });
-        out.push_str(&if at == 0 { paint.text(style, cell) } else { cell });
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
     }
-    out.truncate(out.trim_end().len());
-    out
+    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    kept + if room > 0 { "…" } else { "" }
 }

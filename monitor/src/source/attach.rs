@@ -13,13 +13,16 @@ use rustix::{
     thread::{CapabilitySet, capabilities},
 };
 
-use super::kernel_error::KernelError;
+use super::{kernel_error::KernelError, layout::LayoutError};
 use crate::host::own_pid_namespace;
 use orphand_core::model::SetsidHook;
 
 const FORK: &str = "sched_process_fork";
 const EXEC: &str = "sched_process_exec";
 const EXIT: &str = "sched_process_exit";
+const SIGNAL: &str = "signal_generate";
+/// The hook that tells who sends a signal, as [`signals`] names it.
+pub const SIGNAL_HOOK: &str = "raw_tracepoint:signal_generate";
 const SETSID_FUNCTION: &str = "ksys_setsid";
 const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
 /// The inode of the initial PID namespace: `PROC_PID_INIT_INO` of the kernel's `proc_ns.h`.
@@ -74,11 +77,9 @@ pub fn maps_count_as_locked(release: &str) -> bool {
 pub fn attach(programs: &mut Ebpf, setsid: SetsidHook) -> Result<Vec<String>, KernelError> {
     // Ends before beginnings: whatever is seen to begin is seen to end.
     for hook in [EXIT, FORK, EXEC] {
-        let program: &mut RawTracePoint = program(programs, hook)?;
-        program.load().and_then(|()| program.attach(hook)).map_err(|e| KernelError::program(hook, &e))?;
+        raw_tracepoint(programs, hook)?;
     }
-    let mut hooks: Vec<String> =
-        [FORK, EXEC, EXIT].iter().map(|hook| format!("raw_tracepoint:{hook}")).collect();
+    let mut hooks: Vec<String> = [FORK, EXEC, EXIT].map(name).to_vec();
     match setsid {
         SetsidHook::None => {}
         SetsidHook::Fentry => hooks.push(function(programs)?),
@@ -86,6 +87,32 @@ pub fn attach(programs: &mut Ebpf, setsid: SetsidHook) -> Result<Vec<String>, Ke
         SetsidHook::Auto => hooks.extend(any(programs)),
     }
     Ok(hooks)
+}
+
+/// Attaches the program that tells who ends a process, where this kernel has what it reads; names its hook. None is no reason
+/// not to watch.
+pub fn signals<T>(programs: &mut Ebpf, offsets: &Result<T, LayoutError>) -> Option<String> {
+    let attached = match offsets {
+        Ok(_) => raw_tracepoint(programs, SIGNAL).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match attached {
+        Ok(()) => Some(name(SIGNAL)),
+        Err(error) => {
+            tracing::warn!("{SIGNAL}: {error}; going on without: who sends a signal to a server is not told");
+            None
+        }
+    }
+}
+
+fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<(), KernelError> {
+    let program: &mut RawTracePoint = program(programs, hook)?;
+    let attached = program.load().and_then(|()| program.attach(hook));
+    attached.map(drop).map_err(|error| KernelError::program(hook, &error))
+}
+
+fn name(hook: &str) -> String {
+    format!("raw_tracepoint:{hook}")
 }
 
 /// The cheapest that this kernel allows. None is no reason not to watch: who left a session is then seen a moment later.

@@ -8,7 +8,7 @@ use monitor_common::ARGV_MAX;
 
 use super::decode::arguments;
 use crate::host::CommandLine;
-use orphand_core::model::{Image, redact};
+use orphand_core::model::Image;
 
 /// The whole image, where `found` goes on from what the record said.
 pub fn completed(record: &Image, found: &CommandLine) -> Option<Image> {
@@ -20,11 +20,11 @@ pub fn completed(record: &Image, found: &CommandLine) -> Option<Image> {
         base(&record.exe) == base(&found.exe)
     } else {
         let beginning = found.cmdline.get(..ARGV_MAX)?;
-        redact::argv(arguments(beginning), true) == record.argv
+        arguments(beginning) == record.argv
     };
     goes_on.then(|| Image {
         exe: record.exe.clone(),
-        argv: redact::argv(arguments(&found.cmdline), found.more),
+        argv: arguments(&found.cmdline),
         argv_truncated: found.more,
     })
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     fn record(cmdline: &[u8]) -> Image {
-        let argv = redact::argv(arguments(&cmdline[..ARGV_MAX.min(cmdline.len())]), true);
+        let argv = arguments(&cmdline[..ARGV_MAX.min(cmdline.len())]);
         Image { exe: "/usr/bin/docker".to_owned(), argv, argv_truncated: true }
     }
 

@@ -4,11 +4,12 @@
 use std::{mem::offset_of, num::NonZeroU32};
 
 use monitor_common::{
-    ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, StreamRecord, ThreadExitRecord, flags,
+    COMM_LEN, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SenderKind, SetsidRecord, SignalRecord,
+    StreamRecord, ThreadExitRecord, flags,
 };
 use thiserror::Error;
 
-use orphand_core::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Stdio, redact};
+use orphand_core::model::{BootTime, ExitStatus, Image, KilledBy, Killer, ProcessEvent, ProcessId, Stdio};
 
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -26,9 +27,14 @@ pub enum DecodeError {
     },
 }
 
+/// The slot of `RING_SHARES` that a record is counted in.
+pub(super) fn slot(bytes: &[u8]) -> Option<usize> {
+    u16_at(bytes, offset_of!(Header, slot)).map(usize::from)
+}
+
 /// Decodes one record.
 pub fn decode(bytes: &[u8]) -> Result<ProcessEvent, DecodeError> {
-    let kind = u32_at(bytes, offset_of!(Header, kind)).unwrap_or(0);
+    let kind = u32::from(u16_at(bytes, offset_of!(Header, kind)).unwrap_or(0));
     let length = || DecodeError::Length { kind, len: bytes.len() };
     if bytes.len() < size_of::<Header>() {
         return Err(length());
@@ -48,6 +54,9 @@ pub fn decode(bytes: &[u8]) -> Result<ProcessEvent, DecodeError> {
     } else if kind == Kind::ThreadExit as u32 {
         exactly(size_of::<ThreadExitRecord>())?;
         thread_exit(bytes)
+    } else if kind == Kind::Signal as u32 {
+        exactly(size_of::<SignalRecord>())?;
+        signal(bytes)
     } else {
         return Err(DecodeError::Kind(kind));
     };
@@ -89,7 +98,7 @@ fn exec(b: &[u8]) -> Option<ProcessEvent> {
         sid: u32_at(b, offset_of!(ExecRecord, sid))?,
         image: Image {
             exe: String::from_utf8_lossy(exe).into_owned(),
-            argv: redact::argv(arguments(argv), argv_truncated),
+            argv: arguments(argv),
             argv_truncated,
         },
         stdio: [stream(0)?, stream(1)?, stream(2)?],
@@ -114,6 +123,37 @@ fn thread_exit(b: &[u8]) -> Option<ProcessEvent> {
         at: at(b)?,
         process: subject(b)?,
         thread: NonZeroU32::new(u32_at(b, offset_of!(ThreadExitRecord, thread))?)?,
+    })
+}
+
+fn signal(b: &[u8]) -> Option<ProcessEvent> {
+    let process = subject(b)?;
+    let kind = u32_at(b, offset_of!(SignalRecord, sender_kind))?;
+    let killer = if kind == SenderKind::Process as u32 {
+        sender(b, process)?
+    } else if kind == SenderKind::OutOfMemory as u32 {
+        Killer::of(KilledBy::OutOfMemory)
+    } else {
+        Killer::of(KilledBy::Kernel)
+    };
+    let signal = u8::try_from(u32_at(b, offset_of!(SignalRecord, signal))?).ok()?;
+    Some(ProcessEvent::Signal { at: at(b)?, process, signal, killer: Box::new(killer) })
+}
+
+fn sender(b: &[u8], receiver: ProcessId) -> Option<Killer> {
+    let number = u32_at(b, offset_of!(SignalRecord, sender))?;
+    let sender = process(number, u64_at(b, offset_of!(SignalRecord, sender_start))?);
+    if sender == receiver {
+        return Some(Killer::of(KilledBy::Itself));
+    }
+    let from = offset_of!(SignalRecord, sender_comm);
+    let name = b.get(from..from + COMM_LEN)?.split(|byte| *byte == 0).next()?;
+    Some(Killer {
+        pid: Some(sender.pid),
+        start: Some(sender.start),
+        program: Some(String::from_utf8_lossy(name).into_owned()),
+        uid: Some(u32_at(b, offset_of!(SignalRecord, sender_uid))?),
+        ..Killer::of(KilledBy::Process)
     })
 }
 
@@ -177,6 +217,10 @@ fn subject(b: &[u8]) -> Option<ProcessId> {
 
 pub(super) const fn process(tgid: u32, start_ns: u64) -> ProcessId {
     ProcessId::new(tgid, BootTime(start_ns).ticks())
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

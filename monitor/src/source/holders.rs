@@ -4,16 +4,14 @@
 //! Invariant: a pass tells every descriptor that was open from its beginning to its end, or it is an error.
 
 use std::{
-    fs::File,
-    io::{self, Read as _},
+    io,
     os::unix::net::UnixStream,
-    sync::{Mutex, PoisonError, Weak},
+    sync::{Mutex, Weak},
 };
 
 use aya::{
-    Btf, Ebpf,
+    Ebpf,
     maps::{HashMap, MapData, MapError},
-    programs::{Iter, ProgramError},
 };
 use monitor_common::EndRecord;
 use rustix::{
@@ -21,18 +19,14 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{ends, kernel_error::KernelError};
+use super::{ends, iterator::Iterator};
 use crate::host::{OpenEnd, Passes};
 use orphand_core::model::Stdio;
 
 /// The program.
-const PROGRAM: &str = "task_file";
+pub(super) const PROGRAM: Iterator = Iterator { program: "task_file", kind: "task_file", hook: HOOK };
 /// How it is called among the hooks.
 pub const HOOK: &str = "iter:task_file";
-/// What the kernel's buffer holds, and more.
-const BUFFER: usize = 64 << 10;
-/// How often the kernel may say that it has looked at a million descriptors in a row and found nothing (`MAX_ITER_OBJECTS`).
-const MILLIONS: u32 = 1000;
 /// Somebody else's fork may come between a descriptor and the look at it.
 const TRIES: u32 = 5;
 
@@ -48,17 +42,6 @@ impl std::fmt::Debug for Holders {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Holders").field("room", &self.room).finish_non_exhaustive()
     }
-}
-
-/// Loads the program.
-pub(super) fn load(programs: &mut Ebpf) -> Result<(), KernelError> {
-    let refused = |e: ProgramError| KernelError::program(HOOK, &e);
-    let btf = Btf::from_sys_fs().map_err(|e| refused(e.into()))?;
-    iterator(programs)?.load(PROGRAM, &btf).map_err(refused)
-}
-
-fn iterator(programs: &mut Ebpf) -> Result<&mut Iter, KernelError> {
-    programs.program_mut(PROGRAM).and_then(|p| p.try_into().ok()).ok_or(KernelError::Object(PROGRAM))
 }
 
 impl Holders {
@@ -104,41 +87,13 @@ impl Holders {
 
     /// One pass over all descriptors of the host for what is in the map.
     fn read(&self) -> Result<Vec<EndRecord>, String> {
-        let mut iterator = self.iterator()?;
         let mut records = Vec::new();
-        let mut buffer = vec![0; BUFFER];
-        let mut begun = 0;
-        let mut millions = 0;
-        loop {
-            let free = buffer.get_mut(begun..).unwrap_or_default();
-            let got = match iterator.read(free) {
-                Ok(0) if begun == 0 => return Ok(records),
-                Ok(0) => return Err(format!("the kernel told {begun} bytes of a descriptor and no more")),
-                Ok(got) => got,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && millions < MILLIONS => {
-                    millions += 1;
-                    continue;
-                }
-                Err(error) => return Err(format!("cannot read on: {error}")),
-            };
-            let filled = begun + got;
-            let (whole, rest) = ends::records(buffer.get(..filled).unwrap_or_default());
+        PROGRAM.pass(&self.programs, |bytes| {
+            let (whole, rest) = ends::records(bytes);
             records.extend(whole);
-            buffer.copy_within(filled - rest..filled, 0);
-            begun = rest;
-        }
-    }
-
-    /// A new look of the iterator's, from the first process on.
-    fn iterator(&self) -> Result<File, String> {
-        let programs = self.programs.upgrade().ok_or("the kernel side is gone")?;
-        // Nothing panics while it is locked, and what it guards would be whole all the same.
-        let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
-        let program = iterator(&mut programs).map_err(|e| e.to_string())?;
-        let link = program.attach().and_then(|id| program.take_link(id));
-        let link = link.map_err(|e| KernelError::program(HOOK, &e).to_string())?;
-        link.into_file().map_err(|error| format!("cannot begin a pass over all descriptors: {error}"))
+            rest
+        })?;
+        Ok(records)
     }
 
     fn forget(&mut self, inodes: &[u64]) -> Result<(), MapError> {

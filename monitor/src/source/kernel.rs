@@ -8,28 +8,31 @@ use std::{
     collections::BTreeMap,
     fs,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use aya::{
     Ebpf, EbpfLoader,
     maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
 };
-use monitor_common::{COMM_LEN, Counter, Counters, EndOffsets, Tuning};
+use monitor_common::{
+    COMM_LEN, Counter, Counters, EndOffsets, SHARE_SLOTS, SharedCounts, SignalOffsets, TaskOffsets, Tuning,
+    ring_cost,
+};
 
-pub use super::produced::Produced;
 use super::{
     attach,
     candidates::{self, take},
-    decode::decode,
-    holders::{self, Holders},
+    decode::{decode, slot},
     kernel_error::KernelError,
-    layout::{self, LayoutError},
-    log,
-    members::{Members, Room, RoomInUse, Tracked},
+    layout, log,
+    members::{Members, Room, RoomInUse, Tracked, counts},
+    misses::Misses,
+    passes::Passes,
     threads::Threads,
 };
-use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, RingSize, SetsidHook, Tracking};
+pub use super::{options::KernelOptions, produced::Produced};
+use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, Tracking};
 
 /// The programs, built by build.rs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
@@ -43,51 +46,11 @@ const SMALLEST: u32 = 32 + 8;
 /// Tries to get at a record that was counted and cannot be read yet. Writing one takes a microsecond, on another CPU.
 const PATIENCE: u32 = 200;
 
-/// What the kernel side is told once.
-#[derive(Clone, Debug)]
-pub struct KernelOptions {
-    /// The names whose exec is worth a report.
-    pub candidates: Vec<Candidate>,
-    /// Whether names that contain `mcp` count as candidates that need no wire.
-    pub mcp_names: bool,
-    /// Whether any program is a candidate whose standard input and output are wires that its parent, no shell, made.
-    pub wired_strangers: bool,
-    /// How setsid(2) is seen.
-    pub setsid: SetsidHook,
-    /// Size of the ring in bytes, rounded up to a power of two.
-    pub ring_bytes: u32,
-    /// How many processes can be followed at once; those of one user half of that.
-    pub members: u32,
-    /// How many forks below a candidate are reported until it is judged.
-    pub pending_budget: u32,
-    /// How many threads can be followed at once.
-    pub threads: u32,
-    /// How many pipes and sockets one pass over all descriptors can be about; for more it takes several.
-    pub wanted: u32,
-    /// Whether the programs log (aya-log); free if not.
-    pub log: bool,
-}
-
-impl Default for KernelOptions {
-    fn default() -> Self {
-        Self {
-            candidates: Vec::new(),
-            mcp_names: true,
-            wired_strangers: true,
-            setsid: SetsidHook::default(),
-            ring_bytes: RingSize::DEFAULT.bytes(),
-            members: 1 << 15,
-            pending_budget: 256,
-            threads: 1 << 12,
-            wanted: 1 << 13,
-            log: false,
-        }
-    }
-}
-
 /// The attached programs, their ring and their maps. Dropping it detaches them.
 pub struct KernelSource {
     ring: RingBuf<MapData>,
+    /// How many bytes of the ring each user has.
+    ring_shares: SharedCounts<SHARE_SLOTS>,
     candidates: HashMap<MapData, [u8; COMM_LEN], u32>,
     members: Members,
     threads: Threads,
@@ -101,7 +64,8 @@ pub struct KernelSource {
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
-    holders: Option<Holders>,
+    passes: Passes,
+    misses: Misses,
     // Holds the programs and their links.
     programs: Arc<Mutex<Ebpf>>,
 }
@@ -112,14 +76,14 @@ impl KernelSource {
         attach::require_rights()?;
         attach::require_initial_pid_namespace()?;
         let btf = fs::read(BTF).map_err(|source| KernelError::NoBtf { path: BTF, source })?;
-        let (offsets, ends) = layout::read(&btf)?;
+        let (offsets, more) = layout::read(&btf)?;
         drop(btf);
         attach::raise_memlock();
 
         let ring_bytes = options.ring_bytes.max(4096).checked_next_power_of_two().unwrap_or(1 << 31);
         let room = Room::among(options.members);
         let tuning = Tuning {
-            ring_quarter: ring_bytes / 4,
+            ring_bytes,
             pending_budget: options.pending_budget,
             mcp_names: u32::from(options.mcp_names),
             wired_strangers: u32::from(options.wired_strangers),
@@ -132,7 +96,13 @@ impl KernelSource {
             .btf(None)
             .override_global(aya_log::LEVEL, &log_level, true)
             .override_global("OFFSETS", &offsets, true)
-            .override_global("END_OFFSETS", ends.as_ref().unwrap_or(&EndOffsets::default()), true)
+            .override_global("END_OFFSETS", more.ends.as_ref().unwrap_or(&EndOffsets::default()), true)
+            .override_global("TASK_OFFSETS", more.tasks.as_ref().unwrap_or(&TaskOffsets::default()), true)
+            .override_global(
+                "SIGNAL_OFFSETS",
+                more.signals.as_ref().unwrap_or(&SignalOffsets::default()),
+                true,
+            )
             .override_global("TUNING", &tuning, true)
             .map_max_entries("RECORDS", ring_bytes)
             .map_max_entries("MEMBERS", options.members)
@@ -145,10 +115,12 @@ impl KernelSource {
         candidates::set(&mut candidates, &options.candidates)?;
         let wanted = HashMap::try_from(take(&mut programs, "WANTED")?)?;
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
-        let hooks = attach::attach(&mut programs, options.setsid)?;
+        let mut hooks = attach::attach(&mut programs, options.setsid)?;
+        hooks.extend(attach::signals(&mut programs, &more.signals));
         let mut source = Self {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
+            ring_shares: counts(&mut programs, "RING_SHARES")?,
             members: Members::new(&mut programs, room)?,
             threads: Threads::new(&mut programs)?,
             idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
@@ -159,43 +131,20 @@ impl KernelSource {
             undecodable: 0,
             log,
             hooks,
-            holders: None,
+            passes: Passes::default(),
+            misses: Misses::of(&programs),
             programs: Arc::new(Mutex::new(programs)),
         };
-        source.open_holders(ends, wanted, options.wanted);
+        source.passes = Passes::open(&source.programs, more, wanted, options.wanted);
+        source.hooks.extend(source.passes.hooks());
         monitor_common::trim_heap();
         Ok(source)
     }
 
-    /// Without the pass over all descriptors a look at /proc has to do: no reason not to watch.
-    fn open_holders(
-        &mut self,
-        ends: Result<EndOffsets, LayoutError>,
-        wanted: HashMap<MapData, u64, u8>,
-        room: u32,
-    ) {
-        let loaded = ends.map_err(KernelError::from).and_then(|_| {
-            let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-            holders::load(&mut programs)
-        });
-        let opened = loaded
-            .map_err(|e| e.to_string())
-            .and_then(|()| Holders::new(Arc::downgrade(&self.programs), wanted, room));
-        match opened {
-            Ok(holders) => {
-                self.hooks.push(holders::HOOK.to_owned());
-                self.holders = Some(holders);
-            }
-            Err(error) => tracing::warn!(
-                "{}: {error}; going on without: who holds a wire is read from /proc, which does not show all",
-                holders::HOOK
-            ),
-        }
-    }
-
-    /// What makes passes over all descriptors, where this kernel allows it: once. It works as long as the kernel side is there.
-    pub fn take_holders(&mut self) -> Option<Holders> {
-        self.holders.take()
+    /// What makes passes over all descriptors and all tasks, where this kernel allows it: once. They work as long as the
+    /// kernel side is there.
+    pub fn take_passes(&mut self) -> Passes {
+        std::mem::take(&mut self.passes)
     }
 
     /// Whose execs are reported from now on.
@@ -205,10 +154,7 @@ impl KernelSource {
 
     /// Whether the maps can be used: a try that changes nothing.
     pub fn works(&mut self) -> bool {
-        self.count().is_ok()
-            && self.set_idle(false).is_ok()
-            && self.untrack(0).is_ok()
-            && self.holders.as_mut().is_none_or(|holders| holders.prove().is_ok())
+        self.count().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok() && self.passes.work()
     }
 
     /// The hooks in use.
@@ -230,20 +176,30 @@ impl KernelSource {
     }
 
     /// Hands out all that had been reported when this was called, and not much more: a storm cannot keep it busy. False if something
-    /// of it was lost, is not understood, or does not come: a record in front of it is still being written.
-    pub fn catch_up(&mut self, mut f: impl FnMut(ProcessEvent)) -> Result<bool, KernelError> {
+    /// of it was lost that may be about this user, is not understood, or does not come: a record in front of it is still being
+    /// written.
+    pub fn catch_up(
+        &mut self,
+        uid: Option<u32>,
+        mut f: impl FnMut(ProcessEvent),
+    ) -> Result<bool, KernelError> {
         // The programs count a record before they write it: whatever had been written is in this number.
         let now = self.count()?;
-        // Whoever could not be followed has lost no record.
-        if (Losses { member: 0, ..self.lost_until(&now) }) != Losses::default() {
+        let lost = self.lost_until(&now);
+        // It is known whose the others are.
+        let refused = lost.member > 0 && uid.map_or(Ok(true), |uid| self.members.is_refused(uid))?;
+        if refused || (Losses { member: 0, ..lost }) != Losses::default() {
             return Ok(false);
         }
-        let kinds =
-            [Counter::ForkProduced, Counter::ExecProduced, Counter::ExitProduced, Counter::SetsidProduced];
-        let dropped =
-            [Counter::ForkDropped, Counter::ExecDropped, Counter::ExitDropped, Counter::SetsidDropped];
-        let sum = |kinds: [Counter; 4]| kinds.iter().map(|kind| now.get(*kind)).sum::<u64>();
-        let wanted = sum(kinds).saturating_sub(sum(dropped));
+        let dropped = [
+            Counter::ForkDropped,
+            Counter::ExecDropped,
+            Counter::ExitDropped,
+            Counter::SetsidDropped,
+            Counter::SignalDropped,
+        ];
+        let dropped: u64 = dropped.iter().map(|kind| now.get(*kind)).sum();
+        let wanted = produced(&now).total().saturating_sub(dropped);
         let most = wanted.saturating_add(BEYOND);
         let undecodable = self.undecodable;
         for _ in 0..PATIENCE {
@@ -260,13 +216,15 @@ impl KernelSource {
     fn hand_out(&mut self, f: &mut impl FnMut(ProcessEvent)) -> bool {
         let Some(record) = self.ring.next() else { return false };
         self.handed_out += 1;
-        match decode(&record) {
-            Ok(event) => {
-                if let ProcessEvent::Exit { process, .. } = &event {
-                    self.members.ended(process.pid);
-                }
-                f(event);
-            }
+        let (slot, cost) = (slot(&record), ring_cost(u32::try_from(record.len()).unwrap_or(u32::MAX - 16)));
+        let decoded = decode(&record);
+        // Its room is free.
+        drop(record);
+        if let Some(slot) = slot {
+            self.ring_shares.subtract(slot, cost);
+        }
+        match decoded {
+            Ok(event) => f(event),
             Err(error) => {
                 self.undecodable += 1;
                 tracing::error!(%error, "a record of the kernel side is not understood");
@@ -308,7 +266,7 @@ impl KernelSource {
     }
 
     /// Whether there is room again for those of this user.
-    pub fn has_room_again(&mut self, uid: u32) -> Result<bool, KernelError> {
+    pub fn has_room_again(&self, uid: u32) -> bool {
         self.members.has_room_again(uid)
     }
 
@@ -320,7 +278,8 @@ impl KernelSource {
     /// What was lost since the last call. Forks below a candidate beyond its budget are no loss.
     pub fn losses(&mut self) -> Result<Losses, KernelError> {
         let now = self.count()?;
-        let losses = self.lost_until(&now);
+        let mut losses = self.lost_until(&now);
+        losses += self.misses.since_last_time();
         let unfollowed = now.get(Counter::BudgetUsedUp) - self.counted.get(Counter::BudgetUsedUp);
         if unfollowed > 0 {
             tracing::debug!(unfollowed, "forks below a process that is not judged yet were not followed");
@@ -343,13 +302,7 @@ impl KernelSource {
 
     /// Records made since the start.
     pub fn produced(&self) -> Result<Produced, KernelError> {
-        let now = self.count()?;
-        Ok(Produced {
-            fork: now.get(Counter::ForkProduced),
-            exec: now.get(Counter::ExecProduced),
-            exit: now.get(Counter::ExitProduced),
-            setsid: now.get(Counter::SetsidProduced),
-        })
+        Ok(produced(&self.count()?))
     }
 
     /// What went wrong in the programs since the start, by kind; "it cannot happen" included.
@@ -363,6 +316,7 @@ impl KernelSource {
             ("exe_fault", Counter::ExeFault),
             ("no_scratch", Counter::NoScratch),
             ("anchor_forgotten", Counter::AnchorForgotten),
+            ("signal_dropped", Counter::SignalDropped),
         ];
         let mut errors: BTreeMap<String, u64> =
             kinds.into_iter().map(|(kind, counter)| (kind.to_owned(), now.get(counter))).collect();
@@ -382,6 +336,16 @@ impl KernelSource {
             sum.add(counters);
         }
         Ok(sum)
+    }
+}
+
+fn produced(counters: &Counters) -> Produced {
+    Produced {
+        fork: counters.get(Counter::ForkProduced),
+        exec: counters.get(Counter::ExecProduced),
+        exit: counters.get(Counter::ExitProduced),
+        setsid: counters.get(Counter::SetsidProduced),
+        signal: counters.get(Counter::SignalProduced),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use monitor_common::{EndOffsets, Offsets};
+use monitor_common::{EndOffsets, Offsets, SignalOffsets, TaskOffsets};
 use thiserror::Error;
 
 use super::btf::{Btf, BtfError, Kind, Type, TypeId};
@@ -50,10 +50,26 @@ pub fn offsets(btf: &[u8]) -> Result<Offsets, LayoutError> {
     read(btf).map(|(offsets, _)| offsets)
 }
 
-/// Likewise; and those for a pass over all descriptors, where it has them.
-pub fn read(btf: &[u8]) -> Result<(Offsets, Result<EndOffsets, LayoutError>), LayoutError> {
+/// Likewise; and those that a kernel may lack.
+pub fn read(btf: &[u8]) -> Result<(Offsets, MoreOffsets), LayoutError> {
     let kernel = Names::new(Btf::parse(btf)?);
-    Ok((of_events(&kernel)?, ends::offsets(&kernel)))
+    let more = MoreOffsets {
+        ends: ends::offsets(&kernel),
+        tasks: tasks::offsets(&kernel),
+        signals: signals::offsets(&kernel),
+    };
+    Ok((of_events(&kernel)?, more))
+}
+
+/// What a kernel may lack: then what reads it is left out.
+#[derive(Debug)]
+pub struct MoreOffsets {
+    /// For the pass over all descriptors.
+    pub ends: Result<EndOffsets, LayoutError>,
+    /// For that over all tasks.
+    pub tasks: Result<TaskOffsets, LayoutError>,
+    /// For the hook on signals.
+    pub signals: Result<SignalOffsets, LayoutError>,
 }
 
 fn of_events(kernel: &Names<'_>) -> Result<Offsets, LayoutError> {
@@ -109,8 +125,12 @@ const STRUCTS: [&str; 11] = [
     "file",
     "inode",
 ];
-const TYPEDEFS: [&str; 3] =
-    ["btf_trace_sched_process_fork", "btf_trace_sched_process_exec", "btf_trace_sched_process_exit"];
+const TYPEDEFS: [&str; 4] = [
+    "btf_trace_sched_process_fork",
+    "btf_trace_sched_process_exec",
+    "btf_trace_sched_process_exit",
+    signals::TYPEDEF,
+];
 const ENUMS: [&str; 1] = ["pid_type"];
 
 struct Names<'a> {
@@ -121,9 +141,10 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn new(btf: Btf<'a>) -> Self {
         let mut by_name = HashMap::new();
+        let structs = [&STRUCTS[..], &ends::STRUCTS, &tasks::STRUCTS, &signals::STRUCTS].concat();
         for (_, ty) in btf.types() {
             let wanted: &[&'static str] = match ty.kind {
-                Kind::Struct => &[&STRUCTS[..], &ends::STRUCTS[..]].concat(),
+                Kind::Struct => &structs,
                 Kind::Typedef => &TYPEDEFS,
                 Kind::Enum => &ENUMS,
                 _ => continue,
@@ -183,6 +204,13 @@ impl<'a> Names<'a> {
         size.checked_mul(index).and_then(|at| at.checked_add(offset)).ok_or(missing)
     }
 
+    /// The offset of the handler of signal 1.
+    fn first_handler(&self) -> Result<u32, LayoutError> {
+        let action = self.element("sighand_struct", "action", 0)?;
+        let (sa, _) = self.field("k_sigaction", "sa")?;
+        Ok(action + sa + self.offset("sigaction", "sa_handler", POINTER)?)
+    }
+
     fn constant(&self, enumeration: &'static str, name: &'static str) -> Result<u32, LayoutError> {
         let ty = self.named(enumeration)?;
         let found = ty.constants().find(|&(at, _)| self.btf.string(at) == name.as_bytes());
@@ -208,6 +236,8 @@ impl<'a> Names<'a> {
 }
 
 mod ends;
+mod signals;
+mod tasks;
 
 #[cfg(test)]
 mod cut;

@@ -1,10 +1,9 @@
 //! The processes that the kernel side follows: the maps MEMBERS, FILTER, ANCHORS, SHARES and REFUSED seen from user space.
 //!
-//! Invariant: an entry that the kernel side has counted in a share is removed by the kernel side only. What user space inserts
-//! itself it counts here, in the same shares. The filter counts both alike. For [`super::kernel`] only.
+//! Invariant: filter and shares count an entry before it is there, and until it is gone. Whoever removes it subtracts it,
+//! whichever side has entered it. For [`super::kernel`] only.
 
 use std::{
-    collections::HashMap as Table,
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io,
     os::fd::AsFd as _,
@@ -12,9 +11,11 @@ use std::{
 
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, Map, MapData, MapError},
+    maps::{HashMap, Map, MapData, MapError},
 };
-use monitor_common::{Anchor, Member, SharedFilter, State, share_slot};
+use monitor_common::{
+    Anchor, FILTER_SLOTS, Member, SHARE_SLOTS, SharedCounts, State, filter_slot, share_slot,
+};
 
 use super::{
     candidates::{absent_is_fine, present_is_fine, take},
@@ -78,28 +79,22 @@ impl Room {
 /// The maps, and what was entered here.
 pub(super) struct Members {
     entries: HashMap<MapData, u32, Member>,
-    filter: SharedFilter,
-    anchors: HashMap<MapData, u32, u32>,
-    shares: Array<MapData, u64>,
+    filter: SharedCounts<FILTER_SLOTS>,
+    anchors: HashMap<MapData, u32, Anchor>,
+    shares: SharedCounts<SHARE_SLOTS>,
     refused: HashMap<MapData, u32, u32>,
     room: Room,
-    /// tgid -> slot: entered by user space.
-    entered: Table<u32, u32>,
-    /// How many of them are in which slot.
-    counts: Table<u32, u64>,
 }
 
 impl Members {
     pub(super) fn new(programs: &mut Ebpf, room: Room) -> Result<Self, KernelError> {
         Ok(Self {
             entries: HashMap::try_from(take(programs, "MEMBERS")?)?,
-            filter: filter(programs)?,
+            filter: counts(programs, "FILTER")?,
             anchors: HashMap::try_from(take(programs, "ANCHORS")?)?,
-            shares: Array::try_from(take(programs, "SHARES")?)?,
+            shares: counts(programs, "SHARES")?,
             refused: HashMap::try_from(take(programs, "REFUSED")?)?,
             room,
-            entered: Table::new(),
-            counts: Table::new(),
         })
     }
 
@@ -112,7 +107,7 @@ impl Members {
         };
         let pid = process.pid;
         // What is pending below it becomes a member with it.
-        absent_is_fine(self.anchors.insert(pid, Anchor::CONFIRMED.0, EXIST))?;
+        absent_is_fine(self.anchors.insert(pid, Anchor::confirmed(pid), EXIST))?;
         if let Some(entry) = self.entry(pid)? {
             let member = Member { anchor: pid, ..entry.with_state(state) };
             if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
@@ -126,12 +121,11 @@ impl Members {
         }
         // Not there: dead, or not followed so far.
         let Some(uid) = identity::user(process) else { return Ok(Tracked::Gone) };
-        if !self.has_room(uid)? {
+        if !self.has_room(uid) {
             return Ok(Tracked::NoRoom { uid });
         }
-        match self.insert(pid, Member::new(pid, state)) {
-            Ok(true) => self.count(pid, share_slot(uid, self.room.seed)),
-            Ok(false) => {}
+        match self.insert(pid, Member::new(pid, state, share_slot(uid, self.room.seed))) {
+            Ok(_) => {}
             Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
             Err(error) => return Err(error.into()),
         }
@@ -144,44 +138,28 @@ impl Members {
         if identity::stays(process) {
             return Ok(Tracked::Followed);
         }
-        self.drop(process.pid)?;
+        self.remove(process.pid)?;
         Ok(Tracked::Gone)
     }
 
     /// Forgets a process, and what is pending below it.
     pub(super) fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
-        absent_is_fine(self.anchors.insert(pid, Anchor::REFUSED.0, EXIST))?;
-        self.drop(pid)
-    }
-
-    /// The end of a process was reported: the kernel side has taken it out.
-    pub(super) fn ended(&mut self, pid: u32) {
-        if let Some(slot) = self.entered.remove(&pid)
-            && let Some(count) = self.counts.get_mut(&slot)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&slot);
-            }
-        }
+        absent_is_fine(self.anchors.insert(pid, Anchor::refused(pid), EXIST))?;
+        Ok(self.remove(pid)?)
     }
 
     /// Whether a further process of this user may be followed.
-    pub(super) fn has_room(&mut self, uid: u32) -> Result<bool, KernelError> {
-        let slot = share_slot(uid, self.room.seed);
-        if self.used(slot)? < u64::from(self.room.share) {
-            return Ok(true);
-        }
-        self.sweep(slot)?;
-        Ok(self.used(slot)? < u64::from(self.room.share))
+    pub(super) fn has_room(&self, uid: u32) -> bool {
+        self.used(uid) < self.room.share
     }
 
     /// Whether it may be followed, and there is room for an eighth of the share besides: time to look for those that were refused.
-    pub(super) fn has_room_again(&mut self, uid: u32) -> Result<bool, KernelError> {
-        let slot = share_slot(uid, self.room.seed);
-        self.sweep(slot)?;
-        let share = u64::from(self.room.share);
-        Ok(self.used(slot)? <= share - share.div_ceil(8))
+    pub(super) fn has_room_again(&self, uid: u32) -> bool {
+        self.used(uid) <= self.room.share - self.room.share.div_ceil(8)
+    }
+
+    fn used(&self, uid: u32) -> u32 {
+        self.shares.count(share_slot(uid, self.room.seed))
     }
 
     /// How many entries there are, by both counts.
@@ -199,35 +177,38 @@ impl Members {
         Ok(users)
     }
 
-    /// Takes an entry out: at once if it was entered here, else at its next event.
-    fn drop(&mut self, pid: u32) -> Result<(), KernelError> {
-        match self.entry(pid)? {
-            None => {}
-            Some(entry) if entry.slot().is_none() => self.remove(pid)?,
-            Some(entry) => {
-                absent_is_fine(self.entries.insert(pid, entry.with_state(State::Dropped), EXIST))?;
-            }
+    /// Whether processes of this user were refused since the last call of [`Self::refused`].
+    pub(super) fn is_refused(&self, uid: u32) -> Result<bool, KernelError> {
+        match self.refused.get(&uid, 0) {
+            Ok(_) => Ok(true),
+            Err(error) => Ok(absent_is_fine(Err(error))?),
         }
-        self.ended(pid);
-        Ok(())
     }
 
-    /// Inserts an entry. Whether there was none. The filter counts it before it is there, see `monitor_common::filter`.
+    /// Inserts an entry. Whether there was none.
     fn insert(&mut self, pid: u32, member: Member) -> Result<bool, MapError> {
-        self.filter.add(pid);
+        self.filter.add(filter_slot(pid), 1);
+        self.shares.add(member.slot(), 1);
         let inserted = present_is_fine(self.entries.insert(pid, member, NOEXIST));
         if !matches!(inserted, Ok(true)) {
-            self.filter.subtract(pid);
+            self.uncount(pid, member);
         }
         inserted
     }
 
-    /// Removes an entry. The filter counts it until it is gone.
+    /// Removes an entry. Of those who try at once, on both sides, one succeeds.
     fn remove(&mut self, pid: u32) -> Result<(), MapError> {
-        if absent_is_fine(self.entries.remove(&pid))? {
-            self.filter.subtract(pid);
+        if let Some(entry) = self.entry(pid)?
+            && absent_is_fine(self.entries.remove(&pid))?
+        {
+            self.uncount(pid, entry);
         }
         Ok(())
+    }
+
+    fn uncount(&self, pid: u32, member: Member) {
+        self.filter.subtract(filter_slot(pid), 1);
+        self.shares.subtract(member.slot(), 1);
     }
 
     fn entry(&self, pid: u32) -> Result<Option<Member>, MapError> {
@@ -236,33 +217,15 @@ impl Members {
             Err(error) => absent_is_fine(Err(error)).map(|_| None),
         }
     }
-
-    fn count(&mut self, pid: u32, slot: u32) {
-        self.ended(pid);
-        self.entered.insert(pid, slot);
-        *self.counts.entry(slot).or_default() += 1;
-    }
-
-    fn used(&self, slot: u32) -> Result<u64, MapError> {
-        Ok(self.shares.get(&slot, 0)? + self.counts.get(&slot).copied().unwrap_or(0))
-    }
-
-    /// Forgets what the kernel side has taken out although its end was not told: its record was lost.
-    fn sweep(&mut self, of: u32) -> Result<(), MapError> {
-        let here = self.entered.iter().filter(|(_, slot)| **slot == of).map(|(pid, _)| *pid);
-        for pid in here.collect::<Vec<_>>() {
-            if self.entry(pid)?.is_none_or(|entry| entry.slot().is_some()) {
-                self.ended(pid);
-            }
-        }
-        Ok(())
-    }
 }
 
-/// The filter before MEMBERS.
-fn filter(programs: &mut Ebpf) -> Result<SharedFilter, KernelError> {
-    let Map::Array(map) = take(programs, "FILTER")? else { return Err(KernelError::Object("FILTER")) };
-    SharedFilter::new(map.fd().as_fd()).map_err(|error| KernelError::Map(MapError::IoError(error)))
+/// A map whose only value is an array of counts.
+pub(super) fn counts<const N: usize>(
+    programs: &mut Ebpf,
+    name: &'static str,
+) -> Result<SharedCounts<N>, KernelError> {
+    let Map::Array(map) = take(programs, name)? else { return Err(KernelError::Object(name)) };
+    SharedCounts::new(map.fd().as_fd()).map_err(|error| KernelError::Map(MapError::IoError(error)))
 }
 
 /// How many processes can live on this host.

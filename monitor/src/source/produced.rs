@@ -11,11 +11,13 @@ pub struct Produced {
     pub exit: u64,
     /// Setsids.
     pub setsid: u64,
+    /// Signals that end a followed process.
+    pub signal: u64,
 }
 
 impl Produced {
     /// All kinds together.
     pub const fn total(&self) -> u64 {
-        self.fork + self.exec + self.exit + self.setsid
+        self.fork + self.exec + self.exit + self.setsid + self.signal
     }
 }

@@ -140,6 +140,7 @@ const fn kind(event: &ProcessEvent) -> &'static str {
         ProcessEvent::Exit { .. } => "exit",
         ProcessEvent::Setsid { .. } => "setsid",
         ProcessEvent::ThreadExit { .. } => "thread exit",
+        ProcessEvent::Signal { .. } => "signal",
     }
 }
 
@@ -150,6 +151,7 @@ const fn subject(event: &ProcessEvent) -> u32 {
         | ProcessEvent::Exec { process, .. }
         | ProcessEvent::Exit { process, .. }
         | ProcessEvent::Setsid { process, .. }
-        | ProcessEvent::ThreadExit { process, .. } => process.pid,
+        | ProcessEvent::ThreadExit { process, .. }
+        | ProcessEvent::Signal { process, .. } => process.pid,
     }
 }

@@ -37,6 +37,15 @@ pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> ru
     serde_json::from_str(&text).map_err(|error| unreadable(column, error))
 }
 
+/// The same, or NULL.
+pub(super) fn from_json_or_null<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<T>> {
+    let is_null = row.get_ref(column)? == rusqlite::types::ValueRef::Null;
+    if is_null { Ok(None) } else { from_json(row, column).map(Some) }
+}
+
 /// Reads a variant without fields that [`json`] wrote, or NULL.
 pub(super) fn from_name<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let name: Option<String> = row.get(column)?;

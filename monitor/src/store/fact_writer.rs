@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, named_params, params};
 
 use super::column::{int, json, wall_us};
-use orphand_core::model::{BootTime, End, Fact, Losses, ProcessId, Run, RunKey, Tracked};
+use orphand_core::model::{BootTime, End, Ending, Fact, Losses, ProcessId, Run, RunKey, Tracked};
 
 /// Row ids of the table `keys` by key. A cache; it must be cleared when a transaction fails, because rows may
 /// have been inserted in it.
@@ -57,6 +57,18 @@ impl FactWriter<'_> {
                     "UPDATE servers SET reaping = coalesce(reaping, ?4)
                      WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
                     params![now],
+                )
+            }
+            Fact::Signalled { server, process, program, signal, asked } => {
+                self.ensure_row(now, *server)?;
+                // A server that forks for ever must not fill the store.
+                self.change(
+                    *server,
+                    "INSERT OR IGNORE INTO signals (server, at, pid, start, program, signal, asked, evidence, doubts)
+                     SELECT id, ?4, ?5, ?6, ?7, ?8, ?9, evidence, doubts FROM servers
+                     WHERE boot = ?1 AND pid = ?2 AND start = ?3
+                       AND (SELECT count(*) FROM signals g WHERE g.server = servers.id) < 1024",
+                    params![now, process.pid, int(process.start), program, json(signal)?, asked],
                 )
             }
             Fact::ReapFailed { server, pid, error } => self.change(
@@ -120,15 +132,15 @@ impl FactWriter<'_> {
         self.db
             .prepare_cached(
                 "INSERT INTO servers (boot, pid, start, name, rule, processes, owner_pid, owner_start, owner_name,
-                                      owner_uid, owner_implied, key, generation, since, uid)
+                                      owner_uid, owner_implied, key, generation, since, uid, start_known)
                  VALUES (:boot, :pid, :start, :name, :rule, :processes, :owner_pid, :owner_start, :owner_name,
-                         :owner_uid, :owner_implied, :key, :generation, :now, :uid)
+                         :owner_uid, :owner_implied, :key, :generation, :now, :uid, :start_known)
                  ON CONFLICT (boot, pid, start) DO UPDATE SET
                    name = excluded.name, rule = excluded.rule, processes = excluded.processes,
                    owner_pid = excluded.owner_pid, owner_start = excluded.owner_start,
                    owner_name = excluded.owner_name, owner_uid = excluded.owner_uid,
                    owner_implied = excluded.owner_implied, key = excluded.key, generation = excluded.generation,
-                   uid = coalesce(excluded.uid, uid)
+                   uid = coalesce(excluded.uid, uid), start_known = excluded.start_known
                  WHERE ended IS NULL",
             )?
             .execute(named_params! {
@@ -138,7 +150,7 @@ impl FactWriter<'_> {
                 ":owner_name": owner.map(|o| &o.name), ":owner_uid": owner.map(|o| o.uid),
                 ":owner_implied": owner.map(|o| o.implied),
                 ":key": run.map(|(key, _)| key), ":generation": run.map(|(_, generation)| generation),
-                ":now": now, ":uid": server.uid,
+                ":now": now, ":uid": server.uid, ":start_known": server.start.as_ref().map(json).transpose()?,
             })?;
         Ok(())
     }
@@ -157,21 +169,36 @@ impl FactWriter<'_> {
 
     fn ended(&self, now: i64, server: ProcessId, end: &End) -> rusqlite::Result<()> {
         let (how, signal, took_ms, freed, freed_pss) = match end {
-            End::Exited => ("exited", None, None, None, None),
-            End::OrphanExited => ("orphan_exited", None, None, None, None),
+            End::Exited { .. } => ("exited", None, None, None, None),
+            End::OrphanExited { .. } => ("orphan_exited", None, None, None, None),
             End::Unseen => ("unseen", None, None, None, None),
             End::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes } => {
                 ("reaped", *signal, *took_ms, Some(*freed_bytes), *freed_pss_bytes)
             }
         };
         let signal = signal.map(|signal| json(&signal)).transpose()?;
+        let ending = match end {
+            End::Exited { ending } | End::OrphanExited { ending } => ending,
+            End::Unseen | End::Reaped { .. } => &Ending::default(),
+        };
+        let killed_by = ending.killed_by.as_ref().map(json).transpose()?;
         // Its processes are no longer needed.
         self.change(
             server,
             "UPDATE servers SET ended = ?4, how = ?5, signal = ?6, took_ms = ?7, freed = ?8, freed_pss = ?9,
-                    processes = NULL
+                    exit_code = ?10, exit_signal = ?11, killed_by = ?12, processes = NULL
              WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
-            params![now, how, signal, took_ms.map(int), freed.map(int), freed_pss.map(int)],
+            params![
+                now,
+                how,
+                signal,
+                took_ms.map(int),
+                freed.map(int),
+                freed_pss.map(int),
+                ending.exit_code,
+                ending.signal,
+                killed_by
+            ],
         )
     }
 

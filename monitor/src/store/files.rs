@@ -85,8 +85,8 @@ pub(super) fn create_if_missing(file: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Opens a connection for writing. `synchronous` is SQLite's setting for when fsync(2) is called.
-pub(super) fn connect(file: &Path, synchronous: &str) -> rusqlite::Result<Connection> {
+/// Opens a connection for writing. Only who copies the log, and who begins it again, calls fsync(2).
+pub(super) fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
     // The write lock keeps the writers of this daemon apart, and nobody else writes.
@@ -95,10 +95,10 @@ pub(super) fn connect(file: &Path, synchronous: &str) -> rusqlite::Result<Connec
     db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.query_row("PRAGMA wal_autocheckpoint = 0", [], |_| Ok(()))?;
-    db.execute_batch(&format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; \
-         PRAGMA trusted_schema = OFF"
-    ))?;
+    db.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; \
+         PRAGMA trusted_schema = OFF",
+    )?;
     db.set_prepared_statement_cache_capacity(32);
     Ok(db)
 }

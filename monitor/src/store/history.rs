@@ -6,18 +6,37 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use super::{
-    column::{from_json, from_name, natural, optional},
+    column::{from_json, from_json_or_null, from_name, natural, optional},
     error::StoreError,
-    files,
+    files, knowledge,
     schema::{self, STEPS},
 };
 use orphand_core::model::{
-    DaemonLife, History, HistoryQuery, Losses, Outcome, PastLoss, PastOrphan, PastRun, ProcessId, RunKey,
-    RunView, ServerCounts,
+    DaemonLife, Ending, History, HistoryQuery, Losses, Outcome, PastLoss, PastOrphan, PastRun, PastSignal,
+    ProcessId, RememberedRun, RunKey, RunView, ServerCounts,
 };
 
 /// Reads the history from the state directory `dir`.
 pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> {
+    let nothing = History { since: query.since, until: query.until, ..History::default() };
+    read_only(dir, |db| read(db, query)).map(|found| found.unwrap_or(nothing))
+}
+
+/// The runs that daemons have counted, of every boot, with their numbers.
+pub fn runs(dir: &Path, boot_id: &str) -> Result<Vec<RememberedRun>, StoreError> {
+    let read = |db: &mut Connection| {
+        let of_boot = "SELECT coalesce(max(id), -1) FROM boots WHERE boot = ?1";
+        let boot = db.query_row(of_boot, [boot_id], |row| row.get(0))?;
+        knowledge::runs(db, boot)
+    };
+    read_only(dir, read).map(Option::unwrap_or_default)
+}
+
+/// Opens the store and reads from it; nothing where it was just created and is empty.
+pub(super) fn read_only<T>(
+    dir: &Path,
+    read: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+) -> Result<Option<T>, StoreError> {
     let file = dir.join(files::FILE);
     match std::fs::metadata(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -35,13 +54,12 @@ pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> 
     db.busy_timeout(Duration::from_secs(1)).map_err(failed("open"))?;
     let (version, known) = (schema::version(&db).map_err(failed("read"))?, schema::newest(STEPS));
     match version {
-        // The file was just created and is empty.
-        0 => return Ok(History { since: query.since, ..History::default() }),
+        0 => return Ok(None),
         _ if version > known => return Err(StoreError::Newer { path: file, version, known }),
         _ if version < known => return Err(StoreError::Older { path: file, version, known }),
         _ => {}
     }
-    read(&mut db, query).map_err(failed("read"))
+    read(&mut db).map(Some).map_err(failed("read"))
 }
 
 fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> {
@@ -51,6 +69,7 @@ fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> 
         db: &moment,
         query,
         since: query.since.map_or(i64::MIN, Timestamp::as_microsecond),
+        until: query.until.map_or(i64::MAX, Timestamp::as_microsecond),
         boot: match &query.boot_id {
             // A boot in which no daemon ran: everything has ended.
             Some(id) => {
@@ -63,13 +82,18 @@ fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> 
     };
     let (runs, unaccounted) = reader.runs()?;
     let (orphans, unproven) = (reader.judged("judged")?, reader.judged("unproven")?);
+    let never_judged = if query.never_judged { reader.never_judged()? } else { Vec::new() };
     let host = query.agent.is_none();
     Ok(History {
         since: query.since,
+        until: query.until,
+        begins: moment.query_row("SELECT min(started) FROM daemons", [], |row| time(row, 0))?,
+        signals: reader.signals()?,
         runs,
         unaccounted,
         orphans,
         unproven,
+        never_judged,
         daemons: if host { reader.daemons()? } else { Vec::new() },
         losses: if host { reader.losses()? } else { Vec::new() },
     })
@@ -80,6 +104,7 @@ struct Reader<'a> {
     query: &'a HistoryQuery,
     /// Microseconds of the wall clock since 1970.
     since: i64,
+    until: i64,
     /// The row id of the present boot; -1 or an unused id if it is not in the file.
     boot: i64,
 }
@@ -111,9 +136,9 @@ impl Reader<'_> {
             "SELECT k.key, generation, agent, invocation, started,
                     iif(ended IS NULL AND boot <> ?1, started, ended), r.key
              FROM runs r JOIN keys k ON k.id = r.key
-             WHERE ended IS NULL OR ended >= ?2 ORDER BY started, r.key, generation",
+             WHERE (ended IS NULL OR ended >= ?2) AND started <= ?3 ORDER BY started, r.key, generation",
         )?;
-        let mut rows = statement.query([self.boot, self.since])?;
+        let mut rows = statement.query([self.boot, self.since, self.until])?;
         let mut runs = Vec::new();
         while let Some(row) = rows.next()? {
             let run = view(row, 0)?;
@@ -131,15 +156,24 @@ impl Reader<'_> {
 
     /// Reads the servers whose column `verdict` has a time, which is when they were judged so.
     fn judged(&self, verdict: &str) -> rusqlite::Result<Vec<PastOrphan>> {
+        self.servers(verdict, &format!("{verdict} IS NOT NULL"))
+    }
+
+    /// Reads the servers that ended without a verdict.
+    fn never_judged(&self) -> rusqlite::Result<Vec<PastOrphan>> {
+        self.servers("s.ended", "s.ended IS NOT NULL AND judged IS NULL AND unproven IS NULL")
+    }
+
+    fn servers(&self, when: &str, which: &str) -> rusqlite::Result<Vec<PastOrphan>> {
         let mut statement = self.db.prepare(&format!(
-            "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, {verdict},
-                    evidence, coalesce(guards, '[]'), rss, pss, failure, s.ended, how, signal, took_ms, freed, freed_pss,
-                    reaping IS NOT NULL, s.boot = ?1, coalesce(doubts, '[]')
+            "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, {when},
+                    coalesce(evidence, '[]'), coalesce(guards, '[]'), rss, pss, failure, s.ended, how, signal, took_ms, freed, freed_pss,
+                    reaping IS NOT NULL, s.boot = ?1, coalesce(doubts, '[]'), exit_code, exit_signal, killed_by
              FROM servers s LEFT JOIN keys k ON k.id = s.key
                   LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation
-             WHERE {verdict} IS NOT NULL AND (s.ended IS NULL OR s.ended >= ?2) ORDER BY {verdict}, s.id"
+             WHERE {which} AND {when} <= ?3 AND (s.ended IS NULL OR s.ended >= ?2) ORDER BY {when}, s.id"
         ))?;
-        let mut rows = statement.query([self.boot, self.since])?;
+        let mut rows = statement.query([self.boot, self.since, self.until])?;
         let mut orphans = Vec::new();
         while let Some(row) = rows.next()? {
             let orphan = orphan(row)?;
@@ -151,14 +185,51 @@ impl Reader<'_> {
         Ok(orphans)
     }
 
+    fn signals(&self) -> rusqlite::Result<Vec<PastSignal>> {
+        let mut statement = self.db.prepare(
+            "SELECT k.key, s.generation, r.agent, r.invocation, g.at, g.signal, g.pid, g.start, program, s.pid, s.start,
+                    name, owner_name, asked, coalesce(g.evidence, '[]'), coalesce(g.doubts, '[]')
+             FROM signals g JOIN servers s ON s.id = g.server LEFT JOIN keys k ON k.id = s.key
+                  LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation
+             WHERE g.at BETWEEN ?1 AND ?2 ORDER BY g.at, g.pid",
+        )?;
+        let mut rows = statement.query([self.since, self.until])?;
+        let mut signals = Vec::new();
+        while let Some(row) = rows.next()? {
+            let accounted = row.get_ref(0)? != rusqlite::types::ValueRef::Null;
+            let run = accounted.then(|| view(row, 0)).transpose()?;
+            let owner: Option<String> = row.get(12)?;
+            let (agent, unit) = run.as_ref().map(|run| (run.agent.clone(), run.unit.clone())).unzip();
+            let Some(signal) = from_name(row, 5)? else { continue };
+            if self.is_wanted(&[owner.clone(), agent, unit.flatten()]) {
+                signals.push(PastSignal {
+                    at: time(row, 4)?.unwrap_or_default(),
+                    signal,
+                    pid: row.get(6)?,
+                    start: natural(row, 7)?,
+                    program: row.get(8)?,
+                    server: ProcessId::new(row.get(9)?, natural(row, 10)?).to_string(),
+                    name: row.get(11)?,
+                    run,
+                    owner,
+                    asked: row.get(13)?,
+                    evidence: from_json(row, 14)?,
+                    doubts: from_json(row, 15)?,
+                });
+            }
+        }
+        Ok(signals)
+    }
+
     fn daemons(&self) -> rusqlite::Result<Vec<DaemonLife>> {
         // A daemon that was killed counts as of its start.
         self.db
             .prepare(
                 "SELECT started, stopped, version, b.boot FROM daemons d JOIN boots b ON b.id = d.boot
-                 WHERE coalesce(stopped, started) >= ?1 OR d.id = (SELECT max(id) FROM daemons) ORDER BY d.id",
+                 WHERE (coalesce(stopped, started) >= ?1 OR d.id = (SELECT max(id) FROM daemons)) AND started <= ?2
+                 ORDER BY d.id",
             )?
-            .query_map([self.since], |row| {
+            .query_map([self.since, self.until], |row| {
                 Ok(DaemonLife {
                     started: time(row, 0)?.unwrap_or_default(),
                     stopped: time(row, 1)?,
@@ -182,9 +253,9 @@ impl Reader<'_> {
         };
         self.db
             .prepare(
-                "SELECT at, forks, execs, exits, setsids, members FROM losses WHERE at >= ?1 ORDER BY at",
+                "SELECT at, forks, execs, exits, setsids, members FROM losses WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
             )?
-            .query_map([self.since], loss)?
+            .query_map([self.since, self.until], loss)?
             .collect()
     }
 
@@ -214,7 +285,7 @@ fn account(row: &Row<'_>) -> rusqlite::Result<ServerCounts> {
 }
 
 /// Reads key, generation, agent and invocation from four columns.
-fn view(row: &Row<'_>, first: usize) -> rusqlite::Result<RunView> {
+pub(super) fn view(row: &Row<'_>, first: usize) -> rusqlite::Result<RunView> {
     let key: RunKey = from_json(row, first)?;
     let agent: Option<String> = row.get(first + 2)?;
     let (name, uid, unit) = match key {
@@ -243,7 +314,13 @@ fn orphan(row: &Row<'_>) -> rusqlite::Result<PastOrphan> {
             freed_pss_bytes: optional(row, 20)?,
         },
         Some("unseen") => Outcome::Unseen,
-        Some(_) => Outcome::Exited,
+        Some(_) => Outcome::Exited {
+            ending: Ending {
+                exit_code: row.get(24)?,
+                signal: row.get(25)?,
+                killed_by: from_json_or_null(row, 26)?,
+            },
+        },
         None if !this_boot => Outcome::Unseen,
         None if reaping => Outcome::Ending,
         None => Outcome::Stays,

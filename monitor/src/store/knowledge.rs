@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, Row, params, types::Type};
 
-use super::column::{from_json, int, natural, optional};
+use super::column::{from_json, from_json_or_null, int, natural, optional};
 use orphand_core::model::{
     Knowledge, ProcessId, RUNS_OF_ALL, RUNS_OF_USER, RememberedOrphan, RememberedRun, RememberedServer, Run,
     RunKey, Share, Tracked, TrackedOwner,
@@ -21,7 +21,9 @@ const RUN: &str = "SELECT k.key, generation, agent, uid, pid, start, invocation,
 
 /// Reads at most as much as there is room for in memory. `boot` is the row id of this boot.
 pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
-    Ok(Knowledge { runs: runs(db, boot)?, servers: servers(db, boot)? })
+    let earlier = "SELECT count(*) > 1 FROM daemons WHERE boot = ?1";
+    let restarted = db.query_row(earlier, [boot], |row| row.get(0))?;
+    Ok(Knowledge { runs: runs(db, boot)?, servers: servers(db, boot)?, restarted })
 }
 
 /// Runs by time of their end, key and number.
@@ -29,7 +31,7 @@ type Runs = BTreeMap<(i64, i64, u64), RememberedRun>;
 
 /// Reads for each remembered key the last run, all runs that have not ended, and for each user the runs that
 /// ended last.
-fn runs(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedRun>> {
+pub(super) fn runs(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedRun>> {
     let mut runs = Runs::new();
     let mut read = |condition: &str, uid: i64, most: usize| -> rusqlite::Result<()> {
         let mut statement = db.prepare_cached(&format!("{RUN} AND {condition} LIMIT ?3"))?;
@@ -60,7 +62,7 @@ fn runs(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedRun>> {
 fn servers(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedServer>> {
     let mut statement = db.prepare(
         "SELECT pid, start, name, rule, processes, owner_pid, owner_start, owner_name, owner_uid, owner_implied,
-                k.key, generation, judged IS NOT NULL, reaping IS NOT NULL, rss, pss, uid
+                k.key, generation, judged IS NOT NULL, reaping IS NOT NULL, rss, pss, uid, start_known
          FROM servers s INDEXED BY servers_followed LEFT JOIN keys k ON k.id = s.key
          WHERE boot = ?1 AND ended IS NULL ORDER BY s.id DESC",
     )?;
@@ -101,8 +103,7 @@ fn server(row: &Row<'_>) -> rusqlite::Result<RememberedServer> {
         }),
         _ => None,
     };
-    let key: Option<RunKey> =
-        if row.get_ref(10)? == rusqlite::types::ValueRef::Null { None } else { Some(from_json(row, 10)?) };
+    let key: Option<RunKey> = from_json_or_null(row, 10)?;
     let server = Tracked {
         id: ProcessId::new(row.get(0)?, natural(row, 1)?),
         name: row.get(2)?,
@@ -111,6 +112,7 @@ fn server(row: &Row<'_>) -> rusqlite::Result<RememberedServer> {
         processes: processes(row, 4)?,
         owner,
         run: key.zip(optional(row, 11)?),
+        start: from_json_or_null(row, 17)?,
     };
     let judged: bool = row.get(12)?;
     let reaping: bool = row.get(13)?;

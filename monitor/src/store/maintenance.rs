@@ -1,21 +1,16 @@
-//! The maintenance thread of the store. It does what may take long: checkpoints the write-ahead log, calls
-//! fsync(2), deletes old rows, checks the file for damage.
+//! The maintenance thread of the store. It does what may take long: copies the write-ahead log into the file, deletes
+//! old rows, checks the file for damage.
 //!
-//! The thread sleeps until something was written, waits a little for more, works, and sleeps again. On an
-//! idle host it never wakes up.
-//!
-//! The log is truncated after a checkpoint instead of being reused. The first writer that reuses a log has to
-//! fsync its header, because otherwise a power failure could leave old frames after a new header; that writer
-//! would be the daemon. To prevent reuse, a read transaction (`pin`) is held during the checkpoint, which is
-//! slow but blocks no writer. Then the log is truncated under the write lock, which is quick, and only if
-//! nothing was written in between.
+//! The thread sleeps until something was written, waits a little for more, works, and sleeps again. On an idle host it
+//! never wakes up. It holds the write lock for a step at a time, and never while it waits for the disk but for what was
+//! written since it began.
 
 use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, SyncSender},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -24,53 +19,33 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
+    column::wall_us,
     error::StoreError,
     files,
-    prune::{Limits, Pruner},
+    prune::{Limits, prune},
 };
 use crate::os::clock;
 
 /// From the first write after a pause to the maintenance.
 const DELAY: Duration = Duration::from_secs(5);
-/// From this number of facts on, maintenance starts without delay.
-const MANY: usize = 500;
-/// Between two steps of deleting, to let the daemon write.
+/// Between two steps, to let the daemon write: the lock is not fair.
 const PAUSE: Duration = Duration::from_micros(200);
-/// How often a checkpoint is tried while the daemon writes.
-const TRIES: usize = 4;
 
-/// The write lock between the daemon and the maintenance thread. SQLite's own lock would make the loser
-/// sleep.
+/// What the daemon's connection and the maintenance thread share.
 #[derive(Debug, Default)]
 pub(super) struct WriteGate {
-    /// How many transactions were committed under it.
-    writes: Mutex<u64>,
-    /// Whether maintenance is already requested.
-    requested: AtomicBool,
+    /// The write lock. SQLite's own one would make the loser sleep.
+    writes: Mutex<()>,
     /// Whether the file was removed or replaced.
     gone: AtomicBool,
     /// The damage that was found.
     damage: Mutex<Option<String>>,
 }
 
-/// The held write lock.
-pub(super) struct WriteGuard<'a>(MutexGuard<'a, u64>);
-
-impl WriteGuard<'_> {
-    /// Counts a committed transaction.
-    pub fn count_commit(&mut self) {
-        *self.0 = self.0.wrapping_add(1);
-    }
-
-    fn writes(&self) -> u64 {
-        *self.0
-    }
-}
-
 impl WriteGate {
     /// Waits for the write lock.
-    pub fn lock(&self) -> WriteGuard<'_> {
-        WriteGuard(self.writes.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn lock(&self) -> MutexGuard<'_, ()> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error if the file is damaged or was replaced, so that writing is pointless.
@@ -85,77 +60,56 @@ impl WriteGate {
     }
 }
 
-/// Requests to the thread.
-enum Request {
-    Written,
-    ManyWritten,
-    /// Do all work now, and report its end.
-    #[cfg(test)]
-    Now(Sender<()>),
-}
-
-/// The handle of the thread. When it is dropped, the thread makes a last checkpoint and ends.
+/// The handle of the thread. When it is dropped, the thread works a last time and ends.
 #[derive(Debug)]
 pub(super) struct Maintenance {
     gate: Arc<WriteGate>,
-    requests: Option<Sender<Request>>,
+    /// Tells that something was written, and, when it is dropped like the other one, to stop.
+    channels: Option<[SyncSender<()>; 2]>,
+    #[cfg(test)]
+    pub limits: Limits,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Maintenance {
     /// Starts the thread for a file that is already open.
     pub fn start(file: &Path, limits: Limits) -> Result<Self, StoreError> {
-        let failed = |source| StoreError::of("open", file, source);
-        let worker = Worker {
-            prune: files::connect(file, "OFF").map_err(failed)?,
-            sync: files::connect(file, "NORMAL").map_err(failed)?,
-            identity: files::identity(file),
-            file: file.to_owned(),
-            limits,
-            pruner: Pruner::default(),
-            gate: Arc::default(),
-            failed: false,
-        };
-        let gate = Arc::clone(&worker.gate);
-        let (requests, inbox) = mpsc::channel();
-        let thread =
-            thread::Builder::new().name("orphand-store".to_owned()).spawn(move || worker.run(&inbox));
+        let gate: Arc<WriteGate> = Arc::default();
+        let worker = Worker::open(file, limits, Arc::clone(&gate))?;
+        // Room for one: what waits stands for all that follows.
+        let (written, inbox) = mpsc::sync_channel(1);
+        let (stop, stopped) = mpsc::sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("orphand-store".to_owned())
+            .spawn(move || worker.run(&inbox, &stopped));
         let thread = thread.map_err(|source| StoreError::File {
             operation: "start the maintenance thread of",
             path: file.to_owned(),
             source,
         })?;
-        Ok(Self { gate, requests: Some(requests), thread: Some(thread) })
+        Ok(Self {
+            gate,
+            channels: Some([written, stop]),
+            #[cfg(test)]
+            limits,
+            thread: Some(thread),
+        })
     }
 
     pub fn gate(&self) -> &Arc<WriteGate> {
         &self.gate
     }
 
-    /// Reports that `facts` facts were written.
-    pub fn notify_written(&self, facts: usize) {
-        let requested = self.gate.requested.swap(true, Ordering::Relaxed);
-        let request = match (requested, facts >= MANY) {
-            (_, true) => Request::ManyWritten,
-            (false, false) => Request::Written,
-            (true, false) => return,
-        };
+    /// Reports that facts were written.
+    pub fn notify_written(&self) {
         // The thread lives as long as this handle.
-        let _ = self.requests.as_ref().map(|requests| requests.send(request));
-    }
-
-    /// Runs all maintenance now and waits for its end.
-    #[cfg(test)]
-    pub fn work(&self) {
-        let (done, wait) = mpsc::channel();
-        self.requests.as_ref().unwrap().send(Request::Now(done)).unwrap();
-        wait.recv().unwrap();
+        let _ = self.channels.as_ref().map(|[written, _]| written.try_send(()));
     }
 }
 
 impl Drop for Maintenance {
     fn drop(&mut self) {
-        drop(self.requests.take());
+        drop(self.channels.take());
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was already reported.
             let _ = thread.join();
@@ -163,51 +117,38 @@ impl Drop for Maintenance {
     }
 }
 
-struct Worker {
-    /// Deletes rows and never calls fsync(2). Also holds the read transaction during a checkpoint.
-    prune: Connection,
-    /// Makes the checkpoints.
-    sync: Connection,
+/// What the thread does, on a connection of its own.
+pub(super) struct Worker {
+    db: Connection,
     file: PathBuf,
     identity: Option<(u64, u64)>,
     limits: Limits,
-    pruner: Pruner,
     gate: Arc<WriteGate>,
     /// Whether the last attempt failed and was logged.
     failed: bool,
 }
 
 impl Worker {
-    fn run(mut self, inbox: &Receiver<Request>) {
+    /// For a file that is already open.
+    pub fn open(file: &Path, limits: Limits, gate: Arc<WriteGate>) -> Result<Self, StoreError> {
+        let db = files::connect(file).map_err(|source| StoreError::of("open", file, source))?;
+        let identity = files::identity(file);
+        Ok(Self { db, file: file.to_owned(), identity, limits, gate, failed: false })
+    }
+
+    fn run(mut self, written: &Receiver<()>, stop: &Receiver<()>) {
         self.check_file();
         self.work();
-        while let Ok(request) = inbox.recv() {
-            #[cfg(test)]
-            let mut answer = None;
-            match request {
-                Request::Written => match inbox.recv_timeout(DELAY) {
-                    #[cfg(test)]
-                    Ok(Request::Now(done)) => answer = Some(done),
-                    Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => break,
-                },
-                Request::ManyWritten => {}
-                #[cfg(test)]
-                Request::Now(done) => answer = Some(done),
-            }
-            self.gate.requested.store(false, Ordering::Relaxed);
+        while written.recv().is_ok() {
+            // More may come.
+            let _ = stop.recv_timeout(DELAY);
             self.work();
-            #[cfg(test)]
-            if let Some(done) = answer {
-                let _ = done.send(());
-            }
         }
-        self.work();
     }
 
     /// Checks the whole file once, which would take too long at the start. The next start handles damage.
-    fn check_file(&self) {
-        if let Err(StoreError::Damaged { what, path }) = files::check_all(&self.sync, &self.file) {
+    pub fn check_file(&self) {
+        if let Err(StoreError::Damaged { what, path }) = files::check_all(&self.db, &self.file) {
             files::mark_suspect(&self.file, &what);
             tracing::warn!(
                 "the store {} is damaged ({what}): facts are kept in memory; restart orphand to begin a new store",
@@ -217,12 +158,21 @@ impl Worker {
         }
     }
 
-    fn work(&mut self) {
+    /// Does all that there is to do.
+    pub fn work(&mut self) {
         if self.identity.is_some() && files::identity(&self.file) != self.identity {
             self.gate.gone.store(true, Ordering::Relaxed);
             return;
         }
-        match self.prune().and_then(|()| self.truncate_log()) {
+        let now = wall_us(clock::now(), clock::realtime_offset());
+        let mut locked = |step: &mut dyn FnMut() -> rusqlite::Result<usize>| {
+            let guard = self.gate.lock();
+            let done = step();
+            drop(guard);
+            thread::sleep(PAUSE);
+            done
+        };
+        match prune(&self.db, self.limits, now, &mut locked).and_then(|()| self.copy_log()) {
             Ok(()) => self.failed = false,
             Err(_) if self.failed => {}
             Err(source) => {
@@ -232,47 +182,12 @@ impl Worker {
         }
     }
 
-    fn prune(&mut self) -> rusqlite::Result<()> {
-        let now = super::column::wall_us(clock::now(), clock::realtime_offset());
-        // Rows to delete are selected without the lock, because that takes longer than deleting them.
-        while let Some(work) = self.pruner.choose(&self.prune, self.limits, now)? {
-            loop {
-                let mut guard = self.gate.lock();
-                let more = self.pruner.step(&self.prune, self.limits, &work)?;
-                guard.count_commit();
-                drop(guard);
-                // The lock is not fair: the pause lets a waiting writer take it.
-                thread::sleep(PAUSE);
-                if !more {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the log into the file, then truncates it.
-    fn truncate_log(&self) -> rusqlite::Result<()> {
-        for _ in 0..TRIES {
-            let before = self.gate.lock().writes();
-            let pin = self.prune.unchecked_transaction()?;
-            pin.query_row("SELECT count(*) FROM boots", [], |_| Ok(()))?;
-            let whole = self.checkpoint("PASSIVE")?;
-            let guard = self.gate.lock();
-            drop(pin);
-            if whole && guard.writes() == before {
-                // A reader of the history may hold it; then a later attempt truncates it.
-                return self.checkpoint("TRUNCATE").map(drop);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a checkpoint. Returns whether all of the log is in the file.
-    fn checkpoint(&self, mode: &str) -> rusqlite::Result<bool> {
-        self.sync.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
-            let (busy, log, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(busy == 0 && log == copied)
-        })
+    /// Copies the log into the file, and cuts it to nothing.
+    fn copy_log(&self) -> rusqlite::Result<()> {
+        // This may take long, and keeps nobody from writing.
+        self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        // What was written meanwhile. A reader of the history may hold the log; then a later attempt cuts it.
+        let _guard = self.gate.lock();
+        self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 }

@@ -97,6 +97,8 @@ impl Store {
                 if let Ok(salvaged) = knowledge::read(&new.db, new.boot) {
                     new.knowledge = salvaged;
                 }
+                // Whoever wrote it may have been of this boot.
+                new.knowledge.restarted = true;
                 opening.damaged = Some(DamagedFile { file: file.clone(), aside, what, runs });
                 new
             }
@@ -122,7 +124,7 @@ impl Store {
 
 fn open_file(file: &Path, boot_id: &str, offset_ns: i64, now: BootTime) -> Result<OpenedFile, StoreError> {
     let failed = |operation| move |source| StoreError::of(operation, file, source);
-    let mut db = files::connect(file, "OFF").map_err(failed("open"))?;
+    let mut db = files::connect(file).map_err(failed("open"))?;
     files::check_quickly(&db, file)?;
     schema::migrate(&mut db, STEPS).map_err(failed("upgrade"))?;
     let (boot, daemon) = insert_daemon(&mut db, boot_id, offset_ns, now).map_err(failed("write"))?;

@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 /// The migrations: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES];
+pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -83,6 +83,34 @@ UPDATE servers SET uid = coalesce(owner_uid,
 CREATE INDEX servers_of_user ON servers (uid, ended) WHERE ended IS NOT NULL;
 CREATE INDEX servers_of_run ON servers (key, generation);
 CREATE INDEX runs_of_user ON runs (uid, ended);
+";
+
+/// The fifth migration: what only the first daemon can have known of a server.
+const STARTS: &str = "
+-- As JSON.
+ALTER TABLE servers ADD COLUMN start_known TEXT;
+";
+
+/// The sixth migration: how a server ended that orphand did not end, and by whom.
+const ENDINGS: &str = "
+ALTER TABLE servers ADD COLUMN exit_code INTEGER;
+ALTER TABLE servers ADD COLUMN exit_signal INTEGER;
+-- As JSON.
+ALTER TABLE servers ADD COLUMN killed_by TEXT;
+";
+
+/// The seventh migration: each signal, with the verdict of its moment.
+const SIGNALS: &str = "
+CREATE TABLE signals (
+    server INTEGER NOT NULL, at INTEGER NOT NULL, pid INTEGER NOT NULL, start INTEGER NOT NULL, signal TEXT NOT NULL,
+    program TEXT NOT NULL, asked INTEGER NOT NULL, evidence TEXT, doubts TEXT,
+    PRIMARY KEY (server, at, pid, start, signal)
+) WITHOUT ROWID;
+CREATE INDEX signals_in_order ON signals (at);
+-- They go with their server, so its limits are theirs.
+CREATE TRIGGER signals_of_server AFTER DELETE ON servers BEGIN DELETE FROM signals WHERE server = old.id; END;
+-- Of the time before only the first and the last signal of a server are known.
+INSERT INTO signals SELECT id, reaping, pid, start, 'TERM', '', 0, evidence, doubts FROM servers WHERE reaping IS NOT NULL;
 ";
 
 /// The newest version.

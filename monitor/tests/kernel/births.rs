@@ -155,5 +155,6 @@ fn kind(event: &ProcessEvent) -> &'static str {
         ProcessEvent::Exit { .. } => "exit",
         ProcessEvent::Setsid { .. } => "setsid",
         ProcessEvent::ThreadExit { .. } => "thread exit",
+        ProcessEvent::Signal { .. } => "signal",
     }
 }

@@ -28,7 +28,7 @@ impl Look {
     pub fn new(options: &KernelOptions) -> Self {
         let mut source = KernelSource::open(options).unwrap();
         assert!(source.hooks().iter().any(|hook| hook == HOOK), "{:?}", source.hooks());
-        Self { holders: source.take_holders().unwrap(), _source: source }
+        Self { holders: source.take_passes().holders.unwrap(), _source: source }
     }
 
     pub fn at(&mut self, wanted: &[Stdio]) -> Vec<OpenEnd> {

@@ -97,7 +97,7 @@ fn passes_go_on_with_what_the_daemon_keeps() {
         let kept = drop_to(Later::default(), || source.works()).unwrap();
         println!("{}", kept.in_words());
         assert!(!capabilities(None).unwrap().effective.contains(CapabilitySet::PERFMON));
-        let mut holders = source.take_holders().unwrap();
+        let mut holders = source.take_passes().holders.unwrap();
         let ends = holders.pass(&[Stdio::Pipe(inode)]).unwrap();
         assert!(ends.iter().any(|end| end.access.read && end.number == number), "{ends:#?}");
         drop(source);

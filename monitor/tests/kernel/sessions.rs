@@ -57,3 +57,17 @@ fn without_a_hook_the_fork_below_tells() {
     assert_ne!(fork_of(&play.events, leader).2, leader.pid);
     assert_eq!(fork_of(&play.events, play.truth.id("below")).2, leader.pid);
 }
+
+/// The kernel counts what a program did not see because it was running already on that CPU: whoever asks finds the number of
+/// each program under this name.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn what_a_program_missed_is_told_by_the_kernel() {
+    let source = KernelSource::open(&options()).unwrap();
+    let told = std::fs::read_dir("/proc/self/fdinfo").unwrap().filter_map(|entry| {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        text.lines().any(|line| line == "recursion_misses:\t0").then_some(())
+    });
+    assert!(told.count() >= 6, "three programs, each held twice");
+    drop(source);
+}

@@ -208,6 +208,7 @@ pub fn subject(event: &ProcessEvent) -> ProcessId {
         | ProcessEvent::Exec { process, .. }
         | ProcessEvent::Exit { process, .. }
         | ProcessEvent::Setsid { process, .. }
-        | ProcessEvent::ThreadExit { process, .. } => *process,
+        | ProcessEvent::ThreadExit { process, .. }
+        | ProcessEvent::Signal { process, .. } => *process,
     }
 }

@@ -17,12 +17,13 @@ use crate::stage::python;
 const PRELUDE: &str = r#"
 import array, ctypes, json, os, resource, signal, socket, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
+os.closerange(3, 4096)   # what whoever started the tests has left open
 stop, go_on = os.pipe()
 def until_the_end():
     os.close(go_on); os.read(stop, 1); os._exit(0)
 done, tell = os.pipe()
 def start(pid): return int(open(f"/proc/{pid}/stat").read().rsplit(") ", 1)[1].split()[19])
-def ino(fd): return os.fstat(fd).st_ino
+def ino(fd): return os.fstat(fd if isinstance(fd, int) else fd.fileno()).st_ino
 said = {}
 def who(name, pid=None): said[name] = [pid or os.getpid(), start(pid or os.getpid())]
 def say(**more): os.write(1, (json.dumps(said | more) + "\n").encode())
@@ -30,6 +31,11 @@ def child(f):
     pid = os.fork()
     if pid == 0: f(); os.write(tell, b"x"); until_the_end()
     os.read(done, 1)
+    return pid
+def grandchild(f, fork=os.fork):   # of a child, for which the test waits meanwhile
+    began, tell_it = os.pipe(); pid = fork()
+    if pid == 0: os.close(began); f(); os.write(tell_it, b"x"); os.close(tell_it); until_the_end()
+    os.close(tell_it); os.read(began, 1); os.close(began)
     return pid
 "#;
 

@@ -25,6 +25,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "trace", run: wire::trace, longest: 16384 },
     Target { name: "config", run: text::config, longest: 4096 },
     Target { name: "redact", run: text::redact, longest: 2048 },
+    Target { name: "settings", run: text::settings, longest: 16384 },
+    Target { name: "message", run: text::message, longest: 65536 },
     Target { name: "accept", run: text::accept, longest: 512 },
     Target { name: "stat", run: host::stat, longest: 1024 },
     Target { name: "cgroup", run: host::cgroup, longest: 1024 },

@@ -1,9 +1,13 @@
-//! What people write: the configuration, command lines, headers.
+//! What people write: the configuration, command lines, headers, settings of agents, first messages.
+#![expect(clippy::unwrap_used, reason = "a target that cannot be set up has to fail")]
 
-use std::path::Path;
+use std::{path::Path, thread};
 
 use orphand::{config::Config, sink::metrics::Exposition};
-use orphand_core::model::redact;
+use orphand_core::{
+    model::redact,
+    recognise::{Declarations, Notation, entry_name, first_message},
+};
 
 /// A configuration. What is valid is valid again as it is shown, and the same.
 pub fn config(bytes: &[u8]) {
@@ -16,16 +20,13 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// The arguments of a process, which end with NUL; the first byte says whether the kernel cut them. As many come out, and twice is the
-/// same as once.
+/// The arguments of a process, which end with NUL. As many come out, and twice is the same as once.
 pub fn redact(bytes: &[u8]) {
-    let Some((cut, bytes)) = bytes.split_first() else { return };
-    let cut = cut & 1 != 0;
     let argv: Vec<String> =
         bytes.split(|b| *b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-    let once = redact::argv(argv.clone(), cut);
+    let once = redact::argv(&argv);
     assert_eq!(once.len(), argv.len());
-    assert_eq!(redact::argv(once.clone(), cut), once, "from {argv:?}");
+    assert_eq!(redact::argv(&once), once, "from {argv:?}");
 }
 
 /// What a scraper says it accepts.
@@ -33,4 +34,29 @@ pub fn accept(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = Exposition::of_accept(text).content_type();
     }
+}
+
+/// Runs on a stack of this size, as the daemon or its helper does.
+fn on_a_stack(bytes: usize, work: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        thread::Builder::new().stack_size(bytes).spawn_scoped(scope, work).unwrap().join().unwrap();
+    });
+}
+
+/// A file of settings, in both notations. What an entry is called may be shown.
+pub fn settings(bytes: &[u8]) {
+    on_a_stack(Notation::STACK, || {
+        for notation in [Notation::Json, Notation::Toml] {
+            if let Some(name) = Declarations::of(bytes, notation).name_of(&["x"]) {
+                assert_eq!(entry_name(name).as_deref(), Some(name));
+            }
+        }
+    });
+}
+
+/// A first message, whole and cut short, on a stack that is half of the daemon's.
+pub fn message(bytes: &[u8]) {
+    on_a_stack(256 << 10, || {
+        let _ = (first_message(bytes, true), first_message(bytes, false));
+    });
 }

@@ -53,8 +53,8 @@ def servers(stage):
     return agent, [stage.who(f"mcp-server-{one}") for one in ("first", "second", "third")]
 
 
-def build(stage):
-    agent, three = servers(stage)
+def used(stage, agent, three):
+    """A person uses the third of these servers; the agent is killed."""
     person = stage.run(stage.part("person", """
         connection = dial("tcp", "mcp-server-third")
         use("person", lambda: ask_over(connection))
@@ -62,6 +62,10 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[person, *three])
+
+
+def build(stage):
+    return used(stage, *servers(stage))
 
 
 if __name__ == "__main__":

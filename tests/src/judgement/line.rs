@@ -40,6 +40,8 @@ pub struct Line {
     pub cleaned: Option<bool>,
     /// How many processes in use were ended.
     pub harmed: usize,
+    /// Whether a use broke.
+    pub disturbed: bool,
     /// Why a true orphan cannot be proven to be one and stays.
     pub cost: Option<String>,
 }
@@ -82,6 +84,7 @@ impl Line {
             right,
             cleaned,
             harmed,
+            disturbed: broken,
             cost,
         }
     }
@@ -90,6 +93,16 @@ impl Line {
     pub fn broken(stated: &Stated) -> Self {
         let line = Self::new(stated, &Fates::default(), None, Said::default());
         Self { verdict: "BROKEN".to_owned(), right: false, ..line }
+    }
+
+    /// Whether it could not be built or closed.
+    pub fn is_broken(&self) -> bool {
+        self.verdict == "BROKEN"
+    }
+
+    /// Whether something in use was ended, or its use broke.
+    pub fn is_false_kill(&self) -> bool {
+        self.harmed > 0 || self.disturbed
     }
 
     /// `right`, `WRONG`, or `cost` for a true orphan that cannot be proven to be one.
@@ -171,7 +184,16 @@ mod tests {
 
     fn stated(truth: GroundTruth) -> Stated {
         let (name, description) = ("g/n".to_owned(), "d".to_owned());
-        Stated { name, description, truth, when: When::Watched, needs: vec![], twin: None, cost: None }
+        Stated {
+            name,
+            description,
+            truth,
+            when: When::Watched,
+            needs: vec![],
+            twin: None,
+            cost: None,
+            restart: false,
+        }
     }
 
     fn fates(orphans: u32, in_use: u32, ended: usize, harmed: usize) -> Fates {

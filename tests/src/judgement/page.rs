@@ -128,6 +128,7 @@ mod tests {
             right,
             cleaned: None,
             harmed: usize::from(!right),
+            disturbed: false,
             cost: None,
         }
     }

@@ -27,6 +27,9 @@ const AT_A_TIME: usize = 4;
 /// The timeout for building or ending one. Published software starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How many characters of a command line a message shows.
+const WIDTH: usize = 100;
+
 /// Between two looks at those that are being built.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -47,12 +50,13 @@ pub struct Situation {
     log: PathBuf,
 }
 
-/// Builds those of `scripts` for which `wanted` holds.
+/// Builds those of `scripts` for which `wanted` holds, and does `meanwhile` again and again.
 pub fn build(
     s: &Scene,
     scripts: &[Script],
     shared: &Shared,
     wanted: impl Fn(&Stated) -> bool,
+    mut meanwhile: impl FnMut() -> Result<()>,
 ) -> Result<Vec<Situation>> {
     let began = Instant::now();
     let mut waiting = scripts.iter().filter(|script| wanted(&script.stated));
@@ -69,6 +73,7 @@ pub fn build(
         }
         // Whichever is built first makes room for the next: published software takes seconds.
         built.extend(started.extract_if(.., StartingSituation::is_ready).map(StartingSituation::finish));
+        meanwhile()?;
         thread::sleep(LOOK_AGAIN);
     }
     eprintln!("judgement: {} situations built in {:.1?}", built.len(), began.elapsed());
@@ -188,8 +193,11 @@ impl Situation {
             ended: gone(&self.cast.orphans),
             harmed: gone(&self.cast.in_use),
         };
-        for one in self.cast.orphans.iter().filter(|one| one.alive()) {
-            eprintln!("{}: left: {one} {:?}", self.stated.name, one.argv());
+        for one in self.cast.orphans.iter().filter(|one| self.stated.cost.is_none() && one.alive()) {
+            let command = one.argv().join(" ");
+            let shown =
+                command.char_indices().nth(WIDTH).map_or(command.as_str(), |(end, _)| &command[..end]);
+            eprintln!("{}: left: {one} {shown}", self.stated.name);
         }
         for one in &fates.harmed {
             eprintln!("{}: ended although in use: {one}", self.stated.name);

@@ -23,7 +23,7 @@ pub struct Script {
 /// All situations whose name contains `filter`, sorted by name, including those that are built before the
 /// daemon starts.
 pub fn scripts(filter: Option<&str>) -> Result<Vec<Script>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("situations");
+    let folder = folder();
     let mut paths = Vec::new();
     for group in fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))? {
         let group = group?.path();
@@ -35,14 +35,29 @@ pub fn scripts(filter: Option<&str>) -> Result<Vec<Script>> {
             }
         }
     }
-    paths.retain(|path| path.extension().is_some_and(|e| e == "py"));
-    paths.sort();
-    let all = describe(&folder.join("situation.py"), &paths)?;
+    let all = described(paths)?;
     let names: Vec<String> = all.iter().map(|script| script.stated.name.clone()).collect();
     for script in &all {
         check(script, &names)?;
     }
     Ok(all.into_iter().filter(|script| filter.is_none_or(|f| script.stated.name.contains(f))).collect())
+}
+
+/// The folder of all situations.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("situations")
+}
+
+/// The scripts in this folder.
+pub fn in_folder(folder: &Path) -> Result<Vec<Script>> {
+    let files = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    described(files.map(|file| Ok(file?.path())).collect::<Result<_>>()?)
+}
+
+fn described(mut paths: Vec<PathBuf>) -> Result<Vec<Script>> {
+    paths.retain(|path| path.extension().is_some_and(|e| e == "py"));
+    paths.sort();
+    describe(&folder().join("situation.py"), &paths)
 }
 
 /// One process describes all scripts, because starting a hundred interpreters takes long.

@@ -63,6 +63,9 @@ pub struct Stated {
     pub needs: Vec<String>,
     /// The situation that differs from it only in the cause.
     pub twin: Option<String>,
+    /// Whether the daemon is restarted again and again while it is built, and once more afterwards.
+    #[serde(default)]
+    pub restart: bool,
     /// What a proof would cost if a true orphan cannot be proven to be one. Then it stays, and that is right.
     #[serde(default)]
     pub cost: Option<String>,

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use tests::{
     Identity, Launch,
     neighbours::{HOSTILE, Honest, hostile},
-    scene, within,
+    scene_alone, within,
 };
 
 use crate::GRACE;
@@ -47,7 +47,7 @@ os.execv(programs + "/claude", ["claude", "-c", code, place, programs])
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_crowd_leaves_room_for_others() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let config = "members = 256\n".to_owned();
         let daemon = s.daemon_with(&Launch { config, listen: "127.0.0.1:0", ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;

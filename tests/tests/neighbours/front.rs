@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use tests::{
     Launch,
     neighbours::{Honest, hostile},
-    scene,
+    scene_alone,
     scrape::page,
     within,
 };
@@ -39,7 +39,7 @@ while True:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn half_open_requests_keep_no_scraper_out() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;
         let address = daemon.address()?;
@@ -65,7 +65,7 @@ fn half_open_requests_keep_no_scraper_out() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_page_of_another_name_reads_nothing() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;
         let mut stream = TcpStream::connect(daemon.address()?)?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use tests::{
     Launch, Scene,
     neighbours::{Honest, hostile},
-    scene, within,
+    scene_alone, within,
 };
 
 use crate::{GRACE, room::program};
@@ -50,12 +50,12 @@ const FILES: u64 = 40;
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_look_that_takes_seconds_delays_nobody_else() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let agent = heavy(s)?;
         within("its processes are there", || {
-            let status = daemon.ask(&["tree"]).ok()?;
+            let status = daemon.ask(&["ps"]).ok()?;
             let servers =
                 status["agents"].as_array()?.iter().filter_map(|a| a["servers"].as_array()).flatten();
             let mut of_it = servers.filter(|one| one["server"]["name"] == "mcp-server-heavy");

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use tests::{
     Daemon, Event, Identity, Launch, Scene,
     neighbours::{Honest, hostile},
-    scene, within,
+    scene_alone, within,
 };
 
 use crate::GRACE;
@@ -95,7 +95,7 @@ fn peak(process: Identity) -> Result<u64> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn all_of_a_crowd_are_ended_and_delay_nobody() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let server = program(s, "mcp-server-deaf", &fs::read("/usr/bin/sleep")?)?;
@@ -125,7 +125,7 @@ fn all_of_a_crowd_are_ended_and_delay_nobody() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_server_of_hundreds_of_processes_is_one_case() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let server = program(s, "mcp-server-many", MANY.as_bytes())?;
@@ -133,7 +133,7 @@ fn a_server_of_hundreds_of_processes_is_one_case() -> Result<()> {
         let agent = crowd(s, &daemon, 1, &[&server, &count], "mcp-server-many")?;
         let whole = u64::try_from(CROWD)? + 1;
         within("its processes are there", || {
-            let status = daemon.ask(&["tree"]).ok()?;
+            let status = daemon.ask(&["ps"]).ok()?;
             let servers =
                 status["agents"].as_array()?.iter().filter_map(|a| a["servers"].as_array()).flatten();
             let mut of_it = servers.filter(|one| one["server"]["name"] == "mcp-server-many");

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tests::{
     Daemon, Event, Identity, Launch,
-    neighbours::{HOSTILE, Honest, Silent},
-    orphand, output, scene,
+    neighbours::{HOSTILE, Honest, Silent, program},
+    orphand, output, scene_alone,
 };
 
 use crate::GRACE;
@@ -38,10 +38,10 @@ fn ensure_named(text: &str, pid: u32) -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_process_stuck_in_execve_holds_nobody_up() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let silent = Silent::stuck(s, 1)?;
         let pid = *silent.pids().first().context("nobody is stuck")?;
-        ensure_named(&look(&["scan", "--json"])?, pid)?;
+        ensure_named(&look(&["ps", "--no-daemon", "--json"])?, pid)?;
         ensure_named(&look(&["doctor", "--json"])?, pid)?;
         let begun = Instant::now();
         let daemon = s.daemon_with(&Launch::default())?;
@@ -67,7 +67,7 @@ fn a_process_stuck_in_execve_holds_nobody_up() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let silent = Silent::stuck(s, 50)?;
         let begun = Instant::now();
         let daemon = s.daemon_with(&Launch::default())?;
@@ -75,7 +75,7 @@ fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
         ensure!(ready < SOON, "ready after {ready:?}");
         let honest = Honest::at_work(s, "honest")?;
         let took = honest.judged_in_time(&daemon, GRACE)?;
-        look(&["scan"])?;
+        look(&["ps", "--no-daemon"])?;
         println!("50 processes stuck in execve: ready after {ready:?}, judged after {took:?}");
         silent.release()
     })
@@ -85,10 +85,12 @@ fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn processes_that_answer_late_cost_a_second_in_all() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let silent = Silent::slow(s, 60, 200)?;
         let begun = Instant::now();
-        let told = String::from_utf8(output(Command::new(orphand()?).args(["scan", "--json"]))?.stdout)?;
+        let told = String::from_utf8(
+            output(Command::new(orphand()?).args(["ps", "--no-daemon", "--json"]))?.stdout,
+        )?;
         let scanned = begun.elapsed();
         ensure!(told.contains(&format!(" of user {HOSTILE}")), "nothing is told of them: {told}");
         let begun = Instant::now();
@@ -124,7 +126,7 @@ time.sleep(600)
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn only_the_server_that_does_not_answer_is_in_doubt() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let silent = Silent::with(s, ["claude", "mcp-server-silent"], CLAUDE)?;
@@ -177,7 +179,7 @@ else:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn an_heir_that_is_stuck_in_execve_holds_nobody_up() -> Result<()> {
-    scene(|s| {
+    scene_alone(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let silent = Silent::with(s, ["claude", "mcp-server-silent"], HEIR)?;
@@ -189,6 +191,67 @@ fn an_heir_that_is_stuck_in_execve_holds_nobody_up() -> Result<()> {
         let took = honest.judged_in_time(&daemon, GRACE)?;
         daemon.wait("the heir", |e| e.kind() == "agent_started" && !e["continues"].is_null())?;
         println!("an heir stuck in execve: the other one was judged after {took:?}");
+        silent.release()
+    })
+}
+
+/// An agent with three servers that others may depend on: one opened a terminal with a shell that waits for commands, one
+/// is named like a debugger, and one is the first process of a PID namespace. A fourth has a job in its terminal. None
+/// of them ends at the end of its input.
+const ENGAGED: &str = "#!/usr/bin/python3
+import os, pty, subprocess, sys, time
+here, name = os.path.dirname(sys.argv[0]), os.path.basename(sys.argv[0])
+if name == 'claude':
+    pipe = subprocess.PIPE
+    servers = []
+    for words in ['mcp-server-terminal'], ['mcp-server-lldb'], ['mcp-server-job'], ['mcp-server-first']:
+        words = [here + '/' + words[0]]
+        if words[0].endswith('first'):
+            words = ['/usr/bin/unshare', '--pid', '--fork'] + words
+        servers.append(subprocess.Popen(words, stdin=pipe, stdout=pipe))
+    for server in servers:
+        server.stdout.readline()
+    open(here + '/all', 'w').close()
+else:
+    if name in ('mcp-server-terminal', 'mcp-server-job'):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            words = ['bash', '--norc'] if name.endswith('terminal') else ['sleep', '600']
+            os.execv('/bin/' + words[0], words)
+    print('up', flush=True)
+time.sleep(600)
+";
+
+/// Whom others may depend on is asked of the kernel: a stranger who does not answer keeps nobody.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_stranger_that_is_stuck_keeps_nobody_on_whom_others_may_depend() -> Result<()> {
+    scene_alone(|s| {
+        let silent = Silent::stuck(s, 1)?;
+        let daemon = s.daemon_with(&Launch::default())?;
+        let names =
+            ["claude", "mcp-server-terminal", "mcp-server-lldb", "mcp-server-job", "mcp-server-first"];
+        let agent = program(s, names, ENGAGED)?;
+        let all = s.folder().join("all");
+        tests::within("all four serve", || all.exists().then_some(()))?;
+        let server = |name: &str| {
+            let started = daemon.wait(&format!("server_started of {name}"), |e| {
+                let processes = e["server"]["processes"].as_array();
+                let is_it = |one: &Value| one["argv"].to_string().contains(name);
+                e.kind() == "server_started" && processes.is_some_and(|all| all.iter().any(is_it))
+            })?;
+            one(&started["server"]["processes"][0])
+        };
+        let [terminal, debugger, job, first] =
+            ["mcp-server-terminal", "mcp-server-lldb", "mcp-server-job", "mcp-server-first"].map(server);
+        let (terminal, debugger, job, first) = (terminal?, debugger?, job?, first?);
+        agent.signal(rustix::process::Signal::KILL)?;
+        for orphan in [terminal, debugger, first] {
+            daemon.reaped(&[orphan])?;
+        }
+        let unproven = daemon.wait_for("orphan_unproven", job)?;
+        ensure!(unproven.list("doubts") == ["depended_on"], "{}", unproven.line);
+        ensure!(job.alive(), "what has a job in its terminal was ended");
         silent.release()
     })
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -20,6 +21,8 @@ use crate::command;
 
 /// How long a server outlives its owner: long enough to be suspected, short of the grace.
 const SERVER_MS: &str = "1000";
+/// The first of those who storm beside the user who is measured.
+const FIRST_USER: u32 = 64_010;
 /// An exit whose line has not come by then counts as missed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -33,6 +36,10 @@ pub fn latency(bench: &Bench<'_>) -> Result<Table> {
     let under_storm = series(bench)?;
     drop(storms);
     table.row(row("fork storm on all cores", &under_storm, ""));
+    let storms = Storms::of_users(bench, 3)?;
+    let beside_others = series(bench)?;
+    drop(storms);
+    table.row(row("vfork storms below agents of three other users", &beside_others, "none missed"));
     Ok(table)
 }
 
@@ -46,6 +53,20 @@ impl Storms {
         let long = Duration::from_secs(600);
         let start = |_| storm::command(bench, kind, program, long).stdout(Stdio::null()).spawn();
         (0..bench.jobs).map(start).collect::<Result<_, _>>().map(Self).context("cannot start a storm")
+    }
+
+    /// Below an agent of each of so many users who own nothing else.
+    fn of_users(bench: &Bench<'_>, users: u32) -> Result<Self> {
+        let long = Duration::from_secs(600);
+        let start = |n| {
+            let mut storm = storm::command(bench, "vfork", &bench.actors.agent, long);
+            storm.uid(FIRST_USER + n).gid(FIRST_USER + n).stdout(Stdio::null()).spawn()
+        };
+        (0..users)
+            .map(start)
+            .collect::<Result<_, _>>()
+            .map(Self)
+            .context("cannot start a storm of another user")
     }
 }
 

@@ -9,6 +9,7 @@ mod kernel;
 mod latency;
 mod others;
 mod rest;
+mod spent;
 mod storm;
 mod table;
 mod wires;
@@ -58,6 +59,8 @@ enum Part {
     Others,
     /// A storm of programs that no rule knows on wires of their own, each of which may be a server.
     Wires,
+    /// What the daemon spends on a user who makes it work, beside what that user spends.
+    Spent,
     /// Records lost in a long storm on all cores.
     Loss,
     /// From an owner's exit to the line about it, idle and under storm.
@@ -132,6 +135,7 @@ impl Part {
             Self::Storm => storm::throughput(bench),
             Self::Others => others::throughput(bench),
             Self::Wires => wires::storm(bench),
+            Self::Spent => spent::spent(bench),
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),

@@ -18,8 +18,9 @@ const CORE: Layers = &[
     ("lineage", &["model", "recognise"]),
     ("case", &["model"]),
     ("world", &["model", "lineage", "recognise", "case"]),
-    ("verdict", &["model", "lineage", "recognise", "case", "world"]),
-    ("engine", &["model", "lineage", "recognise", "case", "world", "verdict"]),
+    ("reach", &["model", "recognise"]),
+    ("verdict", &["model", "lineage", "recognise", "case", "world", "reach"]),
+    ("engine", &["model", "lineage", "recognise", "case", "world", "reach", "verdict"]),
 ];
 
 /// The rooms of the shell below `monitor`.
@@ -27,12 +28,16 @@ const SHELL: Layers = &[
     ("os", &["model"]),
     ("host", &["model", "os"]),
     ("source", &["model", "os", "host"]),
-    ("probe", &["model", "recognise", "os", "host"]),
+    ("helper", &["model", "os"]),
+    ("read", &["model", "recognise", "os", "host"]),
+    ("probe", &["model", "recognise", "verdict", "os", "host", "helper", "read"]),
     ("sink", &["model", "os"]),
+    ("explain", &["model", "sink"]),
     ("actuator", &["model", "os", "host"]),
     ("store", &["model", "os"]),
+    ("events", &["model", "sink", "store"]),
     ("driver", &["model", "recognise", "engine", "os", "host", "source", "probe"]),
-    ("control", &["model", "os", "host", "sink", "probe", "store"]),
+    ("control", &["model", "os", "host", "sink", "probe", "store", "events"]),
 ];
 
 /// The rooms that name files of /proc: the one that reads it, and the one that knows this program's own part of it.

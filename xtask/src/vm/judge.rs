@@ -16,6 +16,8 @@ const SERVERS: usize = 2;
 
 /// The capabilities that the service has after its start: `CAP_SYS_PTRACE`, `CAP_KILL`, `CAP_DAC_READ_SEARCH`.
 const KEPT: &str = "0000000000080024";
+/// With those that are out of effect but for moments: `CAP_SETUID` and `CAP_SETGID`.
+const PERMITTED: &str = "00000000000800e4";
 /// What its unit gives it: `CAP_BPF` and `CAP_PERFMON`, too.
 const GIVEN: &str = "000000c0000800e4";
 
@@ -99,7 +101,7 @@ pub fn judge(account: &Account) -> Result<Verdict> {
 fn serve(account: &Account, truth: &BTreeSet<Id>, mut present: usize) -> Result<usize> {
     let is = |name: &str| account.service.get(name).map(String::as_str).unwrap_or_default();
     ensure!(!matches!(is("Uid"), "" | "0"), "the service runs as user {:?}", is("Uid"));
-    let rights = [("CapEff", KEPT), ("CapPrm", KEPT), ("CapBnd", GIVEN), ("CapAmb", "0000000000000000")];
+    let rights = [("CapEff", KEPT), ("CapPrm", PERMITTED), ("CapBnd", GIVEN), ("CapAmb", "0000000000000000")];
     for (name, wanted) in rights.into_iter().chain([("NoNewPrivs", "1"), ("Seccomp", "2")]) {
         ensure!(is(name) == wanted, "the service has {name} {:?}, not {wanted:?}", is(name));
     }

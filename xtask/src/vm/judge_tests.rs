@@ -83,7 +83,7 @@ fn good() -> Account {
         service: [
             ("Uid", "999"),
             ("CapEff", KEPT),
-            ("CapPrm", KEPT),
+            ("CapPrm", PERMITTED),
             ("CapBnd", GIVEN),
             ("CapAmb", "0000000000000000"),
             ("NoNewPrivs", "1"),

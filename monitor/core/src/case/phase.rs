@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal};
+use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal, State};
 
 /// The phase of the case of a server or an agent. "It" is that server or agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -207,17 +207,17 @@ impl Phase {
         }
     }
 
-    /// The word that reports use for the phase.
-    pub fn state(&self) -> &'static str {
+    /// What reports say.
+    pub fn state(&self) -> State {
         match self {
-            Self::Clear => "live",
+            Self::Clear => State::Live,
             // A person asked to end it, and the inspection that comes first has not been answered.
-            Self::Grace { .. } | Self::Unproven { .. } | Self::Spared { .. } if self.asked() => "terminating",
-            Self::Grace { .. } => "suspect",
-            Self::Unproven { .. } => "unproven",
-            Self::Spared { .. } => "spared",
-            Self::Terminating { .. } => "terminating",
-            Self::Failed { .. } => "orphan",
+            Self::Grace { .. } | Self::Unproven { .. } | Self::Spared { .. } if self.asked() => State::Ending,
+            Self::Grace { .. } => State::Suspect,
+            Self::Unproven { .. } => State::Unproven,
+            Self::Spared { .. } => State::Kept,
+            Self::Terminating { .. } => State::Ending,
+            Self::Failed { .. } => State::Orphan,
         }
     }
 

@@ -253,7 +253,7 @@ fn mark_orphan(
     }
     let (phase, more) = if finding.guards.is_empty() {
         let phase = Phase::Spared { verdict: ready(verdict, finding), inspections: 0 };
-        (phase, vec![Action::Release, Action::Proceed])
+        (phase, vec![Action::Release, Action::EndIfGone, Action::Proceed])
     } else {
         spare(verdict, finding.guards, None, facts)
     };

@@ -5,7 +5,9 @@ use super::{Engine, Purpose, births::has_wires};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},
-    model::{About, BootTime, CopyFacts, Effect, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking},
+    model::{
+        About, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking,
+    },
     recognise::Role,
     verdict::Makers as _,
     world::{Account, Agent, NewAgent, Server, TopMost, agent_view},
@@ -86,9 +88,15 @@ impl Engine {
         }
     }
 
+    /// Whether a process was found in /proc, and the kernel did not report that it ran its program.
+    pub(super) fn is_found(&self, process: ProcessId) -> bool {
+        self.world.node(process).is_some_and(|node| node.provenance.is_found())
+    }
+
     pub(super) fn report_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
         if let Some(agent) = self.world.agent(key) {
-            let notice = Notice::AgentStarted { agent: agent_view(agent), continues };
+            let found = self.is_found(agent.main());
+            let notice = Notice::AgentStarted { agent: agent_view(agent), continues, found };
             self.emit(at, notice);
         }
     }
@@ -149,10 +157,7 @@ impl Engine {
             return;
         }
         // Records what the copies have done so far. A copy that does more from now on continues the agent's work.
-        let servers = agent.servers().iter().filter_map(|server| self.world.server(*server));
-        let among =
-            servers.flat_map(|server| server.processes().iter().chain(server.wrappers())).copied().collect();
-        self.ask(About::Copies { copies, among }, Purpose::Copies { agent: key, at, status });
+        self.ask(About::Copies(copies), Purpose::Copies { agent: key, at, status });
     }
 
     /// The answer to the question what the copies of an agent do after its main process has exited.
@@ -285,7 +290,7 @@ impl Engine {
 
     fn transfer(&mut self, at: BootTime, key: AgentKey, successor: ProcessId, status: Option<ExitStatus>) {
         let Some(agent) = self.world.agent(key) else { return };
-        let before = agent.main();
+        let (before, ending) = (agent.main(), ending(agent, status));
         let mut view = agent_view(agent);
         view.alive = false;
         let servers_left = agent.servers().len() as u64;
@@ -298,13 +303,17 @@ impl Engine {
             }
         }
         self.world.transfer(key, successor);
+        let servers: Vec<ServerKey> =
+            self.world.agent(key).into_iter().flat_map(Agent::servers).copied().collect();
+        for server in servers {
+            self.remember_server(at, server);
+        }
         self.forget_spawners(at, Some(key));
         if self.world.agent(key).is_some_and(|a| a.withheld.is_some()) {
             return;
         }
         self.effects.push_back(Effect::Track { process: successor, tracking: Tracking::Agent });
-        let (exit_code, signal) = split(status);
-        self.emit(at, Notice::AgentExited { agent: view, exit_code, signal, servers_left, rss_bytes });
+        self.emit(at, Notice::AgentExited { agent: view, ending, servers_left, rss_bytes });
         self.report_agent_started(at, key, Some(before));
     }
 
@@ -323,15 +332,8 @@ impl Engine {
         let rss_bytes = self.sum_rss(key);
         let Some(agent) = self.world.agent(key) else { return };
         let view = agent_view(agent);
-        let (exit_code, signal) = split(status);
-        let notice = Notice::AgentExited {
-            agent: view.clone(),
-            exit_code,
-            signal,
-            servers_left: servers.len() as u64,
-            rss_bytes,
-        };
-        self.emit(at, notice);
+        let (ending, servers_left) = (ending(agent, status), servers.len() as u64);
+        self.emit(at, Notice::AgentExited { agent: view.clone(), ending, servers_left, rss_bytes });
         for key in servers {
             let Some(deadline) = self.world.server(*key).and_then(|server| server.phase.grace()) else {
                 continue;
@@ -351,10 +353,11 @@ impl Engine {
     }
 }
 
-const fn split(status: Option<ExitStatus>) -> (Option<u8>, Option<u8>) {
+/// How an agent ended.
+fn ending(agent: &Agent, status: Option<ExitStatus>) -> Ending {
     match status {
-        Some(ExitStatus::Code(code)) => (Some(code), None),
-        Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
+        Some(ExitStatus::Code(code)) => Ending::code(code),
+        Some(ExitStatus::Signal(signal)) => Ending::signal(signal, agent.killed_by.clone()),
+        None => Ending::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::{Engine, servers::Recognised};
+use super::{Engine, awaited::Awaited, servers::Recognised};
 use crate::{
     lineage::{Node, Provenance, ServerKey},
     model::{BootTime, Effect, Image, Notice, ProcessId, SnapshotProcess, Stdio, Tracking},
@@ -99,7 +99,7 @@ impl Engine {
 
     /// Classifies a process that runs a new program: as an agent, as a server, or as neither.
     pub(super) fn classify(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
-        self.first_messages.forget(id);
+        let earlier = self.first_messages.forget(id);
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
         let (role, rules) = (&program.role, &self.settings.rules);
@@ -108,7 +108,11 @@ impl Engine {
             && let Role::Server { name, rule } = rules.role_but_for_exemption(&program.image)
         {
             let origin = node.origin();
-            self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client: None });
+            self.server_recognised(
+                now,
+                at,
+                Recognised { process: id, origin, name, rule, client: None, late: false },
+            );
             return;
         }
         if let Some(agent) = self.world.agent_of(id) {
@@ -128,12 +132,19 @@ impl Engine {
         if *role == Role::ServiceManager {
             self.manager_ran(id);
         }
-        self.classify_by_role(now, at, id);
+        self.classify_by_role(now, at, id, earlier);
     }
 
     /// Classifies a process by its program. Its unit is known by now: it is not the main process of a unit that a
     /// rule names.
-    pub(super) fn classify_by_role(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
+    /// `earlier`: what was asked about the program that it ran before.
+    pub(super) fn classify_by_role(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        id: ProcessId,
+        earlier: Option<Awaited>,
+    ) {
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
         let (origin, has_wire, has_wires) = (node.origin(), node.stdin().is_wire(), has_wires(node));
@@ -146,12 +157,20 @@ impl Engine {
             Role::Server { name, rule } if has_wires => {
                 let (name, rule) = (name.clone(), rule.clone());
                 let client = None;
-                self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client });
+                self.server_recognised(
+                    now,
+                    at,
+                    Recognised { process: id, origin, name, rule, client, late: false },
+                );
             }
             Role::Launcher | Role::Shell if has_wire => {
-                self.await_first_message(now, at, id);
+                self.await_first_message(now, at, id, earlier);
             }
-            Role::Other { .. } | Role::ServiceManager if self.await_first_message(now, at, id) => {}
+            Role::Other { .. } | Role::ServiceManager => {
+                if !self.await_first_message(now, at, id, earlier) {
+                    self.dismiss_if_pending(id);
+                }
+            }
             _ => self.dismiss_if_pending(id),
         }
     }

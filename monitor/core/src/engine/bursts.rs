@@ -1,5 +1,6 @@
-//! Bursts of agents: a user who starts thousands of agents gets one event, and the events of other users are neither
-//! late nor lost.
+//! Bursts: what a user may have reported or looked at before others wait for it. A user who starts thousands of agents gets
+//! one event, and the events of other users are neither late nor lost. A new server whose owner is unknown is inspected on the
+//! loop, [`LOOKS`] of a user at once; further ones wait for their turn beside it.
 //!
 //! A user may start [`BURST`] agents at once and one more every [`REFILL`]. These are reported as they start. Agents
 //! beyond that are withheld: they are not reported, and their run gets no number. A withheld agent is reported, with
@@ -15,7 +16,7 @@ use std::{
 use super::{Engine, Purpose};
 use crate::{
     lineage::{AgentKey, ObservedUnit},
-    model::{About, BootTime, Effect, Notice, ProcessId, Tracking},
+    model::{About, BootTime, Effect, Notice, ProcessId, Share, Tracking},
     world::{Account, NewAgent},
 };
 
@@ -23,6 +24,11 @@ use crate::{
 const BURST: u32 = 64;
 /// After this time the user may start one more.
 const REFILL: Duration = Duration::from_millis(100);
+/// Servers of a user that are inspected on the loop at once: an inspection may take a tenth of a second on a host with very
+/// many descriptors.
+const LOOKS: u32 = 8;
+/// After this time one more may be.
+const LOOK_REFILL: Duration = Duration::from_secs(1);
 /// A withheld agent that has lived this long is reported if there is room. It is also the time between two events of
 /// one user.
 const LIVED: Duration = Duration::from_secs(1);
@@ -33,36 +39,44 @@ const IDLE_USERS: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     by_user: BTreeMap<u32, Burst>,
+    /// Servers inspected on the loop lately.
+    looks: BTreeMap<Share, Allowance>,
+}
+
+/// What one user has done lately.
+#[derive(Debug, Default)]
+struct Allowance {
+    used: u32,
+    refilled: BootTime,
+}
+
+impl Allowance {
+    /// Whether there is room for one more, if `most` are allowed at once and one more every `refill`. If so, it is counted.
+    fn admits(&mut self, now: BootTime, most: u32, refill: Duration) -> bool {
+        let passed = now.since(self.refilled).as_millis() / refill.as_millis().max(1);
+        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
+        if passed >= self.used {
+            (self.used, self.refilled) = (0, now);
+        } else if passed > 0 {
+            self.used -= passed;
+            self.refilled = self.refilled + refill * passed;
+        }
+        let room = self.used < most;
+        self.used += u32::from(room);
+        room
+    }
 }
 
 /// The agents of one user: how many were reported lately, and which are withheld.
 #[derive(Debug, Default)]
 struct Burst {
-    /// Agents reported lately, less one per [`REFILL`]: at most [`BURST`].
-    told: u32,
-    refilled: BootTime,
+    /// Agents reported lately.
+    told: Allowance,
     /// Alive and not reported, oldest first.
     withheld: BTreeSet<AgentKey>,
     /// How many have exited without having been reported, by name.
     ended: BTreeMap<String, u64>,
     due: Option<BootTime>,
-}
-
-impl Burst {
-    /// Whether one more agent may be reported now. If so, that agent is counted as reported.
-    fn admits(&mut self, now: BootTime) -> bool {
-        let passed = now.since(self.refilled).as_millis() / REFILL.as_millis();
-        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
-        if passed >= self.told {
-            (self.told, self.refilled) = (0, now);
-        } else if passed > 0 {
-            self.told -= passed;
-            self.refilled = self.refilled + REFILL * passed;
-        }
-        let room = self.told < BURST;
-        self.told += u32::from(room);
-        room
-    }
 }
 
 impl Bursts {
@@ -78,9 +92,18 @@ impl Bursts {
 
     fn admits(&mut self, user: u32, now: BootTime) -> bool {
         if self.by_user.len() > IDLE_USERS {
-            self.by_user.retain(|_, burst| burst.due.is_some() || now.since(burst.refilled) < REFILL * BURST);
+            self.by_user
+                .retain(|_, burst| burst.due.is_some() || now.since(burst.told.refilled) < REFILL * BURST);
         }
-        self.by_user.entry(user).or_default().admits(now)
+        self.by_user.entry(user).or_default().told.admits(now, BURST, REFILL)
+    }
+
+    /// Whether one more server of this user may be inspected before any other input is handled. If so, it is counted.
+    pub fn may_look_at_once(&mut self, user: u32, now: BootTime) -> bool {
+        if self.looks.len() > IDLE_USERS {
+            self.looks.retain(|_, look| now.since(look.refilled) < LOOK_REFILL * LOOKS);
+        }
+        self.looks.entry(Share::of(user)).or_default().admits(now, LOOKS, LOOK_REFILL)
     }
 
     fn withhold(&mut self, user: u32, key: AgentKey, now: BootTime) {

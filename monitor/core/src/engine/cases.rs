@@ -6,7 +6,7 @@ use super::{Engine, ends::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Kind, Owner, Pace, Record},
     lineage::{Provenance, ServerKey},
-    model::{AgentView, BootTime, Class, Effect, Fact, Notice, ProcessId, ServerView, Signal},
+    model::{AgentView, BootTime, Class, Effect, Ending, Fact, Notice, ProcessId, ServerView, Signal},
     verdict::Finding,
     world::{Agent, agent_view},
 };
@@ -62,6 +62,7 @@ impl Engine {
         let (main_ended, owner_wanted, known_by) =
             (server.main_ended, server.seeks_owner, server.main_process());
         let phase = mem::take(&mut server.phase);
+        let was_clear = phase.is_clear();
         let facts = Facts {
             now,
             pace: Pace::server(self.settings.grace, self.settings.term_timeout),
@@ -77,6 +78,9 @@ impl Engine {
         let (phase, actions) = case::step(phase, event, &facts);
         if let Some(server) = self.world.server_mut(key) {
             server.phase = phase;
+        }
+        if was_clear && self.world.server(key).is_some_and(|server| !server.phase.is_clear()) {
+            self.watch_tools(now, key);
         }
         self.compare(now, key);
         for action in actions {
@@ -154,6 +158,7 @@ impl Engine {
                     after_ms: millis(now, since),
                     reason: "owner_found".to_owned(),
                     owner,
+                    ending: Ending::default(),
                     let_go: Vec::new(),
                 };
                 self.persist(now, Fact::Cleared { server: id });
@@ -165,12 +170,14 @@ impl Engine {
                     after_ms: millis(now, since),
                     reason: "session_lives".to_owned(),
                     owner,
+                    ending: Ending::default(),
                     let_go: Vec::new(),
                 };
                 self.persist(now, Fact::Cleared { server: id });
                 self.emit(now, notice);
             }
             Announcement::Unproven => {
+                let reached_by = server.reached_by.clone();
                 let Some(verdict) = server.phase.verdict().cloned() else { return };
                 let (evidence, doubts, rss_bytes) = (verdict.evidence, verdict.doubts, verdict.rss_bytes);
                 let notice = Notice::OrphanUnproven {
@@ -178,8 +185,10 @@ impl Engine {
                     owner,
                     evidence: evidence.clone(),
                     doubts: doubts.clone(),
+                    reached_by,
                     rss_bytes,
                     after_ms: millis(now, verdict.cause.since),
+                    deadline: self.tools_deadline(server),
                 };
                 self.persist(now, Fact::Unproven { server: id, evidence, doubts, rss_bytes });
                 self.emit(now, notice);

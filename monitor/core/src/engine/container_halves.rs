@@ -59,7 +59,8 @@ pub(super) fn add_inner(outer: &mut ServerReport, inner: ServerReport, shown: us
     outer.server.processes_total = all + added;
     let room = shown.saturating_sub(outer.server.processes.len());
     outer.server.processes.extend(inner.server.processes.into_iter().take(room));
-    let bytes = [outer.server.rss_bytes, inner.server.rss_bytes];
-    outer.server.rss_bytes = bytes.into_iter().flatten().reduce(u64::saturating_add);
+    let sum = |one: [Option<u64>; 2]| one.into_iter().flatten().reduce(u64::saturating_add);
+    outer.server.rss_bytes = sum([outer.server.rss_bytes, inner.server.rss_bytes]);
+    outer.server.cpu_ms = sum([outer.server.cpu_ms, inner.server.cpu_ms]);
     outer.members.extend(inner.members);
 }

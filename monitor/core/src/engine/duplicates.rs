@@ -54,7 +54,7 @@ impl Engine {
         if program.image.argv.is_empty() || program.image.argv_truncated {
             return None;
         }
-        Some((Likeness::new(owner, &server.rule, program), main.id))
+        Some((Likeness::new(owner, &server.rule, redact::argv(&program.image.argv)), main.id))
     }
 
     /// Asks where the servers work that are due.
@@ -88,11 +88,11 @@ impl Engine {
         self.emit(now, Notice::ServerDuplicated { server, owner, count });
     }
 
-    /// Arguments with a masked secret are compared in full. So are those that /proc shows: a title may have been
+    /// Arguments of which something is masked are compared in full. So are those that /proc shows: a title may have been
     /// written over them, and two programs may have the same title.
     fn identity(&self, process: ProcessId, place: Whereabouts) -> Option<Identity> {
         let node = self.world.node(process)?;
-        let masked = node.image()?.argv.iter().any(|argument| redact::is_masked(argument));
+        let masked = redact::argv(&node.image()?.argv).iter().any(|argument| redact::is_masked(argument));
         if (masked || node.provenance != Provenance::Witnessed) && place.command.is_none() {
             return None;
         }

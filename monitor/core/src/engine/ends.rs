@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::Engine;
 use crate::{
     case::{Event, Outcome},
-    lineage::{Node, ServerKey},
-    model::{BootTime, Class, End, ExitStatus, Fact, Notice, ProcessId},
+    lineage::{Node, ServerKey, Strike},
+    model::{BootTime, Class, End, Ending, ExitStatus, Fact, KilledBy, Killer, Notice, ProcessId},
     recognise::container_client,
     world::{Remains, agent_view},
 };
@@ -16,6 +16,16 @@ use crate::{
 const AFTER_ITS_END: Duration = Duration::from_millis(300);
 
 impl Engine {
+    /// A signal was sent to a process that ends by it. Its exit follows.
+    pub(super) fn struck(&mut self, id: ProcessId, signal: u8, mut killer: Killer) {
+        // The first one is the daemon, the others are its ancestors.
+        let daemon = self.settings.ourselves.first().map(|daemon| daemon.pid);
+        if killer.pid.is_some() && killer.pid == daemon {
+            killer.by = KilledBy::Orphand;
+        }
+        self.world.strike(id, Strike { signal, killer });
+    }
+
     /// A process exited. `status` is absent if the exit was not witnessed.
     pub(super) fn exit(&mut self, now: BootTime, at: BootTime, id: ProcessId, status: Option<ExitStatus>) {
         self.managers.remove(&id);
@@ -23,10 +33,15 @@ impl Engine {
             return;
         }
         self.first_messages.forget(id);
-        if let Some(agent) = self.world.agent_of(id) {
-            self.agent_ended(now, at, agent, status);
+        let ending = self.ending(id, status);
+        if let Some(key) = self.world.agent_of(id) {
+            if let Some(agent) = self.world.agent_mut(key) {
+                agent.killed_by.clone_from(&ending.killed_by);
+            }
+            self.agent_ended(now, at, key, status);
         }
         let closed = self.head_is_exiting(id, status);
+        self.remember_ending(id, ending);
         let was_client = self.world.node(id).and_then(Node::image).and_then(container_client).is_some();
         let Some(exited) = self.world.exit(id) else { return };
         if was_client {
@@ -54,6 +69,27 @@ impl Engine {
         }
     }
 
+    /// Keeps how the main process of a server ended: its end is reported with it.
+    fn remember_ending(&mut self, id: ProcessId, ending: Ending) {
+        let key = self.world.node(id).and_then(|node| node.server);
+        if let Some(server) = key.and_then(|key| self.world.server_mut(key))
+            && server.main_process() == id
+        {
+            server.ending = ending;
+        }
+    }
+
+    /// How a process ends. A signal is told of only if it is the one that ended it.
+    fn ending(&self, id: ProcessId, status: Option<ExitStatus>) -> Ending {
+        let strike = self.world.node(id).and_then(|node| node.strike.as_deref());
+        let killer = |signal| strike.filter(|strike| strike.signal == signal).map(|s| s.killer.clone());
+        match status {
+            Some(ExitStatus::Code(code)) => Ending::code(code),
+            Some(ExitStatus::Signal(signal)) => Ending::signal(signal, killer(signal)),
+            None => Ending::default(),
+        }
+    }
+
     /// Closes a server when all its processes have exited. While the server is being ended, its wrappers must have
     /// exited, too.
     pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
@@ -78,15 +114,21 @@ impl Engine {
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
         let class = Class::Server;
+        let ending = server.ending;
         let (end, notice) = match outcome {
-            Outcome::Exited => (End::Exited, Notice::ServerExited { server: view, owner, let_go }),
+            Outcome::Exited => (
+                End::Exited { ending: ending.clone() },
+                Notice::ServerExited { server: view, owner, ending, let_go },
+            ),
             Outcome::Cleared { since } => {
                 let (after_ms, reason) = (millis(at, since), "exited".to_owned());
-                (End::Exited, Notice::OrphanCleared { server: view, after_ms, reason, owner: None, let_go })
+                let (server, end) = (view, End::Exited { ending: ending.clone() });
+                (end, Notice::OrphanCleared { server, after_ms, reason, owner: None, ending, let_go })
             }
-            Outcome::OrphanExited { .. } => {
-                (End::OrphanExited, Notice::OrphanExited { class, server: view, owner, let_go })
-            }
+            Outcome::OrphanExited { .. } => (
+                End::OrphanExited { ending: ending.clone() },
+                Notice::OrphanExited { class, server: view, owner, ending, let_go },
+            ),
             Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
                 let (signal, took_ms) = (Some(signal), Some(millis(at, first_signal)));
                 let (freed_bytes, freed_pss_bytes) = (rss_bytes, pss_bytes);

@@ -6,8 +6,8 @@ use super::{Engine, cases::Inspected};
 use crate::{
     case::{self, Event, INSPECT_AGAIN},
     lineage::ServerKey,
-    model::{BootTime, Doubt, Mode, ServerFacts, Stdio},
-    verdict::{Finding, Inspection, Members, examine},
+    model::{BootTime, Doubt, Mode, ServerFacts, scene::ProcessRow},
+    verdict::{Finding, Inspection, Members, Rows, examine},
     world::{Look, Server},
 };
 
@@ -17,19 +17,11 @@ const BLIND_INSPECTIONS: u32 = 5;
 const WHILE_BLIND: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// The wires of all servers that may have been left behind. The shell finds the holders of all of them in one
-    /// pass over the descriptors of the host.
-    pub fn judged_wires(&self) -> Vec<Stdio> {
-        let judged = |server: &&Server| !server.phase.is_clear() || server.seeks_owner;
-        let keys = self.world.servers().keys();
-        let servers = keys.iter().filter_map(|key| self.world.server(*key)).filter(judged);
-        servers.flat_map(|server| [server.stdin, server.stdout]).filter(|wire| wire.is_wire()).collect()
-    }
-
     /// An inspection of a server was answered.
     pub(super) fn inspected(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
-        let blind = facts.blind.is_some();
+        let all: Vec<_> = server.processes().iter().chain(server.wrappers()).copied().collect();
+        let blind = facts.scene.blind(&all).is_some();
         if self.is_doubtful(key) || (blind && !says_blind(server, now)) {
             let again = self.next_after_failure(key, blind);
             self.server_event(now, key, Event::Inconclusive { again });
@@ -39,7 +31,11 @@ impl Engine {
         self.work_answered(now, key, Look::Later, &facts.work);
         self.update_users(facts);
         self.container_found(key, facts);
-        let Some(mut finding) = self.examine(key, facts) else { return };
+        let rows = Rows::new(&facts.scene);
+        let Some(mut finding) = self.with_inspection(key, facts, &rows, examine) else { return };
+        if let Some(server) = self.world.server_mut(key) {
+            server.reached_by = std::mem::take(&mut finding.path);
+        }
         if blind {
             finding.doubts.push(Doubt::WireUnknown);
             finding.doubts.sort_unstable();
@@ -54,7 +50,7 @@ impl Engine {
                 return;
             }
             if self.world.server(key).is_some_and(|server| server.phase.is_clear() && server.seeks_owner) {
-                self.seek_owner(now, key, facts);
+                self.seek_owner(now, key, facts, &rows);
                 return;
             }
         }
@@ -62,9 +58,12 @@ impl Engine {
             self.server_event(now, key, Event::Inconclusive { again });
             return;
         }
-        let found = judgement(&finding, facts);
+        self.wait_for_tools(now, key, &mut finding);
+        let memory = self.world.server(key).map(|server| memory(rows.full(server))).unwrap_or_default();
+        let found = judgement(&finding, facts, memory);
         let seen = Inspected { finding: &finding, rss_bytes: found.rss_bytes };
         self.advance(now, key, Event::Inspected(Box::new(found)), Some(seen));
+        self.look_at_tools_again(now, key);
     }
 
     /// The time until the next inspection, after one that could not see everything or that means nothing because
@@ -76,15 +75,25 @@ impl Engine {
         delay
     }
 
-    /// Derives the finding for a server from the facts.
-    fn examine(&self, key: ServerKey, facts: &ServerFacts) -> Option<Finding> {
-        Some(examine(&Inspection {
+    /// What `judge` makes of a server and what the host reports about it.
+    pub(super) fn with_inspection<T>(
+        &self,
+        key: ServerKey,
+        facts: &ServerFacts,
+        rows: &Rows<'_>,
+        judge: impl FnOnce(&Inspection<'_>) -> T,
+    ) -> Option<T> {
+        let server = self.world.server(key)?;
+        let siblings = self.siblings(key, server);
+        Some(judge(&Inspection {
             graph: self.world.graph(),
             rules: &self.settings.rules,
             agents: self.world.agents(),
             makers: self,
-            server: self.world.server(key)?,
+            server,
+            siblings: &siblings,
             facts,
+            rows,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
             rest: self.settings.abandoned_grace,
@@ -114,12 +123,18 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
     is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
 }
 
+/// The resident and the proportional memory of these processes. A sum over only some of them would be wrong.
+pub(super) fn memory<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> (u64, Option<u64>) {
+    let rows: Vec<_> = rows.collect();
+    let proportional = rows.iter().map(|row| row.pss_bytes).sum();
+    (rows.iter().map(|row| row.rss_bytes).sum(), if rows.is_empty() { None } else { proportional })
+}
+
 /// The finding in the form that the case takes.
-fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
+fn judgement(finding: &Finding, facts: &ServerFacts, (rss, pss): (u64, Option<u64>)) -> case::Finding {
     // The client is small; what counts is in the container that ends with it.
     let container = finding.container.as_ref().and(facts.container.as_ref());
     let container = container.map(|found| found.bytes()).unwrap_or_default();
-    let pss = facts.processes.iter().filter_map(|p| p.pss_bytes);
     case::Finding {
         has_owner: finding.host.is_some(),
         too_early: finding.too_early,
@@ -127,8 +142,8 @@ fn judgement(finding: &Finding, facts: &ServerFacts) -> case::Finding {
         doubts: finding.doubts.clone(),
         guards: finding.guards.clone(),
         container: finding.container.clone(),
-        rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum::<u64>() + container,
-        pss_bytes: pss.reduce(|a, b| a + b).map(|pss| pss + container),
+        rss_bytes: rss + container,
+        pss_bytes: pss.map(|pss| pss + container),
         sessions: finding.members.sessions.clone(),
         tied: finding.members.tied.clone(),
     }

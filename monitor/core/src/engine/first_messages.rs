@@ -6,15 +6,18 @@
 //! starts. The number of processes that are asked about at a time is bounded, for each user and in total; one beyond
 //! the bound is not recognised by what is said to it.
 //!
-//! A launcher or a shell hands its streams on. So the message is taken as one to the program that it starts. A shell that
-//! starts none on both of its streams (`tee log | server | tee log`) is the server itself.
+//! A launcher or a shell hands its streams on. So the message is taken as one to the program that it starts, if that
+//! takes it or lives for a while: a shell's start-up file runs programs on the same streams. A shell that starts none on
+//! both of its streams (`tee log | server | tee log`) is the server itself.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
+use std::time::Duration;
+
+use super::{
+    Engine, Purpose,
+    awaited::{Awaited, Said},
+    births::has_wires,
+    servers::Recognised,
 };
-
-use super::{Engine, Purpose, births::has_wires, servers::Recognised};
 use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{About, BootTime, FirstMessage, OwnEnd, ProcessId},
@@ -34,86 +37,16 @@ const LOOKS: u32 = 15;
 const SILENT: u32 = 8;
 /// How long a shell to which a server's first message was written may take to start that server.
 const SHELL_STARTS: Duration = Duration::from_secs(2);
-/// The most processes of one user that are asked about at a time.
-const MOST_OF_USER: usize = 128;
-/// The most processes that are asked about at a time.
-const MOST: usize = 1024;
-/// The most looks in one pass, which take some microseconds each. The next pass continues.
-const AT_ONCE: usize = 64;
-
-/// The processes that are asked about.
-#[derive(Debug, Default)]
-pub(super) struct FirstMessages {
-    awaited: BTreeMap<ProcessId, Awaited>,
-    due: BTreeSet<(BootTime, ProcessId)>,
-}
-
-#[derive(Debug)]
-struct Awaited {
-    /// The exec since which it is asked about.
-    origin: Origin,
-    uid: u32,
-    /// How often nothing was there.
-    looks: u32,
-    due: Option<BootTime>,
-    /// What was said to a launcher or shell, for the server that it starts.
-    said: Option<Said>,
-}
-
-/// A first message of the protocol was written.
-#[derive(Clone, Debug)]
-struct Said {
-    client: Option<String>,
-}
-
-impl FirstMessages {
-    /// When the next process is due.
-    pub(super) fn due(&self) -> Option<BootTime> {
-        self.due.first().map(|(at, _)| *at)
-    }
-
-    /// The process has ended, or runs another program.
-    pub(super) fn forget(&mut self, id: ProcessId) {
-        if let Some(due) = self.awaited.remove(&id).and_then(|awaited| awaited.due) {
-            self.due.remove(&(due, id));
-        }
-    }
-
-    fn has_room_for(&self, uid: u32) -> bool {
-        self.awaited.len() < MOST
-            && self.awaited.values().filter(|awaited| awaited.uid == uid).count() < MOST_OF_USER
-    }
-
-    fn set_due(&mut self, id: ProcessId, due: Option<BootTime>) {
-        let Some(awaited) = self.awaited.get_mut(&id) else { return };
-        if let Some(before) = std::mem::replace(&mut awaited.due, due) {
-            self.due.remove(&(before, id));
-        }
-        if let Some(due) = due {
-            self.due.insert((due, id));
-        }
-    }
-
-    /// Takes out those that are due.
-    fn take_due(&mut self, now: BootTime) -> Vec<ProcessId> {
-        let due: Vec<ProcessId> =
-            self.due.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE).map(|(_, id)| *id).collect();
-        for id in &due {
-            self.set_due(*id, None);
-        }
-        due
-    }
-
-    /// The number of processes that are asked about.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.awaited.len()
-    }
-}
-
 impl Engine {
     /// A process that no rule knows runs a new program: asks what is said to it. Returns whether it may be a server.
-    pub(super) fn await_first_message(&mut self, now: BootTime, at: BootTime, id: ProcessId) -> bool {
+    /// `earlier`: what was asked about the program that it ran before.
+    pub(super) fn await_first_message(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        id: ProcessId,
+        earlier: Option<Awaited>,
+    ) -> bool {
         let Some(node) = self.world.node(id) else { return false };
         if !self.settings.recognise_protocol || !has_wires(node) || node.protected || node.wraps.is_some() {
             return false;
@@ -122,39 +55,43 @@ impl Engine {
             self.deeper_link(at, key, id);
             return false;
         }
-        let (origin, uid, found) = (node.origin(), node.uid, node.provenance.is_found());
+        let (uid, found) = (node.uid, node.provenance.is_found());
         if let Some(name) = self.recall.known_by_protocol(id).filter(|_| found) {
             self.recognised_by_protocol(now, at, id, name, None);
             return true;
         }
-        if !made_by_a_host(node) {
+        if !made_by_a_host(node) || !self.first_messages.has_room_for(uid) {
             return false;
         }
-        let said = self.said_above(node);
-        if let Some(said) = said.clone().filter(|_| !hands_on(node)) {
-            let name = self.title(id);
-            self.recognised_by_protocol(now, at, id, name, said.client);
-            return true;
-        }
-        if !self.first_messages.has_room_for(uid) {
-            return false;
-        }
-        // One that was there before the daemon has read the message long ago. One that was missed may be young.
-        let is_old = found && !self.ready;
-        let (ask, looks) = (said.is_none(), if is_old { LOOKS } else { 0 });
-        self.first_messages.awaited.insert(id, Awaited { origin, uid, looks, due: None, said });
-        match (ask, is_old) {
-            (true, true) => self.ask_settings(id, origin, uid),
-            (true, false) => self.ask_first_message(id),
-            (false, _) => {}
+        let mut awaited = Awaited::of(node, earlier);
+        let said = awaited.said.take().or_else(|| self.said_above(node));
+        match said {
+            Some(said) if !hands_on(node) => {
+                self.first_messages.insert(id, awaited);
+                self.try_out(now, id, said);
+            }
+            Some(said) => {
+                awaited.said = Some(said);
+                self.first_messages.insert(id, awaited);
+            }
+            None => self.begin_to_look(id, awaited, found),
         }
         true
     }
 
+    /// Asks about a process for the first time.
+    pub(super) fn begin_to_look(&mut self, id: ProcessId, mut awaited: Awaited, found: bool) {
+        // One that was there before the daemon has read the message long ago. One that was missed may be young.
+        let is_old = found && !self.ready;
+        let looks = if is_old { LOOKS } else { 0 };
+        awaited.looks = looks;
+        self.first_messages.insert(id, awaited);
+        if is_old { self.ask_settings(id) } else { self.ask_first_message(id) }
+    }
+
     /// The configuration turned it off: nothing more is asked.
     pub(super) fn forget_all_first_messages(&mut self) {
-        let awaited: Vec<ProcessId> = self.first_messages.awaited.keys().copied().collect();
-        for id in awaited {
+        for id in self.first_messages.ids() {
             self.is_no_server(id);
         }
     }
@@ -162,13 +99,13 @@ impl Engine {
     /// Asks about the processes that are due.
     pub(super) fn look_for_first_messages(&mut self, now: BootTime) {
         for id in self.first_messages.take_due(now) {
-            let Some(awaited) = self.first_messages.awaited.get(&id) else { continue };
+            let Some(awaited) = self.first_messages.get(id) else { continue };
+            let (trial, said) = (awaited.trial, awaited.said.clone());
             if self.world.node(id).is_none_or(|node| node.origin() != awaited.origin) {
                 self.first_messages.forget(id);
-            } else if let Some(said) = awaited.said.clone() {
-                // The shell has started nothing on both of its streams.
-                let name = self.title(id);
-                self.recognised_by_protocol(now, now, id, name, said.client);
+            } else if let Some(said) = said.filter(|_| trial.is_none_or(|until| until <= now)) {
+                // The shell has started nothing on both of its streams, or the program on trial still lives.
+                self.recognised_by_what_was_said(now, id, said);
             } else {
                 self.ask_first_message(id);
             }
@@ -183,48 +120,95 @@ impl Engine {
         origin: Origin,
         message: FirstMessage,
     ) {
-        let Some(awaited) = self.first_messages.awaited.get_mut(&id).filter(|a| a.origin == origin) else {
+        let Some(awaited) = self.first_messages.get_mut(id).filter(|a| a.origin == origin) else { return };
+        let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
+        let is_old = awaited.looks >= LOOKS;
+        awaited.looks += 1;
+        let looks = awaited.looks;
+        if let Some(until) = awaited.trial {
+            let again = match message {
+                // It is still there.
+                FirstMessage::Mcp { .. } => Some(until.min(now + pause)),
+                FirstMessage::Unknown => Some(until),
+                _ => None,
+            };
+            if again.is_some() && now < until {
+                self.first_messages.set_due(id, again);
+            } else if let Some(said) = awaited.said.clone() {
+                self.recognised_by_what_was_said(now, id, said);
+            }
             return;
-        };
-        let (client, named) = match message {
-            FirstMessage::Nothing => {
-                let pause = PAUSE * (1 << awaited.looks);
-                awaited.looks += 1;
-                if awaited.looks < LOOKS {
-                    let (is_silent, awaited_by) = (awaited.looks == SILENT, awaited.uid);
-                    self.first_messages.set_due(id, Some(now + pause));
-                    if is_silent {
-                        self.ask_settings(id, origin, awaited_by);
-                    }
-                } else {
-                    self.is_no_server(id);
+        }
+        let said = match message {
+            FirstMessage::Nothing if looks < LOOKS => {
+                self.first_messages.set_due(id, Some(now + pause));
+                if looks == SILENT {
+                    self.ask_settings(id);
                 }
                 return;
             }
-            FirstMessage::Framed | FirstMessage::Other | FirstMessage::Unknown => {
+            FirstMessage::Nothing | FirstMessage::Framed | FirstMessage::Other | FirstMessage::Unknown => {
                 self.is_no_server(id);
                 return;
             }
-            FirstMessage::Mcp { client } => (client, None),
-            FirstMessage::Declared { name } => (None, Some(name)),
+            FirstMessage::Mcp { client } => Said::Message(client),
+            FirstMessage::Declared { name } => Said::Declared(name),
         };
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else {
             self.first_messages.forget(id);
             return;
         };
-        if let Some(started) = self.started_on_the_same_streams(node) {
-            let name = named.unwrap_or_else(|| self.title(started));
-            self.recognised_by_protocol(now, now, started, name, client);
-        } else if hands_on(node) {
-            let waits = matches!(node.role(), Some(Role::Shell)).then(|| now + SHELL_STARTS);
-            if let Some(awaited) = self.first_messages.awaited.get_mut(&id) {
-                awaited.said = Some(Said { client });
+        if let Some(key) = node.server.filter(|key| self.world.server(*key).is_some_and(|s| s.only_named)) {
+            self.confirmed(now, key, id, said);
+        } else if let Some(started) = self.started_on_the_same_streams(node) {
+            self.hand_on(now, id, said.clone());
+            if is_old {
+                self.recognised_by_what_was_said(now, started, said);
+            } else {
+                self.try_out(now, started, said);
             }
-            self.first_messages.set_due(id, waits);
+        } else if hands_on(node) {
+            self.hand_on(now, id, said);
+        } else if let Some(launcher) = self.launcher_above(node) {
+            self.hand_on(now, launcher, said.clone());
+            self.try_out(now, id, said);
         } else {
-            let name = named.unwrap_or_else(|| self.title(id));
-            self.recognised_by_protocol(now, now, id, name, client);
+            self.recognised_by_what_was_said(now, id, said);
         }
+    }
+
+    /// This was said to a launcher or shell. It is for the server that it starts.
+    fn hand_on(&mut self, now: BootTime, launcher: ProcessId, said: Said) {
+        let is_shell = self.world.node(launcher).is_some_and(|node| node.role() == Some(&Role::Shell));
+        let Some(awaited) = self.first_messages.get_mut(launcher).filter(|awaited| awaited.said.is_none())
+        else {
+            return;
+        };
+        awaited.said = Some(said);
+        self.first_messages.set_due(launcher, is_shell.then(|| now + SHELL_STARTS));
+    }
+
+    /// Puts a program on trial that was started on streams on which this was said.
+    fn try_out(&mut self, now: BootTime, id: ProcessId, said: Said) {
+        let Some(node) = self.world.node(id) else { return };
+        if self.first_messages.get(id).is_none() && self.first_messages.has_room_for(node.uid) {
+            self.first_messages.insert(id, Awaited::of(node, None));
+        }
+        let seen = matches!(said, Said::Message(_));
+        let Some(awaited) = self.first_messages.get_mut(id).filter(|a| a.trial.is_none()) else { return };
+        let until = awaited.try_out(now, said);
+        self.first_messages.set_due(id, (!seen).then_some(until));
+        if seen {
+            self.ask_first_message(id);
+        }
+    }
+
+    fn recognised_by_what_was_said(&mut self, now: BootTime, id: ProcessId, said: Said) {
+        let (name, client) = match said {
+            Said::Message(client) => (self.title(id), client),
+            Said::Declared(name) => (name, None),
+        };
+        self.recognised_by_protocol(now, now, id, name, client);
     }
 
     fn ask_first_message(&mut self, process: ProcessId) {
@@ -234,13 +218,15 @@ impl Engine {
         self.ask(about, Purpose::FirstMessage { process, origin });
     }
 
-    fn ask_settings(&mut self, process: ProcessId, origin: Origin, turn: u32) {
-        self.ask(About::Declared { process, turn }, Purpose::Declared { process, origin });
+    fn ask_settings(&mut self, process: ProcessId) {
+        let Some(awaited) = self.first_messages.get(process) else { return };
+        let (origin, turn, lines) = (awaited.origin, awaited.uid, awaited.lines.clone());
+        self.ask(About::Declared { process, turn, lines }, Purpose::Declared { process, origin });
     }
 
     /// No settings declare this process.
     pub(super) fn not_declared(&mut self, id: ProcessId, origin: Origin) {
-        let awaited = self.first_messages.awaited.get(&id).filter(|awaited| awaited.origin == origin);
+        let awaited = self.first_messages.get(id).filter(|awaited| awaited.origin == origin);
         if awaited.is_some_and(|awaited| awaited.looks >= LOOKS) {
             self.is_no_server(id);
         }
@@ -282,7 +268,7 @@ impl Engine {
         }
         let Some(origin) = self.world.node(id).map(Node::origin) else { return };
         let rule = PROTOCOL.to_owned();
-        self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client });
+        self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client, late: false });
     }
 
     /// A process of a server that was recognised by the protocol runs a program on both of the server's streams: it is
@@ -300,6 +286,16 @@ impl Engine {
         }
     }
 
+    /// The launcher or shell above this process that runs on the same streams and that is asked about.
+    fn launcher_above(&self, node: &Node) -> Option<ProcessId> {
+        let streams = [node.stdin(), node.stdout()];
+        let same = |above: &&Node| [above.stdin(), above.stdout()] == streams;
+        let mut above = self.world.graph().ancestors(node.id).take_while(same);
+        above
+            .find(|above| hands_on(above) && self.first_messages.get(above.id).is_some())
+            .map(|above| above.id)
+    }
+
     /// A process further down the launch chain of a server shows what the server is.
     pub(super) fn named_deeper(
         &mut self,
@@ -309,8 +305,13 @@ impl Engine {
         name: String,
         rule: String,
     ) {
-        if let Some(server) = self.world.server_mut(key).filter(|server| server.rule == PROTOCOL) {
-            server.name_by(id, name, rule);
+        let only_named = self.is_only_named(id, &rule);
+        if let Some(server) = self.world.server_mut(key) {
+            server.only_named &= only_named;
+            if server.rule == PROTOCOL {
+                // A name alone says less than the message.
+                server.name_by(id, name, if only_named { PROTOCOL.to_owned() } else { rule });
+            }
         }
         self.recognised_again(at, key, id);
     }
@@ -320,12 +321,12 @@ impl Engine {
         let streams = [node.stdin(), node.stdout()];
         let same = |above: &&Node| [above.stdin(), above.stdout()] == streams;
         let mut above = self.world.graph().ancestors(node.id).take_while(same);
-        above.find_map(|above| self.first_messages.awaited.get(&above.id)?.said.clone())
+        above.find_map(|above| self.first_messages.get(above.id)?.said.clone())
     }
 
     /// A server was recognised: nothing more is asked about it, nor about what launched it.
     pub(super) fn forget_first_messages(&mut self, id: ProcessId) {
-        if self.first_messages.awaited.is_empty() {
+        if self.first_messages.is_empty() {
             return;
         }
         let stdin = self.world.node(id).map(Node::stdin);

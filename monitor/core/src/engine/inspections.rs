@@ -18,10 +18,11 @@ use crate::{
     case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, BootTime, Container, ContainerQuery, Holder, ProcessId, ServerFacts, Stdio, Subject, WireState,
+        About, BootTime, Container, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
+        scene::{SceneQuestion, SceneServer},
     },
     recognise::{container_client, started_container, works_through_client},
-    world::{Agent, Asked, Server},
+    world::{Asked, Server},
 };
 
 /// The delay after an inspection during which the server changed.
@@ -31,6 +32,8 @@ const INSPECT_SOON: Duration = Duration::from_millis(100);
 const RESTLESS: u32 = 3;
 /// A question that was not answered for this time is asked again.
 const LOST: Duration = Duration::from_secs(60);
+/// The most processes of other servers that one scene describes in full.
+const JUDGED_TOGETHER: usize = 512;
 /// A new server with at most this number of processes is inspected before any other input is handled.
 const SMALL: usize = 4;
 
@@ -75,9 +78,10 @@ impl Engine {
     /// Asks for the first inspection of a server that has just been recognised. The server is reported when its
     /// owner is known.
     pub(super) fn first_inspection(&mut self, now: BootTime, key: ServerKey) {
-        let size =
-            self.world.server(key).map_or(0, |server| server.processes().len() + server.wrappers().len());
-        self.ask_for_inspection(now, key, !self.ready || size <= SMALL);
+        let Some(server) = self.world.server(key) else { return };
+        let (user, size) = (server.user(), server.processes().len() + server.wrappers().len());
+        let at_once = !self.ready || (size <= SMALL && self.bursts.may_look_at_once(user, now));
+        self.ask_for_inspection(now, key, at_once);
     }
 
     fn ask_for_inspection(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
@@ -90,37 +94,58 @@ impl Engine {
             self.questions.remove(&token);
         }
         let turn = (!at_once).then_some(server.user());
-        let subject = Subject { turn, ..self.subject(key, server) };
+        let subject = self.subject(key, server, turn);
         let observed = if at_once { None } else { self.observe(key).map(Box::new) };
         self.world.set_timer(key, Some(now + INSPECT_AGAIN));
         let token = self.ask(About::Server(subject), Purpose::Inspect { server: key, observed });
         self.world.begin_inspection(key, token, now);
     }
 
-    fn subject(&self, key: ServerKey, server: &Server) -> Subject {
-        let owner = server.owner().and_then(|owner| self.world.agent(owner));
-        // If the owner is unknown, other servers without a known owner may have had the same owner.
-        let siblings: Vec<_> = match owner {
-            Some(owner) => owner.servers().iter().copied().collect(),
-            None => self.world.servers().keys(),
-        };
-        let siblings = siblings.into_iter().filter(|other| *other != key);
-        let siblings = siblings.filter_map(|other| self.world.server(other));
-        let siblings = siblings.filter(|other| other.owner().is_some() == owner.is_some());
+    fn subject(&self, key: ServerKey, server: &Server, turn: Option<u32>) -> Subject {
         Subject {
+            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
+            question: self.scene_question(key, server),
+            container: self.container_query(server).map(Box::new),
+            turn,
+            work: self.needs_work(server),
+        }
+    }
+
+    /// Who is judged together with a server: the other servers of its dead owner, and the copies of that. For a server
+    /// without an owner: the user's others without one, if they have a case. Whoever does not fit is not asked about, and counts as somebody
+    /// who acts by itself.
+    fn scene_question(&self, key: ServerKey, server: &Server) -> SceneQuestion {
+        let row = |server: &Server| SceneServer {
             processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             stdin: server.stdin,
             stdout: server.stdout,
-            owner: owner.filter(|owner| owner.is_alive()).map(Agent::main),
-            copies: owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect(),
-            siblings: siblings
-                .flat_map(|other| other.processes().iter().chain(other.wrappers()))
-                .copied()
-                .collect(),
-            container: self.container_query(server).map(Box::new),
-            turn: None,
-            work: self.needs_work(server),
+        };
+        let owner = server.owner().and_then(|owner| self.world.agent(owner));
+        let mut servers = vec![row(server)];
+        let mut room = JUDGED_TOGETHER;
+        for sibling in self.siblings(key, server) {
+            let sibling = row(sibling);
+            let Some(left) = room.checked_sub(sibling.processes.len()) else { break };
+            room = left;
+            servers.push(sibling);
         }
+        let copies = owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect();
+        SceneQuestion { servers, copies }
+    }
+
+    /// The servers that may be judged together with this one.
+    pub(super) fn siblings(&self, key: ServerKey, server: &Server) -> Vec<&Server> {
+        let all: Vec<ServerKey> = match server.owner().map(|owner| self.world.agent(owner)) {
+            Some(Some(owner)) if !owner.is_alive() => owner.servers().iter().copied().collect(),
+            Some(_) => Vec::new(),
+            // Nothing is to be judged while only its owner is sought.
+            None if server.phase.is_clear() => Vec::new(),
+            None => self.world.servers().keys(),
+        };
+        let others = all.into_iter().filter(|other| *other != key);
+        let others = others.filter_map(|other| self.world.server(other));
+        let others = others.filter(|other| other.owner().is_some() || !other.phase.is_clear());
+        others.filter(|other| other.owner() == server.owner() && other.user() == server.user()).collect()
     }
 
     /// The question about the container of a server: if exactly one of its processes is a client that is attached.
@@ -168,16 +193,14 @@ impl Engine {
         self.unseen = BTreeSet::new();
     }
 
-    /// Whether a process that held a wire at the inspection has exited since, and its process number belongs to
-    /// another process now.
+    /// Whether a process that was there at the inspection has exited since, and its process number belongs to another
+    /// process now.
     fn is_outlived(&self, facts: &ServerFacts) -> bool {
-        let newer = |holder: &Holder| {
-            let now = self.world.graph().holder(holder.process.pid);
-            now.is_some_and(|now| now != holder.process && now.start >= holder.process.start)
+        let newer = |process: ProcessId| {
+            let now = self.world.graph().holder(process.pid);
+            now.is_some_and(|now| now != process && now.start >= process.start)
         };
-        [&facts.stdin, &facts.stdout]
-            .into_iter()
-            .any(|wire| matches!(wire, WireState::Held { holders, .. } if holders.iter().any(newer)))
+        facts.scene.processes.iter().any(|row| newer(row.process))
     }
 
     fn seen(&self, process: ProcessId) -> (ProcessId, Option<Seen>) {

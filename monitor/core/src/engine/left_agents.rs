@@ -16,9 +16,11 @@ use crate::{
     },
     lineage::AgentKey,
     model::{
-        About, AgentView, BootTime, Class, Effect, End, Evidence, Fact, Guard, Mode, Notice, ProcessId,
-        ServerFacts, Subject, Tracked,
+        About, AgentView, BootTime, Class, Effect, End, Ending, Evidence, Fact, Guard, Mode, Notice,
+        ProcessId, ServerFacts, Subject, Tracked,
+        scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
+    verdict::is_used,
     world::{Account, Agent, agent_as_server, agent_view},
 };
 
@@ -137,8 +139,13 @@ impl Engine {
             Outcome::Exited | Outcome::Cleared { .. } => {}
             Outcome::OrphanExited { rss_bytes } => {
                 server.rss_bytes = Some(rss_bytes);
-                self.persist(at, Fact::Ended { server: id, end: End::OrphanExited });
-                self.emit(at, Notice::OrphanExited { class, server, owner, let_go: Vec::new() });
+                self.persist(
+                    at,
+                    Fact::Ended { server: id, end: End::OrphanExited { ending: Ending::default() } },
+                );
+                // `agent_exited` tells how.
+                let (ending, let_go) = (Ending::default(), Vec::new());
+                self.emit(at, Notice::OrphanExited { class, server, owner, ending, let_go });
             }
             Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
                 server.rss_bytes = Some(rss_bytes);
@@ -166,7 +173,9 @@ impl Engine {
     fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
         let (processes, turn) = (vec![agent.main()], Some(agent.uid));
-        let about = About::Server(Subject { processes, turn, ..Subject::default() });
+        let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
+        let question = SceneQuestion { servers, ..SceneQuestion::default() };
+        let about = About::Server(Subject { processes, question, turn, ..Subject::default() });
         let observed = self.observe_agent(key);
         self.ask(about, Purpose::InspectAgent { agent: key, observed });
     }
@@ -181,12 +190,14 @@ impl Engine {
     ) {
         let Some(agent) = self.world.agent(key).filter(|agent| agent.is_alive()) else { return };
         let missing = self.doubtful || self.crowded.contains(&agent.uid);
-        let unseen = missing || facts.blind.is_some() || facts.processes.is_empty();
+        let row = facts.scene.full(&[agent.main()]).next().cloned();
+        let unseen = missing || facts.scene.blind(&[agent.main()]).is_some() || row.is_none();
         let unchanged = asked == self.observe_agent(key).as_ref();
         if unchanged {
             self.update_users(facts);
         }
-        let event = match facts.unit.as_ref().filter(|unit| unit.left_behind()) {
+        let row = row.unwrap_or_default();
+        let event = match row.unit.as_ref().filter(|unit| unit.left_behind()) {
             _ if !unchanged || unseen => Event::Inconclusive { again: INSPECT_AGAIN },
             None => Event::Inconclusive { again: UNIT_GOES_ON },
             Some(unit) => {
@@ -194,9 +205,9 @@ impl Engine {
                 let evidence = if stopped { Evidence::UnitStopped } else { Evidence::StaleInvocation };
                 Event::Inspected(Box::new(Finding {
                     evidence: vec![evidence],
-                    guards: self.agent_guards(key, facts),
-                    rss_bytes: facts.processes.iter().map(|p| p.rss_bytes).sum(),
-                    pss_bytes: facts.processes.iter().filter_map(|p| p.pss_bytes).reduce(|a, b| a + b),
+                    guards: self.agent_guards(key, &row, &facts.scene),
+                    rss_bytes: row.rss_bytes,
+                    pss_bytes: row.pss_bytes,
                     ..Finding::default()
                 }))
             }
@@ -216,6 +227,7 @@ impl Engine {
             processes: vec![agent.main()],
             owner: agent.above.and_then(|a| self.world.agent(a)).map(tracked_owner),
             run: Account::run(&agent.account),
+            start: None,
         };
         self.persist(now, Fact::Server { server: tracked });
     }
@@ -248,7 +260,7 @@ impl Engine {
     }
 
     /// The guards that forbid ending an agent.
-    fn agent_guards(&self, key: AgentKey, facts: &ServerFacts) -> Vec<Guard> {
+    fn agent_guards(&self, key: AgentKey, row: &ProcessRow, scene: &Scene) -> Vec<Guard> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let mut guards = Vec::new();
         let mut add = |holds: bool, guard| {
@@ -259,13 +271,12 @@ impl Engine {
         let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
         add(below.iter().chain([&agent.main()]).any(protected), Guard::ExemptRule);
-        add(facts.opted_out, Guard::OptedOut);
-        let foreign = facts.processes.iter().any(|p| p.uid != agent.uid);
-        add(foreign && !self.settings.other_uids, Guard::OtherUid);
+        add(row.opted_out, Guard::OptedOut);
+        add(row.uid != agent.uid && !self.settings.other_uids, Guard::OtherUid);
         // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. An agent
         // with clients is in use, so it is alive as far as anybody can tell.
-        let used = facts.processes.iter().any(|p| p.sockets.clients || p.traced);
-        let lives = used || below.iter().any(|p| self.world.agent_of(*p).is_some());
+        let lives =
+            is_used(scene, agent.main(), &below) || below.iter().any(|p| self.world.agent_of(*p).is_some());
         add(lives || !self.settings.rules.reap_agent(&agent.name), Guard::LiveAgentBelow);
         add(self.settings.mode == Mode::Observe, Guard::Observe);
         guards

@@ -8,13 +8,16 @@
 mod abandoned;
 mod agents;
 mod alerts;
+mod awaited;
 mod births;
 mod bursts;
 mod cases;
+mod confirmations;
 mod container_halves;
 mod containers;
 mod duplicates;
 mod ends;
+mod explain;
 mod findings;
 mod first_messages;
 mod inspections;
@@ -34,6 +37,7 @@ mod spawners;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod units;
 mod watches;
 
@@ -50,6 +54,7 @@ use crate::{
         About, Answer, BootTime, Effect, Fact, FirstMessage, Input, Notice, ProcessEvent, ProcessId,
         SnapshotProcess, Tracking,
     },
+    recognise::Rules,
     world::World,
 };
 
@@ -71,7 +76,7 @@ pub struct Engine {
     /// Servers to look at whose thread has ended.
     looks: watches::Looks,
     /// Processes that may be servers which no rule knows.
-    first_messages: first_messages::FirstMessages,
+    first_messages: awaited::FirstMessages,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -133,7 +138,7 @@ impl Engine {
         match input {
             Input::Process { event } => self.process(now, event),
             Input::Lost { losses } => self.lost(now, losses),
-            Input::Crowded { users } => self.crowded = users.into_iter().collect(),
+            Input::Crowded { users } => self.crowded(now, users),
             Input::Snapshot { snapshot } => self.reconcile(now, snapshot),
             Input::Signalled { process, signal, error } => self.signalled(now, process, signal, error),
             // Its exit record has usually come before. In that case there is nothing left to do.
@@ -189,6 +194,11 @@ impl Engine {
         cases.into_iter().chain(others).flatten().min()
     }
 
+    /// The rules in effect.
+    pub const fn rules(&self) -> &Rules {
+        &self.settings.rules
+    }
+
     /// The number of processes in the lineage graph.
     pub fn processes(&self) -> usize {
         self.world.graph().len()
@@ -220,6 +230,7 @@ impl Engine {
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
             ProcessEvent::Setsid { at, process, sid } => self.setsid(at, process, sid),
             ProcessEvent::ThreadExit { at, process, thread } => self.thread_ended(now, at, process, thread),
+            ProcessEvent::Signal { process, signal, killer, .. } => self.struck(process, signal, *killer),
         }
     }
 
@@ -267,7 +278,7 @@ impl Engine {
             }
             (Purpose::UnitRule { process, at }, answer) => {
                 self.unit_answered(process, answer);
-                self.classify_by_role(now, at, process);
+                self.classify_by_role(now, at, process, None);
             }
             (Purpose::Account { recognised, at }, answer) => {
                 self.unit_answered(recognised.process, answer);

@@ -2,13 +2,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
+use super::{Engine, Purpose, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
     case::{Event, Reason},
-    lineage::{Origin, Provenance},
+    lineage::{Node, ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
-        Snapshot, Tracked, TrackedOwner,
+        About, BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey,
+        ServerView, Snapshot, Tracked, TrackedOwner,
     },
     world::{Account, NewAgent, NewServer, agent_view, trace},
 };
@@ -22,12 +22,21 @@ pub(super) struct Recall {
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
     unread: FxHashSet<u32>,
+    /// Whether there was an earlier daemon.
+    restarted: bool,
 }
 
 impl Recall {
     /// Whether an earlier daemon followed this process.
     pub(super) fn knows(&self, process: ProcessId) -> bool {
         self.by_process.contains_key(&process)
+    }
+
+    /// Whether a server that is nobody's child now can be known to have been so ever since somebody looked. What was
+    /// started under the eyes of an earlier daemon, and is not known as a server, was none for a reason.
+    pub(super) fn may_be_adopted(&self, process: ProcessId) -> bool {
+        let start = self.get(process).map(|known| known.server.start.unwrap_or_default());
+        start.map_or(!self.restarted, |start| start.adopted)
     }
 
     /// Records which processes are alive, after /proc was read.
@@ -45,6 +54,11 @@ impl Recall {
         (rule == PROTOCOL && (*id == process || !self.may_live(*id))).then(|| name.clone())
     }
 
+    /// Whether there was an earlier daemon in this boot.
+    pub(super) const fn restarted(&self) -> bool {
+        self.restarted
+    }
+
     fn may_live(&self, process: ProcessId) -> bool {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
@@ -53,12 +67,17 @@ impl Recall {
     fn take(&mut self, process: ProcessId) -> Option<RememberedServer> {
         self.servers.remove(self.by_process.get(&process)?)
     }
+
+    fn get(&self, process: ProcessId) -> Option<&RememberedServer> {
+        self.servers.get(self.by_process.get(&process)?)
+    }
 }
 
 impl Engine {
     /// Takes over what earlier daemons stored.
     pub(super) fn remember(&mut self, knowledge: Knowledge) {
         self.world.runs_mut().remember(knowledge.runs);
+        self.recall.restarted = knowledge.restarted;
         for server in knowledge.servers {
             let id = server.server.id;
             for process in &server.server.processes {
@@ -69,47 +88,76 @@ impl Engine {
         }
     }
 
-    /// Enters a server that was found in /proc and that an earlier daemon followed, with its owner of that time. The
-    /// owner is alive, or has exited meanwhile. Returns false if no owner is stored; then the wire has to show the
-    /// owner.
+    /// Enters a server that was found in /proc and that an earlier daemon followed, with what that daemon knew: its
+    /// owner, which is alive or has exited meanwhile, or that it has none. Returns false if the owner was still sought;
+    /// then the wire has to show it.
     pub(super) fn server_recalled(&mut self, now: BootTime, recognised: &Recognised) -> bool {
         let Recognised { process: id, name, rule, client, .. } = recognised.clone();
         let Some(node) = self.world.node(id) else { return false };
         let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
-        let known = [id].iter().chain(&wrappers).find_map(|process| self.recall.take(*process));
-        let Some(RememberedServer { server: Tracked { owner: Some(owner), run, .. }, .. }) = known else {
+        let chain: Vec<ProcessId> = [id].iter().chain(&wrappers).copied().collect();
+        let known = chain.iter().find_map(|process| self.recall.get(*process));
+        let Some(Tracked { owner, start, .. }) = known.map(|known| &known.server) else { return false };
+        if owner.is_none() && start.is_none_or(|start| start.seeks_owner) {
             return false;
-        };
-        let new = |owner, provenance| NewServer {
-            main: id,
-            name,
-            rule,
-            client,
-            owner,
-            wrappers,
-            provenance,
-            seeks_owner: false,
-        };
-        if let Some(agent) = self.world.agent_of(owner.main) {
-            let provenance = Provenance::FOUND;
-            if let Some(key) = self.world.start_server(new(Some(agent), provenance)) {
-                self.confirm_server(key);
-                self.report_server_started(now, key);
-            }
+        }
+        if let Some(owner) = owner.clone()
+            && !self.owner_recalled(now, owner, recognised)
+        {
             return true;
         }
-        if self.recall.may_live(owner.main) {
+        let known = chain.iter().find_map(|process| self.recall.take(*process));
+        let Some(Tracked { owner, run, start, rule: known_by, .. }) = known.map(|known| known.server) else {
             return false;
+        };
+        // Its first message was seen by the daemon of that time.
+        let rule = if known_by == PROTOCOL { known_by } else { rule };
+        let only_named = self.is_only_named(id, &rule);
+        let living = owner.as_ref().and_then(|owner| self.world.agent_of(owner.main));
+        let dead = owner.filter(|owner| living.is_none() && !self.recall.may_live(owner.main));
+        let dead = dead.map(|owner| self.dead_owner(now, owner, run));
+        let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
+        let owner = living.or(dead);
+        // Without an owner the chain has no upper end: it would contain a person's own shell.
+        let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
+        let seeks_owner = false;
+        let new =
+            NewServer { main: id, name, rule, only_named, client, owner, wrappers, provenance, seeks_owner };
+        let Some(key) = self.world.start_server(new) else { return true };
+        if let Some(server) = self.world.server_mut(key) {
+            server.made_apart |= start.is_none_or(|start| start.made_apart);
         }
-        let agent = self.dead_owner(now, owner, run);
-        let Some(key) = self.world.start_server(new(Some(agent), Provenance::Recovered)) else { return true };
         self.confirm_server(key);
         self.report_server_started(now, key);
+        let Some(agent) = dead else { return true };
         let deadline = now + self.settings.grace;
         self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since: now, deadline });
         let Some(view) = self.world.view(key) else { return true };
         let owner = self.world.agent(agent).map(agent_view);
         self.emit(now, Notice::OrphanSuspected { recovered: true, server: view, owner, deadline });
+        true
+    }
+
+    /// Makes the owner that an earlier daemon knew an agent again, if it is alive: no rule may know it. Returns false
+    /// if it has to be asked what it runs; the server is recognised once more with the answer.
+    fn owner_recalled(&mut self, now: BootTime, owner: TrackedOwner, recognised: &Recognised) -> bool {
+        let TrackedOwner { main, name, implied, .. } = owner;
+        if self.world.agent_of(main).is_some() || !self.recall.alive.contains(&main) {
+            return true;
+        }
+        if self.world.node(main).is_none() {
+            self.make_room(now, main);
+            let mut node = Node::bare(main);
+            node.pending = false;
+            self.world.enter(node, None);
+        }
+        let Some(node) = self.world.node(main).filter(|node| !node.protected) else { return true };
+        if node.unit == ObservedUnit::Unasked {
+            let recognised = recognised.clone();
+            self.ask(About::Process(main), Purpose::Creator { creator: main, recognised });
+            return false;
+        }
+        self.agent_recognised(now, main, name, implied);
         true
     }
 
@@ -136,6 +184,7 @@ impl Engine {
     /// Reports the remaining servers as ended: every server that still exists has been found by now.
     pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
+        self.recall.restarted = recall.restarted;
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
         gone.sort_unstable_by_key(|s| s.server.id);
         for RememberedServer { server, orphan } in gone {
@@ -186,13 +235,7 @@ fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
         id: server.id.to_string(),
         name: server.name.clone(),
         rule: server.rule.clone(),
-        client: None,
-        processes: Vec::new(),
-        processes_total: 0,
-        rss_bytes: None,
-        session_leader: false,
         run: account.map(Account::view),
-        session: None,
-        container: None,
+        ..ServerView::default()
     }
 }

@@ -60,6 +60,10 @@ impl Engine {
             let was = spoken || images.iter().any(|image| is_server(before, image));
             let is = (spoken && self.settings.recognise_protocol)
                 || images.iter().any(|image| is_server(now, image));
+            let only_named = !spoken && images.iter().all(|image| now.is_only_named(image));
+            if let Some(server) = self.world.server_mut(key).filter(|_| !images.is_empty()) {
+                server.only_named = only_named;
+            }
             if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
                 server.disowned = !is;
             }

@@ -10,9 +10,10 @@ use crate::{
     lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
-        Stdio, UnitFacts, WireState,
+        Stdio,
     },
     recognise::Role,
+    verdict::{Inspection, Rows, Sought, seek},
 };
 
 /// The minimum time between two repairs. Under lasting overload the daemon must do more than read /proc.
@@ -41,6 +42,18 @@ impl Engine {
         match self.last_repair.map(|at| at + BETWEEN_REPAIRS) {
             Some(earliest) if earliest > now => self.repair_at = Some(earliest),
             _ => self.ask_for_repair(now),
+        }
+    }
+
+    /// There is no room for what the processes of these users do: some are not followed, and records of others are missing.
+    pub(super) fn crowded(&mut self, now: BootTime, users: Vec<u32>) {
+        let before = std::mem::replace(&mut self.crowded, users.into_iter().collect());
+        let is_new = |uid: &u32| self.crowded.contains(uid) && !before.contains(uid);
+        // An exec may be among what is missing: it ends all threads.
+        let agents = self.world.agents().all().into_iter().filter(|(_, agent)| is_new(&agent.uid));
+        let agents: Vec<_> = agents.map(|(key, _)| key).collect();
+        for agent in agents {
+            self.forget_spawners(now, Some(agent));
         }
     }
 
@@ -95,7 +108,8 @@ impl Engine {
         self.world.set_session(seen.id, seen.sid);
         self.world.set_stale_binary(seen.id, seen.stale_binary);
         let is_copy = |node: &Node| node.origin().process != seen.id;
-        if self.execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
+        let execs_lost = self.execs_lost || self.crowded.contains(&seen.uid);
+        if execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
             // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, but /proc
             // cannot tell the two apart.
             self.world.is_no_copy(seen.id);
@@ -158,7 +172,8 @@ impl Engine {
             }
             role if was_a_server || (wired && matches!(role, Role::Server { .. })) => {
                 let chain = self.launch_chain(seen, others);
-                let adopted = self.is_adopted(chain.last().map_or(seen, |top| top), others);
+                let adopted = self.recall.may_be_adopted(seen.id)
+                    && self.is_adopted(chain.last().map_or(seen, |top| top), others);
                 for link in chain.iter().rev() {
                     self.place(now, link, link.parent, Provenance::FOUND);
                 }
@@ -194,10 +209,10 @@ impl Engine {
         chain
     }
 
-    /// Whether the parent of a launch chain is a service manager or init, for a chain that existed before the
-    /// daemon. Then its creator cannot be known.
+    /// Whether the parent of a launch chain that was found in /proc is a service manager or init. Then its creator cannot be
+    /// known: it ended before the daemon began, or the records about it are lost.
     fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
-        let Some(parent) = head.parent.filter(|_| !self.ready) else { return false };
+        let Some(parent) = head.parent else { return false };
         let manager =
             |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::ServiceManager);
         parent.pid == 1 || others.get(&parent).is_some_and(manager)
@@ -234,50 +249,18 @@ impl Engine {
     }
 
     /// Seeks the owner of a server in the answer to an inspection: the process that holds the other end of its wire.
-    pub(super) fn seek_owner(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
+    pub(super) fn seek_owner(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts, rows: &Rows<'_>) {
         let Some(server) = self.world.server(key) else { return };
         // The server is new; only the process that made its wire is unknown.
         let sought = server.provenance == Provenance::Witnessed;
-        let outside = |h: &&Holder| !server.contains(h.process);
-        let host = match &facts.stdin {
-            WireState::Held { holders, .. } => {
-                // Another server may have inherited a descriptor. It owns no server.
-                let hosts = |h: &&Holder| {
-                    !matches!(self.settings.rules.role(&h.image), Role::Launcher)
-                        && self.world.node(h.process).is_none_or(|n| n.server.is_none())
-                        && !self.world.graph().ancestors(h.process).any(|n| server.contains(n.id))
-                };
-                // The inspection may be ahead of the records. A process born in the same moment and not known yet
-                // may be a child of the server.
-                let older = |h: &&Holder| {
-                    let known = !sought || self.world.node(h.process).is_some();
-                    h.process.start < server.id.start || (known && h.process.start == server.id.start)
-                };
-                // A service that a manager started itself (a socket's service) does not belong to its client, which
-                // runs in another unit. And a program that feeds a person's pipeline is no agent.
-                let near = |h: &&Holder| {
-                    let unit = |facts: &Option<UnitFacts>| facts.as_ref().map(|f| f.unit.clone());
-                    let same = unit(&h.unit).is_some_and(|u| unit(&facts.unit) == Some(u));
-                    let agent = || {
-                        unit(&h.unit) == unit(&facts.unit)
-                            && (self.world.agent_of(h.process).is_some()
-                                || matches!(self.settings.rules.role(&h.image), Role::Agent { .. }))
-                    };
-                    !sought || same || agent()
-                };
-                holders.iter().filter(outside).filter(hosts).filter(near).find(older).cloned()
-            }
-            _ => None,
-        };
-        let proven = matches!(&facts.stdin, WireState::HungUp)
-            || matches!(&facts.stdin, WireState::Held { holders, .. } if !holders.is_empty())
-            || facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
         let first = server.last_view.is_none();
-        let account = facts.unit.as_ref().map(|unit| self.world.runs().left_behind(unit));
+        let account = rows.unit(server).map(|unit| self.world.runs().left_behind(unit));
+        let seek = |inspection: &Inspection<'_>| seek(inspection, sought);
+        let Sought { owner, proven } = self.with_inspection(key, facts, rows, seek).unwrap_or_default();
         if let Some(server) = self.world.server_mut(key) {
             server.account = account.or_else(|| server.account.take());
         }
-        if let Some(host) = host {
+        if let Some(host) = owner {
             self.adopt_host(now, key, &host);
             self.world.set_timer(key, None);
         } else if sought {
@@ -286,6 +269,9 @@ impl Engine {
                 server.seeks_owner = false;
             }
             self.world.set_timer(key, None);
+            if !first {
+                self.remember_server(now, key);
+            }
         } else if proven {
             let deadline = now + self.settings.grace;
             self.server_event(now, key, Event::Suspected { reason: Reason::NoOwner, since: now, deadline });

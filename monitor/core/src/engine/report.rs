@@ -1,11 +1,11 @@
-//! The present state of the engine, for `scan` and `tree`.
+//! The present state of the engine, for `ps` and whatever else lists servers.
 
 use rustc_hash::FxHashMap;
 
 use super::{Engine, Purpose, container_halves::add_inner};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport},
+    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport, State},
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const SHOWN_IN_ALL: usize = 4096;
 
 impl Engine {
-    /// Asks for the memory of all servers. The answer goes into the next report.
+    /// Asks for memory and CPU time of all servers. The answer goes into the next report.
     pub fn measure(&mut self) {
         let servers = self.world.servers().keys();
         let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
@@ -22,12 +22,14 @@ impl Engine {
         self.ask(about, Purpose::Measure { servers });
     }
 
-    /// Keeps the resident memory of these servers, as measured.
+    /// Keeps resident memory and CPU time of these servers, as measured.
     pub(super) fn remember_memory(&mut self, servers: &[ServerKey], memory: &[Memory]) {
-        let by_process: FxHashMap<ProcessId, u64> = memory.iter().map(|m| (m.process, m.rss_bytes)).collect();
+        let by_process: FxHashMap<ProcessId, &Memory> = memory.iter().map(|m| (m.process, m)).collect();
         for key in servers {
             if let Some(server) = self.world.server_mut(*key) {
-                server.rss_bytes = Some(server.processes().iter().filter_map(|p| by_process.get(p)).sum());
+                let own = || server.processes().iter().filter_map(|p| by_process.get(p));
+                let (rss_bytes, cpu_ms) = (own().map(|m| m.rss_bytes).sum(), own().map(|m| m.cpu_ms).sum());
+                (server.rss_bytes, server.cpu_ms) = (Some(rss_bytes), Some(cpu_ms));
             }
         }
     }
@@ -88,32 +90,38 @@ impl Engine {
     }
 
     /// The report of an agent that was left behind; `None` for any other agent.
-    fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
+    pub(super) fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
         let verdict = agent.phase.orphan()?;
         Some(ServerReport {
             server: agent_as_server(agent, self.world.graph()),
             evidence: verdict.evidence.clone(),
-            doubts: Vec::new(),
             guards: verdict.guards.clone(),
             pss_bytes: verdict.pss_bytes,
-            state: agent.phase.state().to_owned(),
-            session: None,
-            duplicate_of: None,
+            state: agent.phase.state(),
             members: vec![agent.main()],
+            ..ServerReport::default()
         })
     }
 
     /// The report of a server, with at most `shown` of its processes.
-    fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
+    pub(super) fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let verdict = server.phase.verdict();
+        let (next, deadline) = self.upcoming(key, server);
         Some(ServerReport {
             server: short_view(server, self.world.graph(), shown),
             evidence: verdict.map(|v| v.evidence.clone()).unwrap_or_default(),
             doubts: verdict.map(|v| v.doubts.clone()).unwrap_or_default(),
+            reached_by: if server.phase.state() == State::Unproven {
+                server.reached_by.clone()
+            } else {
+                Vec::new()
+            },
             guards: verdict.map(|v| v.guards.clone()).unwrap_or_default(),
             pss_bytes: verdict.and_then(|v| v.pss_bytes),
-            state: server.phase.state().to_owned(),
+            state: server.phase.state(),
+            next,
+            deadline,
             session: self.session_state(server),
             duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),

@@ -15,7 +15,7 @@ impl Engine {
         let planned = report.servers().filter(|(owner, server)| selects(request, *owner, server));
         let planned = planned.map(|(_, server)| Planned {
             server: server.server.clone(),
-            state: server.state.clone(),
+            state: server.state,
             guards: server.guards.clone(),
             duplicate_of: server.duplicate_of.clone(),
         });
@@ -37,21 +37,18 @@ impl Engine {
 
 fn selects(request: &ReapRequest, owner: Option<&AgentView>, server: &ServerReport) -> bool {
     let run = server.server.run.as_ref();
-    let named = |name: &String| {
-        owner.is_some_and(|o| o.name == *name || o.unit.as_ref() == Some(name))
-            || run.is_some_and(|r| r.agent == *name || r.unit.as_ref() == Some(name))
-    };
+    let named = |name: &str| owner.is_some_and(|o| o.is_called(name)) || server.belongs_to(Some(name));
     let state = if request.duplicates {
         server.is_duplicate()
     } else if server.is_unproven() {
-        // A person who names a process means it.
-        request.include_unproven || request.pid.is_some()
+        request.include_unproven
     } else {
         request.include_active || server.is_orphan()
     };
     state
-        && request.agent.as_ref().is_none_or(named)
+        && request.agent.as_deref().is_none_or(named)
         && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
-        && request.pid.is_none_or(|pid| server.members.iter().any(|p| p.pid == pid))
+        && (request.targets.is_empty()
+            || server.members.iter().any(|p| request.targets.iter().any(|target| target.is(*p))))
         && request.servers.as_ref().is_none_or(|ids| ids.contains(&server.server.id))
 }

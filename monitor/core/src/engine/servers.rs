@@ -1,10 +1,13 @@
 //! How servers are recognised and how they get their owner.
 
+use std::time::Duration;
+
 use super::{Engine, Purpose};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
+    recognise::Role,
     world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, server_view, trace},
 };
 
@@ -18,7 +21,12 @@ pub(super) struct Recognised {
     pub(super) rule: String,
     /// The name of the client, if that was said.
     pub(super) client: Option<String>,
+    /// Whether the engine learned of it late.
+    pub(super) late: bool,
 }
+
+/// A question about a maker that is asked later than this after the record may come too late for one that lived on.
+const LATE: Duration = Duration::from_millis(100);
 
 /// What follows once it is known, as far as it can be, who made the wire of a recognised server.
 enum Next {
@@ -39,12 +47,21 @@ enum Next {
 impl Engine {
     /// A process with a wire runs a program that a rule recognises as a server. The engine comes back here with the
     /// answer if it had to ask a question first.
-    pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, recognised: Recognised) {
-        let Recognised { process: id, origin, ref name, ref rule, ref client } = recognised;
+    pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, mut recognised: Recognised) {
+        recognised.late |= now.since(at) > LATE;
+        let Recognised { process: id, origin, ref name, ref rule, ref client, late } = recognised;
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else { return };
         if node.protected {
             return;
         }
+        if let Some(maker) = node.server.and_then(|key| self.agent_inside(key, id)) {
+            if self.world.node(maker).is_some_and(|maker| maker.unit == ObservedUnit::Unasked) {
+                self.ask(About::Process(maker), Purpose::Creator { creator: maker, recognised });
+                return;
+            }
+            self.imply_agent(at, maker);
+        }
+        let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.server {
             let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin());
             if same_wire || !self.is_job(key) {
@@ -70,6 +87,7 @@ impl Engine {
             main: id,
             name: name.clone(),
             rule: rule.clone(),
+            only_named: self.is_only_named(id, rule),
             client: client.clone(),
             owner: None,
             wrappers,
@@ -81,6 +99,11 @@ impl Engine {
                 self.ask(About::Process(creator), Purpose::Creator { creator, recognised });
             }
             Next::Join(key) => self.join(at, key, id),
+            // Whoever made it may have been a supervisor that lived for long: the engine was late, and its ignorance
+            // is no proof.
+            Next::SeekOwnerOfAdopted if late => {
+                self.await_owner(now, NewServer { wrappers: Vec::new(), ..new });
+            }
             Next::SeekOwner => self.await_owner(now, NewServer { wrappers: Vec::new(), ..new }),
             Next::SeekOwnerOfChain => self.await_owner(now, new),
             Next::SeekOwnerOfAdopted => {
@@ -124,6 +147,22 @@ impl Engine {
         }
     }
 
+    /// The process that made the wire of this part of a server, if it is an agent that no rule knows: it is no link of
+    /// the server's launch chain and no copy of one, and has other streams. What it starts serves it, and not the
+    /// server's client.
+    fn agent_inside(&self, key: ServerKey, part: ProcessId) -> Option<ProcessId> {
+        let (server, part) = self.world.server(key).zip(self.world.node(part))?;
+        let maker = part.exec.makers[0].as_ref().map(|maker| maker.process).or(part.creator)?;
+        let node = self.world.node(maker)?;
+        let is_beside = node.server == Some(key)
+            && node.origin().process == maker
+            && node.stdin() != server.stdin
+            && part.stdin() != server.stdin
+            && !server.recognised().contains(&maker)
+            && !matches!(node.role(), Some(Role::Shell | Role::Launcher | Role::ServiceManager));
+        (is_beside && !ran_unseen(node)).then_some(maker)
+    }
+
     /// What becomes of a server whose wire was made by a process that no rule knows.
     fn next_of_implied(&mut self, at: BootTime, maker: ProcessId) -> Next {
         let node = self.world.node(maker);
@@ -145,6 +184,7 @@ impl Engine {
         self.report_server_started(at, key);
         self.after_birth(now, key);
         self.follow_spawner(key);
+        self.seek_confirmation(key);
     }
 
     /// Makes a process an agent because it made the wire of a server.
@@ -187,6 +227,7 @@ impl Engine {
         let Some(key) = self.world.start_server(NewServer { seeks_owner: true, ..new }) else { return };
         self.confirm_server(key);
         self.first_inspection(now, key);
+        self.seek_confirmation(key);
     }
 
     pub(super) fn confirm_server(&mut self, key: ServerKey) {
@@ -242,7 +283,8 @@ impl Engine {
         let owner_sid = owner.map(|a| a.sid);
         let owner = owner.map(agent_view);
         let sid = self.world.node(main).map(|n: &Node| n.sid);
-        self.emit(at, Notice::ServerStarted { server: view.clone(), owner });
+        let found = self.is_found(main);
+        self.emit(at, Notice::ServerStarted { server: view.clone(), owner, found });
         if let (Some(sid), Some(owner_sid)) = (sid, owner_sid)
             && sid != owner_sid
         {

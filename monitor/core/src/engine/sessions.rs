@@ -17,6 +17,7 @@ use std::{
 use super::{Engine, Purpose};
 use crate::{
     case::{Event, Reason},
+    lineage::Provenance,
     lineage::{AgentKey, ServerKey},
     model::{
         About, BootTime, KeyState, Notice, ProcessId, RegistryLife, SessionPolicy, SessionState,
@@ -319,8 +320,12 @@ impl Engine {
         session.known.is_missing_for(policy.idle) && (seen || self.must_have_been(server, policy))
     }
 
-    /// Whether the key of this server's session, which nobody has seen, must have existed.
+    /// Whether the key of this server's session, which nobody has seen, must have existed. An earlier daemon may have
+    /// seen a use of the server since it was gone.
     fn must_have_been(&self, server: &Server, policy: &SessionPolicy) -> bool {
+        if self.recall.restarted() && server.provenance != Provenance::Witnessed {
+            return false;
+        }
         let (Some(life), Some(asked)) = (&self.sessions.life, self.sessions.asked) else { return false };
         let born = server.id.born();
         server.owner().is_some_and(|owner| self.sessions.named.contains(&owner))

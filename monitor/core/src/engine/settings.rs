@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    model::{AlertRule, Mode, Policy, ProcessId, SessionPolicy, abandoned_grace},
+    model::{AlertRule, Mode, Policy, ProcessId, SessionPolicy, abandoned_grace, work_grace},
     recognise::Rules,
 };
 
@@ -16,6 +16,8 @@ pub struct Settings {
     pub grace: Duration,
     /// The time from the sign that a living owner abandoned a server to the first inspection.
     pub abandoned_grace: Duration,
+    /// The time for which a tool below an orphan may go on with its work.
+    pub work_grace: Duration,
     /// The time from the first SIGTERM to SIGKILL.
     pub term_timeout: Duration,
     /// Whether servers of another user than their owner's may be ended.
@@ -41,6 +43,7 @@ impl Settings {
             mode,
             grace,
             abandoned_grace,
+            work_grace,
             term_timeout,
             other_uids,
             rules,
@@ -54,6 +57,7 @@ impl Settings {
             mode,
             grace,
             abandoned_grace,
+            work_grace,
             term_timeout,
             other_uids,
             rules,
@@ -72,6 +76,7 @@ impl Default for Settings {
             mode: Mode::Reap,
             grace: Duration::from_secs(10),
             abandoned_grace: abandoned_grace(),
+            work_grace: work_grace(),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             rules: Rules::builtin(),

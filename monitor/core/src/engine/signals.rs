@@ -3,7 +3,8 @@
 use super::Engine;
 use crate::{
     case::{Event, Refusal},
-    model::{BootTime, ProcessId, ServerFacts, Signal, SignalError},
+    lineage::{AgentKey, Node},
+    model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
 };
 
 impl Engine {
@@ -16,7 +17,7 @@ impl Engine {
     /// Updates from an inspection what no record reports: real user ids after a setuid(2), and whether an executable
     /// was replaced on disk.
     pub(super) fn update_users(&mut self, facts: &ServerFacts) {
-        for seen in &facts.processes {
+        for seen in facts.scene.processes.iter().filter(|row| row.full) {
             self.world.set_user(seen.process, seen.uid);
             self.world.set_stale_binary(seen.process, seen.stale_binary);
         }
@@ -30,9 +31,12 @@ impl Engine {
         signal: Signal,
         error: Option<SignalError>,
     ) {
-        let Some(refusal) = error.and_then(Refusal::of) else { return };
         let agent = self.world.agent_of(process);
         let agent = agent.filter(|key| self.world.agent(*key).is_some_and(|a| a.phase.is_terminating()));
+        if error.is_none() {
+            self.remember_signal(now, process, signal, agent);
+        }
+        let Some(refusal) = error.and_then(Refusal::of) else { return };
         if let Some(agent) = agent {
             self.agent_event(now, agent, Event::SignalRefused { process, signal, refusal, last: true });
             return;
@@ -40,6 +44,27 @@ impl Engine {
         let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) else { return };
         let last = matches!(refusal, Refusal::Final { .. }) && !self.is_target_left(key, process);
         self.server_event(now, key, Event::SignalRefused { process, signal, refusal, last });
+    }
+
+    /// A person can ask later whom orphand signalled, and why: the store has the verdict of that moment.
+    fn remember_signal(
+        &mut self,
+        now: BootTime,
+        process: ProcessId,
+        signal: Signal,
+        agent: Option<AgentKey>,
+    ) {
+        let node = self.world.node(process);
+        let image = node.and_then(Node::image);
+        let program = image.map(|image| image.exe.rsplit('/').next().unwrap_or_default().to_owned());
+        let server = node.and_then(|n| n.server.or(n.wraps)).and_then(|key| self.world.server(key));
+        let (subject, asked) = match (agent.and_then(|key| self.world.agent(key)), server) {
+            (Some(agent), _) => (agent.main(), agent.phase.asked()),
+            (None, Some(server)) => (server.id, server.phase.asked()),
+            (None, None) => (process, false),
+        };
+        let program = program.unwrap_or_default();
+        self.persist(now, Fact::Signalled { server: subject, process, program, signal, asked });
     }
 
     /// Whether there is a process, other than this one, that may be signalled and did not refuse a signal.

@@ -6,8 +6,8 @@ use super::{Engine, Purpose, servers::Recognised};
 use crate::{
     lineage::{AgentKey, ObservedUnit, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner, Tracking,
-        Unit,
+        About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner,
+        TrackedStart, Tracking, Unit,
     },
     recognise::Role,
     world::{Agent, Server, TopMost},
@@ -159,8 +159,7 @@ impl Engine {
 
     /// Stores what the next daemon must know of a server that has an owner or is an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
-        let matters = |s: &&Server| s.owner().is_some() || s.account.is_some() || s.phase.orphan().is_some();
-        let Some(server) = self.world.server(key).filter(matters) else { return };
+        let Some(server) = self.world.server(key) else { return };
         let owner = server.owner().and_then(|a| self.world.agent(a));
         let processes: BTreeSet<ProcessId> = self.first_of(server).into_iter().collect();
         let tracked = Tracked {
@@ -171,6 +170,11 @@ impl Engine {
             processes: processes.into_iter().collect(),
             owner: owner.map(tracked_owner),
             run: server.account.as_ref().and_then(crate::world::Account::run),
+            start: Some(TrackedStart {
+                seeks_owner: server.seeks_owner,
+                adopted: server.provenance.is_adopted(),
+                made_apart: server.made_apart,
+            }),
         };
         self.persist(at, Fact::Server { server: tracked });
     }

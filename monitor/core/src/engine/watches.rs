@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Engine, Purpose, abandoned, sessions};
+use super::{Engine, Purpose, abandoned, sessions, tools::may_have_tools};
 use crate::{
     case::{Event, Phase, Reason},
     lineage::ServerKey,
@@ -51,6 +51,13 @@ impl Engine {
         self.looks.0.insert((now + self.settings.abandoned_grace * 4 / 5, key, Look::Later));
     }
 
+    /// Has a server with a new case looked at: what its tools do from now on is known then.
+    pub(super) fn watch_tools(&mut self, now: BootTime, key: ServerKey) {
+        if self.world.server(key).is_some_and(may_have_tools) {
+            self.looks.0.insert((now, key, Look::Later));
+        }
+    }
+
     /// Asks what the processes of a server have done so far.
     fn look(&mut self, key: ServerKey, look: Look) {
         if let Some(server) = self.world.server(key).filter(|server| can_be_looked_at(server)) {
@@ -77,6 +84,7 @@ impl Engine {
         {
             server.watches.entry(reason).or_insert_with(|| Watch::begin(now, work));
         }
+        server.tools.look(work);
         for (reason, watch) in &mut server.watches {
             watch.look(now, look == Look::Settled(*reason), work);
         }
@@ -104,9 +112,9 @@ impl Engine {
     pub(super) fn needs_work(&self, server: &Server) -> bool {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
         let reasons = [Reason::SpawnerThreadExited, Reason::SessionExpired, Reason::Abandoned];
-        owner.is_some_and(Agent::is_alive)
-            && reasons.into_iter().any(|reason| holds(server, reason))
-            && can_be_looked_at(server)
+        let is_used =
+            || owner.is_some_and(Agent::is_alive) && reasons.into_iter().any(|reason| holds(server, reason));
+        (may_have_tools(server) || is_used()) && can_be_looked_at(server)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{Image, ProcessId, Stdio, UnitFacts},
+    model::{Image, Killer, ProcessId, Stdio, UnitFacts},
     recognise::Role,
 };
 
@@ -123,6 +123,15 @@ pub struct Exec {
     pub makers: [Option<Arc<Maker>>; 3],
 }
 
+/// A signal that was sent to a process and ends it.
+#[derive(Clone, Debug)]
+pub struct Strike {
+    /// Its number.
+    pub signal: u8,
+    /// Who sent it.
+    pub killer: Killer,
+}
+
 /// A living process.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -161,6 +170,8 @@ pub struct Node {
     pub protected: bool,
     /// Whether it is not known yet that the process matters.
     pub pending: bool,
+    /// The last signal that was sent to it and that it does not handle.
+    pub strike: Option<Box<Strike>>,
     pub(super) up: Option<u32>,
     pub(super) first_child: Option<u32>,
     pub(super) next: Option<u32>,
@@ -192,6 +203,7 @@ impl Node {
             wraps: None,
             protected: false,
             pending: true,
+            strike: None,
             up: None,
             first_child: None,
             next: None,
@@ -218,6 +230,7 @@ impl Node {
             wraps: None,
             protected: self.protected,
             pending: self.pending,
+            strike: None,
             up: None,
             first_child: None,
             next: None,

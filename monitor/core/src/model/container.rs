@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, Image, ProcessFacts, ProcessId, ServerFacts, WireState};
+use super::{
+    Image, ProcessId,
+    scene::{ProcessRow, Scene},
+};
 
 /// The container that a server works in: its client is part of the server, or its own processes are. The command line of
 /// the client tells what is known of it, or the control group of the processes.
@@ -144,6 +147,17 @@ pub struct OtherClient {
     pub image: Image,
 }
 
+/// A running container with a standard input: of one image, there may be several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeContainer {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When its engine made it, in clock ticks since the host started.
+    pub created: u64,
+}
+
 /// The one running container that fits a query. Its engine told what it is, and the host what it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerFacts {
@@ -169,11 +183,15 @@ pub struct ContainerFacts {
     /// Its first process, and what descends from that.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub processes: Vec<ProcessId>,
-    /// All other processes of the host that may be clients of an engine.
+    /// All other processes of the host that may be clients of its engine, and can reach that.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub others: Vec<OtherClient>,
-    /// What an inspection of its first process, and of what descends from that, found.
-    pub inside: Box<ServerFacts>,
+    /// All running containers of its image, if its client has not named it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub made: Vec<MadeContainer>,
+    /// Its processes, and who is joined with them. Empty if it was not inspected.
+    #[serde(default)]
+    pub inside: Box<Scene>,
 }
 
 impl ContainerFacts {
@@ -192,57 +210,20 @@ impl ContainerFacts {
         }
     }
 
+    /// Its processes that live and were read, the first one first.
+    pub fn rows(&self) -> impl Iterator<Item = &ProcessRow> {
+        self.inside.full(&self.processes)
+    }
+
+    /// Its first process; `None` if it has ended or was not read.
+    pub fn first(&self) -> Option<&ProcessRow> {
+        let first = self.processes.first()?;
+        self.rows().find(|row| row.process == *first)
+    }
+
     /// Its memory in bytes: that of its control group, or else of its processes.
     pub fn bytes(&self) -> u64 {
-        let processes = || self.inside.processes.iter().map(|one| one.rss_bytes).sum();
+        let processes = || self.rows().map(|one| one.rss_bytes).sum();
         self.memory_bytes.unwrap_or_else(processes)
-    }
-
-    /// What has changed until `now`, if that may mean that somebody uses the container, or that it is another one.
-    /// `self` was found to be unused.
-    pub fn change(&self, now: &Self) -> Option<&'static str> {
-        let (before, after) = (&self.inside, &now.inside);
-        let inner = |process| after.processes.iter().any(|one| one.process == process);
-        let first = |facts: &ServerFacts| facts.processes.first().map(|one| one.process);
-        let is_user = |one: &ProcessFacts| {
-            one.sockets.clients || one.sockets.inside.iter().any(|client| !inner(*client))
-        };
-        let is_same = self.container == now.container
-            && self.name == now.name
-            && self.image == now.image
-            && self.monitor == now.monitor;
-        if !is_same || first(before).is_none() || first(before) != first(after) {
-            Some("it is another container")
-        } else if after.blind.is_some() || after.opted_out != before.opted_out {
-            Some("its processes are not seen as before")
-        } else if after.stdin != WireState::HungUp {
-            Some("its standard input is open again")
-        } else if !no_new_reader(&before.stdout, &after.stdout, inner) {
-            Some("another process reads its standard output")
-        } else if now.shared || after.processes.iter().any(is_user) {
-            Some("somebody uses it")
-        } else if after.processes.iter().any(|one| one.traced) {
-            Some("a debugger is attached")
-        } else if now.others.iter().any(|other| !self.others.contains(other)) {
-            Some("another client of a container engine was started")
-        } else {
-            None
-        }
-    }
-}
-
-/// Whether nobody holds the other end of this wire who did not hold it before, except processes of the container.
-fn no_new_reader(before: &WireState, after: &WireState, inner: impl Fn(ProcessId) -> bool) -> bool {
-    let known: &[Holder] = match before {
-        WireState::Held { holders, .. } => holders,
-        WireState::HungUp | WireState::Unknown => &[],
-    };
-    match after {
-        WireState::HungUp => true,
-        WireState::Unknown => false,
-        WireState::Held { holders, unseen } => {
-            let is_known = |one: &Holder| known.iter().any(|known| known.process == one.process);
-            !unseen && holders.iter().all(|one| is_known(one) || inner(one.process))
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Guard, Losses, Mode, Report, ServerView, SessionState};
+use super::{Asked, Guard, Losses, Mode, Report, ServerView, SessionState, State};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,8 +109,8 @@ pub struct ReapRequest {
     pub agent: Option<String>,
     /// Servers of this run.
     pub generation: Option<u64>,
-    /// The server that has this process.
-    pub pid: Option<u32>,
+    /// Servers that have one of these processes; all, if there is none. A name means no server here.
+    pub targets: Vec<Asked>,
     /// Exactly these servers, by id. The second request of `orphand reap` names what the plan showed, so that
     /// nothing else is ended.
     pub servers: Option<Vec<String>>,
@@ -127,8 +127,8 @@ pub struct ReapRequest {
 pub struct Planned {
     /// The server.
     pub server: ServerView,
-    /// The present verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
-    pub state: String,
+    /// The present verdict.
+    pub state: State,
     /// What forbids ending it, whoever asks. Empty: it will be ended.
     pub guards: Vec<Guard>,
     /// The newest server with the same identity, which stays; absent if this is no duplicate.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, Image, ProcessId, Stdio};
+use super::{BootTime, Image, Killer, ProcessId, Stdio};
 
 /// One decoded record of the kernel side. Records arrive in causal order: the fork comes before everything
 /// the child does, the exit after everything the process did.
@@ -73,6 +73,17 @@ pub enum ProcessEvent {
         /// The thread's number.
         thread: NonZeroU32,
     },
+    /// A signal was sent to a process that does not handle it, so that it ends; tracepoint `signal:signal_generate`.
+    Signal {
+        /// The kernel's time stamp.
+        at: BootTime,
+        /// The process that ends.
+        process: ProcessId,
+        /// The signal's number.
+        signal: u8,
+        /// Who sent it.
+        killer: Box<Killer>,
+    },
 }
 
 impl ProcessEvent {
@@ -83,7 +94,8 @@ impl ProcessEvent {
             | Self::Exec { at, .. }
             | Self::Exit { at, .. }
             | Self::Setsid { at, .. }
-            | Self::ThreadExit { at, .. } => *at,
+            | Self::ThreadExit { at, .. }
+            | Self::Signal { at, .. } => *at,
         }
     }
 }

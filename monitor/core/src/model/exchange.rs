@@ -1,13 +1,13 @@
 //! Inputs of the engine, and the effects it asks the daemon to carry out.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, ops::AddAssign};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Notice, Policy,
-    ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
-    SnapshotProcess, Stdio, Whereabouts, Work,
+    BootTime, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Memory, Notice,
+    Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
+    SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -26,11 +26,11 @@ pub enum Input {
     },
     /// The kernel side could not deliver records since the previous input of this kind.
     Lost {
-        /// How many, by kind.
+        /// How many.
         losses: Losses,
     },
-    /// The map of followed processes has no more room for processes of these users, so not all of them are
-    /// followed. Empty when that is over. It is handed in before and after the read of /proc that follows.
+    /// Not all processes of these users are followed, for want of room. Empty when that is over. Handed in before and
+    /// after the read of /proc that follows.
     Crowded {
         /// Real user ids.
         users: Vec<u32>,
@@ -56,13 +56,12 @@ pub enum Input {
         /// Why it was not sent; absent if it was sent.
         error: Option<SignalError>,
     },
-    /// A pidfd or /proc shows that this process has exited. It is handed in only after the records of what
-    /// the process did before.
+    /// A pidfd or /proc shows that this process has exited: handed in after the records of what it did before.
     Gone {
         /// The process.
         process: ProcessId,
     },
-    /// The daemon is ready: attached, self-tested, /proc read. Handed in once, after the first snapshot.
+    /// The daemon is ready. Handed in once, after the first snapshot.
     Ready {
         /// The kernel's release, `uname -r`.
         kernel: String,
@@ -73,7 +72,7 @@ pub enum Input {
     Timeout,
     /// A user asks to end servers now.
     Reap {
-        /// Which servers.
+        /// Which ones.
         request: ReapRequest,
     },
     /// The configuration changed.
@@ -101,8 +100,22 @@ pub struct Losses {
     pub exit: u64,
     /// Setsids.
     pub setsid: u64,
-    /// Processes that did not fit into the map of followed processes.
+    /// What did not fit into a user's share: processes into the map of followed processes, records into the ring.
     pub member: u64,
+}
+
+impl AddAssign for Losses {
+    fn add_assign(&mut self, more: Self) {
+        for (sum, more) in [
+            (&mut self.fork, more.fork),
+            (&mut self.exec, more.exec),
+            (&mut self.exit, more.exit),
+            (&mut self.setsid, more.setsid),
+            (&mut self.member, more.member),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
 }
 
 /// What the engine wants done. The daemon carries the effects out in order.
@@ -129,9 +142,8 @@ pub enum Effect {
         /// The question.
         about: About,
     },
-    /// Send a signal. The daemon opens a pidfd, hands in what the kernel side has reported, compares identity
-    /// and user, and sends the signal unless something speaks against it. It answers by [`Input::Signalled`],
-    /// and by [`Input::Gone`] when the process has exited.
+    /// Send a signal: open a pidfd, hand in what the kernel side has reported, compare identity and user, send unless
+    /// something speaks against it. Answered by [`Input::Signalled`], and [`Input::Gone`] when the process has exited.
     Signal {
         /// The process.
         process: ProcessId,
@@ -140,7 +152,7 @@ pub enum Effect {
         /// The real user id that the process must have; absent if it is not known.
         uid: Option<u32>,
     },
-    /// Make the kernel side report this process and, as [`Tracking`] says, what it forks.
+    /// Make the kernel side report this process, and what it forks.
     Track {
         /// The process.
         process: ProcessId,
@@ -169,9 +181,9 @@ pub enum Effect {
 /// How the kernel side follows a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tracking {
-    /// The process and everything that it forks.
+    /// The process and all that it forks.
     Member,
-    /// As `Member`; in addition its exit wakes the daemon at once.
+    /// As `Member`; its exit wakes the daemon.
     Agent,
     /// A service manager: every exec of its children is reported, whatever they run.
     Manager,
@@ -186,13 +198,8 @@ pub enum About {
     Process(ProcessId),
     /// Everything that a verdict on a server needs: [`Answer::Server`].
     Server(Subject),
-    /// What forked copies of an agent do: [`Answer::Copies`].
-    Copies {
-        /// The copies.
-        copies: Vec<ProcessId>,
-        /// The servers of the agent. A connection to one of them leads to somebody else, not to a copy.
-        among: Vec<ProcessId>,
-    },
+    /// What these forked copies of an agent have done: [`Answer::Copies`].
+    Copies(Vec<ProcessId>),
     /// The session that a server was started for: [`Answer::Session`].
     Session(Box<SessionSubject>),
     /// Has a container stopped by its engine, if it is looked at once more and nothing has changed:
@@ -228,6 +235,9 @@ pub enum About {
     Declared {
         /// The process.
         process: ProcessId,
+        /// The command lines that it had on its wires, this one included: a shell that a file declares may run another
+        /// program in place.
+        lines: Vec<Vec<String>>,
         /// The user whose turn it is.
         turn: u32,
     },
@@ -242,17 +252,8 @@ pub enum About {
 pub struct Subject {
     /// Its launch chain, its main process and what descends from that.
     pub processes: Vec<ProcessId>,
-    /// Its standard input when it was created: the wire that carries requests to it.
-    pub stdin: Stdio,
-    /// Its standard output when it was created: the wire that carries its answers.
-    pub stdout: Stdio,
-    /// Its owner, if it lives. A connection between the two is a use, whoever of them began it.
-    pub owner: Option<ProcessId>,
-    /// Forked copies of its dead owner. They may hold the wires by accident.
-    pub copies: Vec<ProcessId>,
-    /// The processes of the owner's other servers, launch chains included. Without a known owner: those of
-    /// other servers that have no owner either.
-    pub siblings: Vec<ProcessId>,
+    /// Who is judged with it: the question that [`ServerFacts::scene`] answers.
+    pub question: SceneQuestion,
     /// The container whose client is part of it.
     pub container: Option<Box<ContainerQuery>>,
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
@@ -334,15 +335,6 @@ pub enum Answer {
         /// What was found.
         processes: Vec<Work>,
     },
-}
-
-/// Memory of one process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
-    /// The process.
-    pub process: ProcessId,
-    /// Resident set size in bytes (`/proc/PID/statm`, field 2).
-    pub rss_bytes: u64,
 }
 
 /// The two signals orphand sends.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
+use super::{Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
 
 /// A fact to store. Storing the same fact twice has the effect of storing it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,19 @@ pub enum Fact {
         /// The server.
         server: ProcessId,
     },
+    /// A signal was sent to a process of the server.
+    Signalled {
+        /// The server.
+        server: ProcessId,
+        /// The process.
+        process: ProcessId,
+        /// The name of its program; empty if it is not known.
+        program: String,
+        /// The signal.
+        signal: Signal,
+        /// Whether a person asked to end the server.
+        asked: bool,
+    },
     /// A process of the server could not be ended.
     ReapFailed {
         /// The server.
@@ -86,13 +99,19 @@ pub enum Fact {
 }
 
 /// How a server ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum End {
-    /// By itself, while its owner was alive or within the grace period.
-    Exited,
-    /// By itself, as an orphan.
-    OrphanExited,
+    /// Without orphand, while its owner was alive or within the grace period.
+    Exited {
+        /// How its main process ended.
+        ending: Ending,
+    },
+    /// Without orphand, as an orphan.
+    OrphanExited {
+        /// How its main process ended.
+        ending: Ending,
+    },
     /// orphand ended it.
     Reaped {
         /// The last signal that was needed; absent if the daemon that sent it did not see the exit.
@@ -127,6 +146,20 @@ pub struct Tracked {
     pub owner: Option<TrackedOwner>,
     /// The run that it counts for.
     pub run: Option<(RunKey, u64)>,
+    /// What was known of its start; absent if an older version stored it.
+    #[serde(default)]
+    pub start: Option<TrackedStart>,
+}
+
+/// What a daemon that saw the start of a server, or found it first, knew of that. A later one cannot find it out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackedStart {
+    /// Whether its owner was still sought. Otherwise a server without an owner has none.
+    pub seeks_owner: bool,
+    /// Whether it was found adopted.
+    pub adopted: bool,
+    /// Whether another program made its standard output than made its standard input.
+    pub made_apart: bool,
 }
 
 /// The owner of a stored server.
@@ -151,6 +184,10 @@ pub struct Knowledge {
     pub runs: Vec<RememberedRun>,
     /// The servers that were tracked when the last daemon of this boot ended.
     pub servers: Vec<RememberedServer>,
+    /// Whether there was an earlier daemon in this boot, or there may have been one. It witnessed starts and ends that
+    /// this one cannot know of.
+    #[serde(default)]
+    pub restarted: bool,
 }
 
 /// A run that an earlier daemon stored.

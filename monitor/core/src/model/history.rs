@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Evidence, Guard, Losses, RunView, Signal};
+use super::{Doubt, Ending, Evidence, Guard, Losses, RunView, Signal};
 
 /// What to read from the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,10 +11,14 @@ use super::{Doubt, Evidence, Guard, Losses, RunView, Signal};
 pub struct HistoryQuery {
     /// Only what was still alive at this time, or came later. Absent: everything.
     pub since: Option<Timestamp>,
+    /// Only what began, or was judged or signalled, before or at this time. Absent: until now.
+    pub until: Option<Timestamp>,
     /// Only agents of this name, or of this unit.
     pub agent: Option<String>,
     /// The boot id of the running kernel, if known. What an earlier boot left open counts as ended.
     pub boot_id: Option<String>,
+    /// With servers that ended and were never judged.
+    pub never_judged: bool,
 }
 
 /// The answer of `orphand history`.
@@ -22,6 +26,15 @@ pub struct HistoryQuery {
 pub struct History {
     /// The `since` of the query.
     pub since: Option<Timestamp>,
+    /// The `until` of the query.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
+    /// When the first daemon began whose life is in the store: nothing is known of the time before.
+    #[serde(default)]
+    pub begins: Option<Timestamp>,
+    /// Every signal that the daemon sent, in order.
+    #[serde(default)]
+    pub signals: Vec<PastSignal>,
     /// The runs in the order in which they began.
     pub runs: Vec<PastRun>,
     /// Servers that count for no run, because the run of their agent was not known.
@@ -31,6 +44,10 @@ pub struct History {
     /// What was judged unproven and never became an orphan, in the order of the verdicts.
     #[serde(default)]
     pub unproven: Vec<PastOrphan>,
+    /// Servers that ended without a verdict, in the order of their ends; only if they were asked for. `judged` is the time of
+    /// the end.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub never_judged: Vec<PastOrphan>,
     /// The lives of the daemon, in order. Empty in a query for one agent.
     pub daemons: Vec<DaemonLife>,
     /// Kernel records that were lost, in order. Empty in a query for one agent.
@@ -110,8 +127,38 @@ pub struct PastOrphan {
     pub ended: Option<Timestamp>,
 }
 
+/// A signal that the daemon sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastSignal {
+    /// When.
+    pub at: Timestamp,
+    /// Which one.
+    pub signal: Signal,
+    /// The process that got it.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot.
+    pub start: u64,
+    /// The name of its program; empty if it is not known.
+    pub program: String,
+    /// The server that it belonged to: `PID@START` of its first process.
+    pub server: String,
+    /// The name of the server.
+    pub name: String,
+    /// The run that the server counts for.
+    pub run: Option<RunView>,
+    /// The name of the server's owner.
+    pub owner: Option<String>,
+    /// Whether a person asked to end the server.
+    pub asked: bool,
+    /// The evidence of the verdict at that moment.
+    pub evidence: Vec<Evidence>,
+    /// The doubts at that moment, which a person did not heed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub doubts: Vec<Doubt>,
+}
+
 /// What became of an orphan, or of an unproven server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// orphand ended it.
@@ -126,8 +173,12 @@ pub enum Outcome {
         /// Proportional memory (PSS) in bytes before it was ended.
         freed_pss_bytes: Option<u64>,
     },
-    /// It exited by itself.
-    Exited,
+    /// It ended without orphand.
+    Exited {
+        /// How its main process ended.
+        #[serde(flatten)]
+        ending: Ending,
+    },
     /// It exited while no daemon was running, or the host stopped.
     Unseen,
     /// It was signalled, and its exit is not known.

@@ -1,19 +1,37 @@
 //! What a process runs, and what its standard streams are connected to.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use super::redact;
 
 /// The program that a process runs since its last exec. A fork without an exec runs the image of its creator.
 ///
-/// Strings are lossy UTF-8 that an attacker may choose. Secrets are masked before a value is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Strings are lossy UTF-8 that an attacker may choose. The arguments may contain secrets: recognition needs them as they
+/// are. Wherever a value is written, in a recording or in a message, they are redacted.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Image {
     /// The path of the executable: `linux_binprm::interp` from the kernel, or the target of `/proc/PID/exe`.
     pub exe: String,
     /// The arguments, program name first.
+    #[serde(serialize_with = "redact::serialize")]
     pub argv: Vec<String>,
     /// Whether `argv` was cut; the kernel side reads a bounded prefix.
     #[serde(default)]
     pub argv_truncated: bool,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { exe, argv, argv_truncated } = self;
+        let argv = redact::argv(argv);
+        f.debug_struct("Image")
+            .field("exe", exe)
+            .field("argv", &argv)
+            .field("argv_truncated", argv_truncated)
+            .finish()
+    }
 }
 
 /// What a standard stream is connected to.
@@ -47,5 +65,22 @@ impl Stdio {
     /// or a terminal is none, whatever its standard input is.
     pub const fn are_wires(stdin: Self, stdout: Self) -> bool {
         stdin.is_wire() && stdout.is_wire()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_of_it_has_no_secret() {
+        let argv = ["node", "s.js", "--token", "hunter2"].map(str::to_owned).into();
+        let image = Image { exe: "/usr/bin/node".to_owned(), argv, argv_truncated: false };
+        let written = serde_json::to_string(&image).unwrap();
+        for shown in [&written, &format!("{image:?}")] {
+            assert!(shown.contains("--token") && !shown.contains("hunter2"), "{shown}");
+        }
+        let read: Image = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.argv, ["node", "s.js", "--token", "***"]);
     }
 }

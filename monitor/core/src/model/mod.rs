@@ -7,10 +7,12 @@ mod checkup;
 mod container;
 mod control;
 pub mod duration;
+mod ending;
 mod event;
 mod event_kind;
 mod event_subject;
 mod exchange;
+mod explained;
 mod fact;
 mod family;
 mod first_message;
@@ -22,16 +24,20 @@ mod kernel_side;
 mod notice;
 mod policy;
 mod queued_size;
+mod reached_by;
 mod reasons;
 pub mod redact;
 mod report;
 mod rule_kind;
 mod run;
+pub mod scene;
 mod session;
 mod share;
 mod snapshot;
+mod state;
 pub mod text;
 mod time;
+mod timeline;
 mod trace;
 mod unit;
 mod view;
@@ -41,28 +47,33 @@ mod work;
 pub use alert::{AlertRule, AlertRuleError, Watched};
 pub use checkup::{Advice, Check, Checkup, Health, Place, UnitCheckup, UnitProperties};
 pub use container::{
-    Container, ContainerFacts, ContainerId, ContainerNames, ContainerQuery, Enclosing, OtherClient,
+    Container, ContainerFacts, ContainerId, ContainerNames, ContainerQuery, Enclosing, MadeContainer,
+    OtherClient,
 };
 pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
+pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
 pub use event_subject::EventSubject;
-pub use exchange::{
-    About, Answer, Effect, Input, Losses, Memory, OwnEnd, Signal, SignalError, Subject, Tracking,
-};
+pub use exchange::{About, Answer, Effect, Input, Losses, OwnEnd, Signal, SignalError, Subject, Tracking};
+pub use explained::{Asked, Creator, Explained, NextStep, NoServer, Nothing, TakenFor};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
+    TrackedStart,
 };
 pub use first_message::FirstMessage;
-pub use history::{DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, ServerCounts};
+pub use history::{
+    DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, PastSignal, ServerCounts,
+};
 pub use id::ProcessId;
 pub use image::{Image, Stdio};
-pub use inspection::{CopyFacts, Holder, ProcessFacts, ServerFacts, SocketUse, WireState};
+pub use inspection::{CopyFacts, Holder, Memory, ServerFacts};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use notice::{Class, Mode, Notice};
-pub use policy::{Policy, abandoned_grace, recognise_protocol};
+pub use policy::{Policy, abandoned_grace, recognise_protocol, work_grace};
+pub use reached_by::ReachedBy;
 pub use reasons::{Doubt, Evidence, Guard};
-pub use report::{AgentReport, Report, ServerReport};
+pub use report::{AgentReport, Report, ServerReport, Totals};
 pub use rule_kind::recognised_by;
 pub use run::{Run, RunKey, RunReport, RunView};
 pub use session::{
@@ -71,7 +82,9 @@ pub use session::{
 };
 pub use share::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, Share};
 pub use snapshot::{Snapshot, SnapshotProcess};
+pub use state::{NoState, State};
 pub use time::BootTime;
+pub use timeline::{SERIES, Series, Timeline, TimelineQuery};
 pub use trace::{TRACE_FORMAT, TraceEntry, TraceHeader};
 pub use unit::{Unit, UnitFacts, UnitState};
 pub use view::{AgentView, ProcessView, SHOWN, ServerView};

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Doubt, Evidence, Guard, Losses, ProcessId, ProcessView, ServerView, Signal, Watched};
+use super::{
+    AgentView, Doubt, Ending, Evidence, Guard, Losses, ProcessId, ProcessView, ReachedBy, ServerView, Signal,
+    Watched,
+};
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,15 +37,17 @@ pub enum Notice {
         /// The process whose work this one continues: a launcher that forked itself into the background.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         continues: Option<ProcessId>,
+        /// Whether it was found in /proc: it was there before the daemon, or records of its start were lost.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        found: bool,
     },
     /// An agent ended.
     AgentExited {
         /// The agent.
         agent: AgentView,
-        /// Its exit code, if it called exit(2).
-        exit_code: Option<u8>,
-        /// The signal that ended it, if one did.
-        signal: Option<u8>,
+        /// How it ended.
+        #[serde(flatten)]
+        ending: Ending,
         /// Servers it owned that are still alive.
         servers_left: u64,
         /// Resident memory of those servers in bytes.
@@ -65,6 +70,9 @@ pub enum Notice {
         server: ServerView,
         /// Its owner; null if none was found.
         owner: Option<AgentView>,
+        /// Whether it was found in /proc: it was there before the daemon, or records of its start were lost.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        found: bool,
     },
     /// All processes of a server ended while its owner was alive.
     ServerExited {
@@ -72,6 +80,9 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
+        /// How its main process ended.
+        #[serde(flatten)]
+        ending: Ending,
         /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
@@ -108,7 +119,7 @@ pub enum Notice {
         #[serde(rename = "deadline_boot_ns")]
         deadline: super::BootTime,
     },
-    /// A suspect was cleared: it exited by itself within its grace period, or a living owner was found.
+    /// A suspect was cleared: it ended within its grace period without a signal from orphand, or a living owner was found.
     OrphanCleared {
         /// The server as it was.
         server: ServerView,
@@ -119,6 +130,9 @@ pub enum Notice {
         /// The living owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         owner: Option<AgentView>,
+        /// How its main process ended.
+        #[serde(flatten)]
+        ending: Ending,
         /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
@@ -163,10 +177,16 @@ pub enum Notice {
         evidence: Vec<Evidence>,
         /// What prevents the proof.
         doubts: Vec<Doubt>,
+        /// The path by which it is reached, from somebody who acts by himself; empty if that is not known.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        reached_by: Vec<ReachedBy>,
         /// Resident memory in bytes.
         rss_bytes: u64,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         after_ms: u64,
+        /// When the doubt `working` ends; absent without it. In nanoseconds since boot. `deadline` has it as RFC 3339.
+        #[serde(rename = "deadline_boot_ns", skip_serializing_if = "Option::is_none", default)]
+        deadline: Option<super::BootTime>,
     },
     /// An orphan stays because of guards.
     OrphanSpared {
@@ -231,6 +251,9 @@ pub enum Notice {
         server: ServerView,
         /// Its owner.
         owner: Option<AgentView>,
+        /// How its main process ended.
+        #[serde(flatten)]
+        ending: Ending,
         /// Processes that the server had started and let go: they stay.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,

@@ -17,6 +17,9 @@ pub struct Policy {
     /// The time from the sign that a living owner abandoned a server to the verdict.
     #[serde(rename = "abandoned_grace_ns", with = "nanoseconds", default = "abandoned_grace")]
     pub abandoned_grace: Duration,
+    /// The time for which a tool below an orphan may go on with its work.
+    #[serde(rename = "work_grace_ns", with = "nanoseconds", default = "work_grace")]
+    pub work_grace: Duration,
     /// The time from SIGTERM to SIGKILL.
     #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
     pub term_timeout: Duration,
@@ -41,6 +44,11 @@ pub struct Policy {
 /// The default of [`Policy::abandoned_grace`].
 pub const fn abandoned_grace() -> Duration {
     Duration::from_secs(30)
+}
+
+/// The default of [`Policy::work_grace`].
+pub const fn work_grace() -> Duration {
+    Duration::from_secs(300)
 }
 
 /// The default of [`Policy::recognise_protocol`].

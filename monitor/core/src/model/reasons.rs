@@ -44,14 +44,22 @@ pub enum Doubt {
     /// made its standard output than its standard input. And nothing else proves that it was left behind.
     OwnerUnknown,
     /// A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last minute. Or
-    /// nobody can tell: a unix socket that was ever connected to, datagrams, a port that it was told to serve at. Or
-    /// something would end with it that is no part of it.
+    /// nobody can tell: a unix socket that was ever connected to, datagrams, a port that it was told to serve at.
     Clients,
     /// A process outside of it, such as a debugger, traces one of its threads.
     Traced,
+    /// Something that is no part of it would end or stop with it: who works in a terminal that it opened or in its PID namespace, the
+    /// users of a file system or a device that it serves, a program that it debugs.
+    DependedOn,
+    /// It is known by its name alone: no message of the protocol to it was seen, no settings declare it, and it is no known package. And
+    /// no rule knows the program that started it. It may be a job that is only called like a server.
+    OnlyNamed,
     /// Its session has expired, and yet somebody may use it: since then it has read or written something, or has not been at rest for
     /// `abandoned_grace`.
     Active,
+    /// A tool that it started goes on with its work: it has used the processor, has read or written something, or has just begun.
+    /// It has until `deadline` (`work_grace`).
+    Working,
 }
 
 /// A fact that forbids ending an orphan.

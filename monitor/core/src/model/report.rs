@@ -1,9 +1,11 @@
-//! The state of the host: the answer of `orphand scan` and `orphand tree`. Plain data, filled from the
-//! engine's state.
+//! The state of the host: the answer of `orphand ps`. Plain data, filled from the engine's state.
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Doubt, Evidence, Guard, ProcessId, RunReport, ServerView, SessionState};
+use super::{
+    AgentView, BootTime, Doubt, Evidence, Guard, NextStep, ProcessId, ReachedBy, RunReport, ServerView,
+    SessionState, State,
+};
 
 /// Agents, their servers, and servers without an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,7 +35,7 @@ pub struct AgentReport {
 }
 
 /// A server with the reasons of its verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// The server.
     pub server: ServerView,
@@ -42,13 +44,22 @@ pub struct ServerReport {
     /// What prevents the proof.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
+    /// The path by which an unproven server is reached; empty if that is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reached_by: Vec<ReachedBy>,
     /// What forbids ending it.
     pub guards: Vec<Guard>,
     /// Proportional memory (PSS) in bytes, if it was asked for or the server is an orphan.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
-    /// The verdict: `live`, `suspect`, `unproven`, `orphan`, `spared`, `terminating`.
-    pub state: String,
+    /// The verdict.
+    pub state: State,
+    /// What happens next; absent without a daemon.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<NextStep>,
+    /// When that is due. In nanoseconds since boot.
+    #[serde(rename = "deadline_boot_ns", skip_serializing_if = "Option::is_none", default)]
+    pub deadline: Option<BootTime>,
     /// The state of the session that it was started for, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<SessionState>,
@@ -60,22 +71,64 @@ pub struct ServerReport {
     pub members: Vec<ProcessId>,
 }
 
+/// Sums over the servers of a report. What is ending or kept is an orphan, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Agents.
+    pub agents: u64,
+    /// Servers.
+    pub servers: u64,
+    /// Their processes.
+    pub processes: u64,
+    /// Their resident memory in bytes.
+    pub rss_bytes: u64,
+    /// The CPU time of their living processes in milliseconds.
+    pub cpu_ms: u64,
+    /// Orphans.
+    pub orphans: u64,
+    /// Their resident memory in bytes.
+    pub orphan_rss_bytes: u64,
+    /// The CPU time of their living processes in milliseconds.
+    pub orphan_cpu_ms: u64,
+    /// Orphans that are being ended.
+    pub ending: u64,
+    /// Orphans that stay because of a guard.
+    pub kept: u64,
+    /// Unproven servers.
+    pub unproven: u64,
+    /// Their resident memory in bytes.
+    pub unproven_rss_bytes: u64,
+    /// Servers whose grace is not over.
+    pub suspects: u64,
+    /// Servers of which their living owner has a newer one with the same identity.
+    pub duplicates: u64,
+    /// Their resident memory in bytes.
+    pub duplicate_rss_bytes: u64,
+    /// Servers of which an executable was replaced or deleted on disk.
+    pub stale_binaries: u64,
+}
+
 impl ServerReport {
     /// Whether it is an orphan, including one that stays because of a guard.
-    pub fn is_orphan(&self) -> bool {
-        matches!(self.state.as_str(), "orphan" | "spared" | "terminating")
+    pub const fn is_orphan(&self) -> bool {
+        self.state.is_orphan()
     }
 
     /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
-        self.state == "unproven"
+        self.state == State::Unproven
     }
 
-    /// Takes a guard away. What was spared only because of it is an orphan that can be ended.
+    /// Whether it is one of a run that has this name; true without a name.
+    pub fn belongs_to(&self, name: Option<&str>) -> bool {
+        name.is_none_or(|name| self.server.run.as_ref().is_some_and(|run| run.is_called(name)))
+    }
+
+    /// Takes a guard away. What was kept only because of it is an orphan that can be ended.
     pub fn lift(&mut self, guard: Guard) {
         self.guards.retain(|one| *one != guard);
-        if self.guards.is_empty() && self.state == "spared" {
-            "orphan".clone_into(&mut self.state);
+        if self.guards.is_empty() && self.state == State::Kept {
+            self.state = State::Orphan;
         }
     }
 
@@ -104,11 +157,54 @@ impl Report {
 
     /// Takes a guard away from every server and every agent that was left behind.
     pub fn lift(&mut self, guard: Guard) {
-        for agent in &mut self.agents {
-            let left_behind = agent.left_behind.as_deref_mut();
-            left_behind.into_iter().chain(&mut agent.servers).for_each(|one| one.lift(guard));
+        self.servers_mut().for_each(|one| one.lift(guard));
+    }
+
+    /// All servers, and the agents that were left behind.
+    pub fn servers_mut(&mut self) -> impl Iterator<Item = &mut ServerReport> {
+        let agents = self.agents.iter_mut();
+        let owned = agents.flat_map(|one| one.servers.iter_mut().chain(one.left_behind.as_deref_mut()));
+        owned.chain(&mut self.unowned)
+    }
+
+    /// The sums over all servers.
+    pub fn totals(&self) -> Totals {
+        let agents = self.agents.len() as u64;
+        let mut sum = Totals { agents, ..Totals::default() };
+        for (_, one) in self.servers() {
+            let (bytes, cpu) = (one.rss_bytes(), one.server.cpu_ms.unwrap_or_default());
+            sum.servers += 1;
+            sum.processes += one.server.count();
+            sum.rss_bytes = sum.rss_bytes.saturating_add(bytes);
+            sum.cpu_ms = sum.cpu_ms.saturating_add(cpu);
+            if one.is_orphan() {
+                sum.orphans += 1;
+                sum.orphan_rss_bytes = sum.orphan_rss_bytes.saturating_add(bytes);
+                sum.orphan_cpu_ms = sum.orphan_cpu_ms.saturating_add(cpu);
+            }
+            if one.is_unproven() {
+                sum.unproven += 1;
+                sum.unproven_rss_bytes = sum.unproven_rss_bytes.saturating_add(bytes);
+            }
+            if one.is_duplicate() {
+                sum.duplicates += 1;
+                sum.duplicate_rss_bytes = sum.duplicate_rss_bytes.saturating_add(bytes);
+            }
+            sum.ending += u64::from(one.state == State::Ending);
+            sum.kept += u64::from(one.state == State::Kept);
+            sum.suspects += u64::from(one.state == State::Suspect);
+            sum.stale_binaries += u64::from(one.has_stale_binary());
         }
-        self.unowned.iter_mut().for_each(|one| one.lift(guard));
+        sum
+    }
+
+    /// Takes away the numbers of runs, which are not known.
+    pub fn forget_numbers(&mut self) {
+        self.agents.iter_mut().for_each(|one| one.agent.generation = None);
+        for run in self.servers_mut().filter_map(|one| one.server.run.as_mut()) {
+            run.generation = None;
+        }
+        self.runs.clear();
     }
 
     /// All orphans.

@@ -58,6 +58,13 @@ pub struct RunView {
     pub invocation_id: Option<String>,
 }
 
+impl RunView {
+    /// Whether its agent, or its unit, has this name.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.agent == name || self.unit.as_deref() == Some(name)
+    }
+}
+
 /// A run in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {

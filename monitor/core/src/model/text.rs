@@ -74,6 +74,15 @@ pub fn push_json(json: &str, out: &mut String) {
     }
 }
 
+/// What the host regained: `479 MB freed`. Where only resident memory is known, which counts what processes share once
+/// for each of them, it is a limit: `at most 1.1 GB freed`.
+pub fn freed(resident: u64, proportional: Option<u64>) -> String {
+    match proportional {
+        Some(bytes) => format!("{} freed", size(bytes)),
+        None => format!("at most {} freed", size(resident)),
+    }
+}
+
 /// A size with at least two significant digits: `812 B`, `64 kB`, `197 MB`, `10.3 GB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
@@ -171,6 +180,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_is_freed_is_no_more_than_what_is_regained() {
+        assert_eq!(freed(1_107_000_000, Some(479_000_000)), "479 MB freed");
+        assert_eq!(freed(1_107_000_000, None), "at most 1.1 GB freed");
+    }
 
     #[test]
     fn hostile_characters_become_visible() {

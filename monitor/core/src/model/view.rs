@@ -15,7 +15,7 @@ pub struct ProcessView {
     pub uid: u32,
     /// The path of its executable.
     pub exe: String,
-    /// Its arguments with secrets masked.
+    /// Its arguments; what is not known to be harmless is masked.
     pub argv: Vec<String>,
     /// Whether the arguments were cut.
     pub argv_truncated: bool,
@@ -29,7 +29,7 @@ pub struct ProcessView {
 pub const SHOWN: usize = 64;
 
 /// A server in an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
     /// `PID@START` of its first process; unique while the host is up.
     pub id: String,
@@ -48,6 +48,9 @@ pub struct ServerView {
     pub processes_total: u64,
     /// Their resident memory in bytes as last measured.
     pub rss_bytes: Option<u64>,
+    /// The CPU time of its living processes in milliseconds, as last measured; absent if it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu_ms: Option<u64>,
     /// Whether the main process of the server leads a session.
     pub session_leader: bool,
     /// The run of its top-most agent; null for a server without an owner.
@@ -92,4 +95,11 @@ pub struct AgentView {
     pub alive: bool,
     /// Whether no rule matched it: it counts as an agent because it started an MCP server.
     pub implied: bool,
+}
+
+impl AgentView {
+    /// Whether it, or its unit, has this name.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.unit.as_deref() == Some(name)
+    }
 }

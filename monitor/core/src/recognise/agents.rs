@@ -14,8 +14,10 @@ pub(super) struct Agent {
     pub(super) name: &'static str,
     /// Base names of its programs and scripts.
     pub(super) programs: &'static [&'static str],
-    /// Its npm and Python packages.
+    /// Its npm and Python packages. Those of one platform (`NAME-linux-x64`) belong to it, too.
     packages: &'static [&'static str],
+    /// Base names that are the agent in its packages only: elsewhere, other programs have them.
+    entries: &'static [&'static str],
     /// Its Python modules, by their first component.
     modules: &'static [&'static str],
     /// Options before a command that take a value.
@@ -74,6 +76,7 @@ const fn agent(
         name,
         programs,
         packages,
+        entries: &[],
         modules: &[],
         valued: &[],
         serves: &[],
@@ -115,7 +118,11 @@ pub(super) const AGENTS: &[Agent] = &[
         detachable: &[&["serve"]],
         ..agent("opencode", &["opencode"], &["opencode-ai", "opencode"])
     },
-    Agent { manages: &[&["hooks"]], ..agent("qwen", &["qwen", "qwen-code"], &["@qwen-code/qwen-code"]) },
+    Agent {
+        entries: &["cli-entry"],
+        manages: &[&["hooks"]],
+        ..agent("qwen", &["qwen", "qwen-code"], &["@qwen-code/qwen-code"])
+    },
     Agent {
         serves: &["mcp"], // `goose mcp developer`: one of its own servers
         manages: &[&["configure"], &["info"], &["session", "list"]],
@@ -135,18 +142,18 @@ pub(super) const AGENTS: &[Agent] = &[
     agent("cursor-agent", &["cursor-agent"], &[]),
     Agent { modules: &["aider"], ..agent("aider", &["aider", "aider-ce"], &["aider-chat", "aider", "aider-ce"]) },
     agent("cline", &["cline", "cline-core", "cline-host"], &["cline"]),
-    agent("amp", &["amp"], &["@sourcegraph/amp", "@ampcode/amp"]),
-    agent("crush", &["crush"], &["@charmland/crush"]),
-    agent("copilot", &["copilot"], &["@github/copilot"]),
+    agent("amp", &["amp"], &["@sourcegraph/amp", "@ampcode/cli"]),
+    Agent { entries: &["run-crush"], ..agent("crush", &["crush"], &["@charmland/crush"]) },
+    Agent { entries: &["npm-loader"], ..agent("copilot", &["copilot"], &["@github/copilot"]) },
     agent("droid", &["droid"], &["@factory/cli"]),
-    Agent { serves: &["--mcp"], ..agent("auggie", &["auggie"], &["@augmentcode/auggie"]) },
+    Agent { entries: &["augment"], serves: &["--mcp"], ..agent("auggie", &["auggie"], &["@augmentcode/auggie"]) },
     agent("kiro", &["kiro-cli", "kiro-cli-chat"], &[]),
     agent("amazon-q", &["qchat"], &[]),
     agent("kimi", &["kimi", "kimi-cli"], &["kimi-cli"]),
     agent("iflow", &["iflow"], &["@iflow-ai/iflow-cli"]),
     agent("codebuff", &["codebuff"], &["codebuff"]),
     Agent { modules: &["openhands"], ..agent("openhands", &["openhands"], &["openhands", "openhands-ai"]) },
-    agent("kilocode", &["kilocode"], &["@kilocode/cli"]),
+    Agent { entries: &["kilo"], ..agent("kilocode", &["kilocode"], &["@kilocode/cli"]) },
     agent("mcphost", &["mcphost"], &[]),
     agent("gptme", &["gptme", "gptme-server"], &["gptme"]),
 ];
@@ -165,17 +172,39 @@ pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
     let is_python = script
         && program.name != stem(program.name)
         && !matches!(program.name.rsplit_once('.'), Some((_, "js" | "mjs" | "cjs" | "ts")));
+    // npm ships native programs as `bin/claude.exe`, on Linux too
     let name = program.stem();
+    let name = name.strip_suffix(".exe").unwrap_or(name);
     AGENTS.iter().find(|a| {
         let named = a.programs.contains(&name) && !is_python;
-        match program.package {
-            Some(package) if program.carrier != Carrier::Itself => {
-                let packaged = a.packages.contains(&package);
-                packaged && (named || !script || servers::is_generic(name)) || (named && !script)
-            }
-            _ => named,
+        let Some(package) = program.package else {
+            return named || (script && servers::is_generic(name) && a.is_version(program.path));
+        };
+        if !a.owns(package) {
+            return named && !script;
+        }
+        match program.carrier {
+            Carrier::Runner => true,
+            Carrier::Interpreter => named || a.entries.contains(&name) || servers::is_generic(name),
+            _ => named || a.entries.contains(&name),
         }
     })
+}
+
+impl Agent {
+    /// Whether the package is one of the agent's, or one of them for some platform.
+    fn owns(&self, package: &str) -> bool {
+        let is_platform = |rest: &str| {
+            rest.is_empty() || ["-linux", "-darwin", "-win32", "-windows"].iter().any(|p| rest.starts_with(p))
+        };
+        self.packages.iter().any(|own| package.strip_prefix(own).is_some_and(is_platform))
+    }
+
+    /// Whether a script lies where the agent keeps its versions: `cursor-agent/versions/2026.1.2/index.js`.
+    fn is_version(&self, path: &str) -> bool {
+        let mut folders = path.rsplit('/').skip(2);
+        folders.next() == Some("versions") && folders.next().is_some_and(|name| self.programs.contains(&name))
+    }
 }
 
 impl Agent {

@@ -34,6 +34,9 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
     for program in AGENTS.iter().flat_map(|a| a.programs).chain(AGENT_INTERPRETERS) {
         add(program, false);
     }
+    for program in AGENTS.iter().flat_map(|a| a.programs) {
+        add(&format!("{program}.exe"), false);
+    }
     for minor in 6..=20 {
         add(&format!("python3.{minor}"), false);
         add(&format!("python3.{minor}t"), false);

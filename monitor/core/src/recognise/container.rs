@@ -82,6 +82,12 @@ pub fn works_for_podman(image: &Image) -> bool {
     is_podman && words.windows(2).any(is_such)
 }
 
+/// Whether a process passes on what a client on another host, or of another user, says to the engine here: nobody tells
+/// which container that is about.
+pub fn forwards_to_engine(image: &Image) -> bool {
+    words(image).windows(2).any(|pair| matches!(pair, ["system", "dial-stdio"]))
+}
+
 /// Whether a process is podman's conmon: it holds the streams of a container, and its child is the first process there.
 pub fn keeps_container(image: &Image) -> bool {
     EXEMPT.contains(&base(without_deleted(&image.exe)))

@@ -5,6 +5,8 @@
 //! Invariant: of a file only the entries are kept, and not more of them than [`MOST`]; everything else is passed over
 //! as it is read, so that a hostile file costs time in proportion to its length, and no memory.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     first_message::harmless,
     interpreter::Interpreter,
@@ -16,7 +18,7 @@ use super::{
 pub(super) const MOST: usize = 64 * 1024;
 
 /// How a file of settings is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Notation {
     /// JSON.
     Json,
@@ -25,6 +27,10 @@ pub enum Notation {
 }
 
 impl Notation {
+    /// The stack on which any file that is read can be parsed. In TOML each of 80 nested tables may have a key of 80
+    /// parts, and each part is a table: 8 MiB are not enough for a file of 13 KB.
+    pub const STACK: usize = 64 << 20;
+
     /// The most bytes of a file that is read. The largest one is Claude Code's, which has a history in it. TOML is held
     /// in memory while it is read, many times its size.
     pub const fn longest(self) -> u64 {
@@ -49,6 +55,11 @@ struct Entry {
     words: Vec<String>,
 }
 
+/// The name of an entry as it may be shown, whatever it is; `None` if nothing is left of it.
+pub fn entry_name(name: &str) -> Option<String> {
+    harmless(name)
+}
+
 impl Declarations {
     /// What this file declares: nothing, if it is not well-formed.
     pub fn of(file: &[u8], notation: Notation) -> Self {
@@ -62,11 +73,6 @@ impl Declarations {
     /// The name under which the program with the command line `argv` is declared; `None` if it is not.
     pub fn name_of(&self, argv: &[&str]) -> Option<&str> {
         self.entries.iter().find(|entry| runs(argv, &entry.words)).map(|entry| entry.name.as_str())
-    }
-
-    /// The memory that it takes, in bytes.
-    pub const fn bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes
     }
 
     pub(super) fn add(&mut self, name: &str, words: Vec<String>) {
@@ -196,7 +202,7 @@ mod tests {
         let many: Vec<String> = (0..20_000).map(|n| format!(r#""n{n}":{{"command":"x{n}"}}"#)).collect();
         let file = format!(r#"{{"mcpServers":{{{}}}}}"#, many.join(","));
         let kept = Declarations::of(file.as_bytes(), Notation::Json);
-        assert!(kept.bytes() < MOST + 100 && kept.entries.len() > 100, "{}", kept.entries.len());
+        assert!(kept.bytes <= MOST && kept.entries.len() > 100, "{}", kept.entries.len());
         assert_eq!((kept.name_of(&["x0"]), kept.name_of(&["x19999"])), (Some("n0"), None));
         let words = vec!["\"w\""; 200_000].join(",");
         for entry in [

@@ -1,4 +1,4 @@
-//! What a process is there for, by its command line: a shell that takes a person's commands, or a debugger.
+//! What a process is there for: a shell that takes a person's commands, a debugger, or a browser.
 
 use super::{
     known_programs::{SHELLS, contains},
@@ -24,6 +24,31 @@ const DEBUGGERS: &[&str] = &[
     "rr",
     "strace",
 ];
+
+/// Programs of browsers.
+const BROWSERS: &[&str] = &[
+    "MiniBrowser",
+    "brave",
+    "camoufox",
+    "camoufox-bin",
+    "chrome",
+    "chrome-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "electron",
+    "firefox",
+    "firefox-bin",
+    "firefox-esr",
+    "google-chrome",
+    "headless_shell",
+    "microsoft-edge",
+    "msedge",
+];
+
+/// Whether a program of this name is a browser.
+pub fn is_browser(name: &str) -> bool {
+    contains(BROWSERS, name)
+}
 
 /// The options of a shell that take a file which it reads first.
 const READ_FIRST: &[&str] = &["--init-file", "--rcfile"];

@@ -9,13 +9,16 @@
 //! standard input is a wire, and an orphan only if its owner is gone.
 
 mod agents;
+mod assignment;
 mod candidates;
 mod container;
 mod declared;
 mod engaged;
 mod first_message;
+mod fork_server;
 mod interpreter;
 mod known_programs;
+mod nothing;
 mod program;
 mod project;
 mod rule;
@@ -27,13 +30,16 @@ mod settings_file;
 mod tests;
 mod text;
 
+pub use self::assignment::{is_same_image, own_container};
 pub use self::container::{
-    container_client, handed_on_by_client, keeps_container, started_container, works_for_podman,
-    works_through_client,
+    container_client, forwards_to_engine, handed_on_by_client, keeps_container, started_container,
+    works_for_podman, works_through_client,
 };
-pub use self::declared::{Declarations, Notation};
-pub use self::engaged::{is_debugger, is_shell_of_a_person};
+pub use self::declared::{Declarations, Notation, entry_name};
+pub use self::engaged::{is_browser, is_debugger, is_shell_of_a_person};
 pub use self::first_message::first_message;
+pub use self::fork_server::fork_server_listener;
+pub use self::nothing::Known;
 pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
 pub use self::service::is_told_to_serve;
 use self::{
@@ -149,6 +155,23 @@ impl Rules {
         };
         let behind = builtin_role(&second);
         if matches!(behind, Role::Other { .. }) { role } else { behind }
+    }
+
+    /// Whether no more than a name makes this a server: no rule of the configuration, no argument that only servers
+    /// have, no package or name that published servers have. A job may have such a name, too.
+    pub fn is_only_named(&self, image: &Image) -> bool {
+        let words = program::words(image);
+        let first = Program::parse(&words, 0);
+        let second = program::behind(&words, text::without_deleted(&image.exe));
+        let programs = [Some(first), second];
+        let mut programs = programs.iter().flatten();
+        let named = |role: &Role| matches!(role, Role::Server { rule, .. } if rule != servers::ARGUMENTS);
+        named(&self.role_but_for_exemption(image))
+            && !programs.any(|program| {
+                self.configured(program, image, &[]).is_some()
+                    || servers::by_arguments(program)
+                    || (servers::by_name(program).is_some() && servers::is_certain(program))
+            })
     }
 
     /// The name that is shown for a server that no rule knows: script, package or program without path.

@@ -86,6 +86,40 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
     }
 }
 
+/// Whether more than the word `mcp` says that a program known [by its name](by_name) is a server. `mcp-evals`,
+/// `mcp-db-migrate` and `mcp-backup` have that word, too, and are jobs. Published servers are called `mcp-server-x` or
+/// `x-mcp-server`, or are installed as a package `x-mcp`; or they are in the lists and scopes of this room.
+pub(super) fn is_certain(program: &Program<'_>) -> bool {
+    let name = program.stem();
+    if let Some(module) = program.module {
+        return is_called_server(module);
+    }
+    let folder = project(program);
+    let names = [Some(name), program.package, folder];
+    if names.iter().flatten().any(|name| contains(KNOWN, name) || is_called_server(name)) {
+        return true;
+    }
+    if program.carrier == Carrier::Container {
+        return base(program.path.strip_suffix(program.name).unwrap_or_default()) == "mcp";
+    }
+    // npm's link to a command of a package
+    let command = program.path.contains("/node_modules/.bin/").then_some(name);
+    program.package.is_some_and(|package| package.starts_with(SCOPE))
+        || program
+            .package
+            .or(command)
+            .and_then(|installed| tokens(installed).last())
+            .is_some_and(|last| last.eq_ignore_ascii_case("mcp"))
+}
+
+/// Whether `mcp` and `server` are neighbours in the name.
+fn is_called_server(name: &str) -> bool {
+    let is = |token: &str, words: &[&str]| words.iter().any(|word| token.eq_ignore_ascii_case(word));
+    let (mcp, server) = (&["mcp"][..], &["server", "servers"][..]);
+    let pairs = tokens(name).zip(tokens(name).skip(1));
+    pairs.into_iter().any(|(a, b)| (is(a, mcp) && is(b, server)) || (is(a, server) && is(b, mcp)))
+}
+
 /// The project of a script with a generic name, where that is a server's.
 fn project<'w>(program: &Program<'w>) -> Option<&'w str> {
     let is_server = |folder: &&str| contains(KNOWN, folder) || project::is_server(folder, is_named);

@@ -3,25 +3,21 @@
 use std::collections::BTreeSet;
 
 use super::{container, inspection::Inspection, membership::Members};
-use crate::{
-    lineage::Node,
-    model::{Guard, UnitFacts},
-    recognise::Role,
-};
+use crate::{lineage::Node, model::Guard, recognise::Role};
 
 /// The guards that forbid ending the server now.
 pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let mut guards = BTreeSet::new();
-    let Inspection { server, facts, .. } = inspection;
+    let server = inspection.server;
     if inspection.observe && !server.phase.asked() {
         guards.insert(Guard::Observe);
     }
     // The manager started the server itself or adopted it from what runs now. The two cases look the same from
     // outside.
-    if server.owner().is_none() && facts.unit.as_ref().is_some_and(|unit| !UnitFacts::left_behind(unit)) {
+    if server.owner().is_none() && inspection.unit().is_some_and(|unit| !unit.left_behind()) {
         guards.insert(Guard::OwnUnit);
     }
-    if facts.opted_out {
+    if inspection.rows.opted_out(server) {
         guards.insert(Guard::OptedOut);
     }
     let owner = inspection.owner();
@@ -36,7 +32,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     }
     let stopped = container::to_stop(inspection, members);
     match stopped {
-        Some(found) if found.inside.opted_out => {
+        Some(found) if found.rows().any(|row| row.opted_out) => {
             guards.insert(Guard::OptedOut);
         }
         None if container::has_client(inspection, members) || container::was_found_inside(inspection) => {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::{
     case::Reason,
     lineage::{Graph, Node},
-    model::{CopyFacts, Holder, ProcessFacts, ProcessId, ServerFacts, WireState},
+    model::{ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
     recognise::Rules,
     world::{Agent, Agents, Server},
 };
 
-use super::membership::Members;
+use super::{membership::Members, rows::Rows};
 
 /// The input of a verdict on one server.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +21,16 @@ pub struct Inspection<'a> {
     pub rules: &'a Rules,
     /// All agents.
     pub agents: &'a Agents,
-    /// Which processes started a server, or are part of one.
+    /// Which processes started a server.
     pub makers: &'a dyn Makers,
     /// The server to judge.
     pub server: &'a Server,
+    /// The other servers of its owner; those without an owner, if it has none.
+    pub siblings: &'a [&'a Server],
     /// What the host reports about it.
     pub facts: &'a ServerFacts,
+    /// The rows of its scene.
+    pub rows: &'a Rows<'a>,
     /// Whether servers of another user than their owner's may be ended.
     pub other_uids: bool,
     /// Whether orphand only observes and ends nothing.
@@ -35,12 +39,10 @@ pub struct Inspection<'a> {
     pub rest: Duration,
 }
 
-/// Which processes started a server, and which are part of one.
+/// Which processes started a server.
 pub trait Makers: std::fmt::Debug {
     /// Whether this process made the wire of a server that is alive.
     fn made_a_server(&self, process: ProcessId) -> bool;
-    /// Whether the process is the main process of another server of the same owner, or part of its launch chain.
-    fn is_of_sibling(&self, process: ProcessId, server: &Server) -> bool;
 }
 
 impl<'a> Inspection<'a> {
@@ -60,26 +62,28 @@ impl<'a> Inspection<'a> {
         self.server.phase.cause().is_some_and(|cause| cause.reason == Reason::Abandoned)
     }
 
-    /// What the host reports about the processes that belong to the server.
-    pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessFacts> {
-        self.facts.processes.iter().filter(|facts| members.contains(facts.process))
+    /// The rows of all processes that the server, or its launch chain, consists of, or that descend from them.
+    pub fn rows_of_server(&self) -> impl Iterator<Item = &'a ProcessRow> {
+        self.rows.full(self.server)
     }
 
-    /// What the host reports about a forked copy of the owner.
-    pub fn copy(&self, process: ProcessId) -> Option<&'a CopyFacts> {
-        self.facts.copies.iter().find(|copy| copy.process == process)
+    /// The rows of the processes that belong to the server.
+    pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessRow> {
+        self.rows_of_server().filter(|row| members.contains(row.process))
+    }
+
+    /// The unit of the server.
+    pub fn unit(&self) -> Option<&'a UnitFacts> {
+        self.rows.unit(self.server)
+    }
+
+    /// The copies of the owner that the scene was asked about.
+    pub fn copies(&self) -> impl Iterator<Item = ProcessId> {
+        self.owner().into_iter().flat_map(|owner| owner.copies.iter().map(|copy| copy.process))
     }
 
     /// The graph node of a process.
     pub fn node(&self, process: ProcessId) -> Option<&'a Node> {
         self.graph.get(process)
-    }
-}
-
-/// The processes that hold the other end of a wire, as far as that was seen.
-pub fn holders(wire: &WireState) -> &[Holder] {
-    match wire {
-        WireState::Held { holders, .. } => holders,
-        WireState::HungUp | WireState::Unknown => &[],
     }
 }

@@ -1,13 +1,13 @@
 //! What belongs to a server: its main process, its launch chain, and the processes tied to them.
 //!
-//! Lineage alone does not make a process part of a server. A process that moved into a session of its own, and
-//! shares no standard stream with the server, has been let go: for example a browser opened for a person, a daemon,
-//! or a job of a hook. Such a process is reported and never ended.
+//! A process belongs to a server while it shares a standard stream with it, or has left neither its parents nor its
+//! session and serves nobody else. Anything else has been let go: for example a browser opened for a person, a
+//! daemon, the job of a hook, or what a shell started with `&`. Such a process is reported and never ended.
 
 use std::collections::BTreeSet;
 
 use super::inspection::Inspection;
-use crate::model::{ProcessFacts, ProcessId, Stdio};
+use crate::model::{ProcessId, Stdio, scene::ProcessRow};
 
 /// The living processes of a server, by their relation to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Members {
     pub core: BTreeSet<ProcessId>,
     /// Shells and launchers around it.
     pub wrappers: BTreeSet<ProcessId>,
-    /// Descendants that are tied to the server by their session or by a standard stream.
+    /// Descendants that are tied to the server by their parents or by a standard stream.
     pub tied: BTreeSet<ProcessId>,
     /// Descendants that the server has let go. They are not ended.
     pub let_go: BTreeSet<ProcessId>,
@@ -41,8 +41,8 @@ impl Members {
 pub fn members(inspection: &Inspection<'_>) -> Members {
     let server = inspection.server;
     let mut members = Members::default();
-    let mut others: Vec<&ProcessFacts> = Vec::new();
-    for facts in &inspection.facts.processes {
+    let mut others: Vec<&ProcessRow> = Vec::new();
+    for facts in inspection.rows_of_server() {
         let process = facts.process;
         if server.wrappers().contains(&process) && !server.processes().contains(&process) {
             members.wrappers.insert(process);
@@ -73,36 +73,44 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
 }
 
 /// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
-/// server's wire is its standard input. A process that was born with that wire and has moved it since also counts,
-/// unless it left the session, because a daemon is born with the wire as well. So is a job that was started in a session
-/// of its own, with output of its own, and merely inherited the standard input.
-fn is_core(inspection: &Inspection<'_>, facts: &ProcessFacts) -> bool {
+/// server's wire is its standard input. A process that was started on that wire and has moved it since also counts,
+/// unless it left the session, because a daemon is born with the wire as well. So is a job with output of its own that
+/// merely inherited the standard input.
+fn is_core(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let server = inspection.server;
-    let was_born_with_it = || inspection.node(facts.process).is_some_and(|node| node.stdin() == server.stdin);
+    let was_started_on_it = || {
+        let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
+        node.is_some_and(|node| node.stdin() == server.stdin)
+    };
     server.recognised().contains(&facts.process)
         || (server.stdin.is_wire()
-            && ((facts.stdio.contains(&server.stdin) && !only_inherits_input(inspection, facts))
-                || (facts.sid == server.session && was_born_with_it())))
+            && !only_inherits_input(inspection, facts)
+            && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_started_on_it())))
 }
 
-/// Whether the process has a session of its own and nothing of the server's but its standard input.
-fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessFacts) -> bool {
+/// Whether the process has a session of its own or was adopted, and has nothing of the server's but its standard
+/// input: neither now nor when its program began.
+fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let server = inspection.server;
-    let [_, output @ ..] = &facts.stdio;
     let is_ours = |stream: &Stdio| stream.is_wire() && [server.stdin, server.stdout].contains(stream);
-    facts.sid != server.session && !output.iter().any(is_ours)
+    let [_, output @ ..] = &facts.stdio;
+    let began = || {
+        let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
+        node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
+    };
+    let is_below = || inspection.rows_of_server().any(|above| Some(above.process) == facts.parent);
+    !output.iter().any(is_ours) && (facts.sid != server.session || !(is_below() || began()))
 }
 
-/// Whether a descendant is tied to what belongs to the server. The tie is the session, while the server's main
-/// process is alive, or one of the descriptors 0 to 2 that is joined with the server, or was until the other end was
-/// closed.
-fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts) -> bool {
+/// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
+/// that is joined with the server, or was until the other end was closed.
+fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
     // If the main process exited by itself, a service that still listens is not a remainder of the server.
-    if inspection.server.main_ended && facts.sockets.listens {
+    if inspection.server.main_ended && inspection.rows.listens(facts.process) {
         return false;
     }
-    (members.sessions.contains(&facts.sid) && !shall_outlive(inspection, members, facts))
-        || facts.joined.iter().any(|other| members.contains(*other))
+    stays_below(inspection, members, facts)
+        || inspection.rows.is_joined(facts.process, members)
         || facts
             .stdio
             .iter()
@@ -111,18 +119,28 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts)
         || was_joined(inspection, members, facts)
 }
 
+/// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
+/// server is being ended its parents may have ended, but what it had let go is no part of it any more.
+fn stays_below(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+    let begun = inspection.server.phase.is_terminating();
+    let has_parent = || facts.parent.is_some_and(|parent| members.contains(parent));
+    let rows = inspection.rows;
+    let serves_others = || rows.listens(facts.process) && !rows.is_called_by(facts.process, members);
+    members.sessions.contains(&facts.sid)
+        && (begun || (has_parent() && !serves_others()))
+        && !shall_outlive(inspection, members, facts)
+}
+
 /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
 /// session. What was tied when the server began to be ended stays so.
-fn shall_outlive(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts) -> bool {
+fn shall_outlive(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
     let was_tied = inspection.server.phase.orphan().is_some_and(|o| o.attempt.tied.contains(&facts.process));
-    let of_core = |one: &&ProcessFacts| members.core.contains(&one.process);
-    facts.ignores_hangup
-        && !was_tied
-        && !inspection.facts.processes.iter().filter(of_core).any(|one| one.ignores_hangup)
+    let mut core = inspection.rows_of_server().filter(|one| members.core.contains(&one.process));
+    facts.ignores_hangup && !was_tied && !core.any(|one| one.ignores_hangup)
 }
 
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.
-fn was_joined(inspection: &Inspection<'_>, members: &Members, facts: &ProcessFacts) -> bool {
+fn was_joined(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
     let Some(node) = inspection.node(facts.process) else { return false };
     // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
     // server that is being ended.

@@ -2,17 +2,24 @@
 //!
 //! Used by `engine` only.
 
+mod agent;
+mod candidates;
 mod container;
 mod guards;
 mod inspection;
 mod membership;
+mod owner;
 mod proof;
 mod rest;
+mod rows;
 mod spawner;
-mod wires;
+mod uses;
 
-pub use container::is_certain;
+pub use agent::is_used;
+pub use container::{change, is_certain};
 pub use inspection::{Inspection, Makers};
 pub use membership::{Members, members};
+pub use owner::{Sought, seek};
 pub use proof::{Finding, examine};
+pub use rows::Rows;
 pub use spawner::is_thread_scoped;

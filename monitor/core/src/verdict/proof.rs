@@ -4,7 +4,7 @@
 //! condition from being proven is a doubt, and nothing is ended while there is a doubt. A proven orphan may still
 //! stay because of a guard.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     container,
@@ -13,13 +13,10 @@ use super::{
     membership::{Members, members},
     rest::{must_rest, somebody_uses_it},
     spawner::thread_has_ended,
-    wires::{host, hung_up, is_hung_up, owner_is_leaving, somebody_listens, somebody_talks},
+    uses::{Uses, uses},
 };
 use crate::{
-    case::Cause,
-    lineage::Node,
-    model::{ContainerId, Doubt, Evidence, Guard, Holder, UnitFacts, WireState},
-    recognise::is_told_to_serve,
+    model::{ContainerId, Doubt, Evidence, Guard, Holder, ReachedBy, UnitFacts},
     world::Agent,
 };
 
@@ -40,6 +37,8 @@ pub struct Finding {
     pub guards: Vec<Guard>,
     /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
     pub must_rest: Option<Duration>,
+    /// How it is reached.
+    pub path: Vec<ReachedBy>,
     /// The container that has to be stopped instead of the client that works for it.
     pub container: Option<ContainerId>,
 }
@@ -47,30 +46,24 @@ pub struct Finding {
 /// Examines a server whose owner has exited or is unknown.
 pub fn examine(inspection: &Inspection<'_>) -> Finding {
     let members = members(inspection);
-    let host = host(inspection, &members).cloned();
-    let mut doubts: Vec<Doubt> = [
-        owner_is_unknown(inspection, &members),
-        somebody_talks(inspection, &members),
-        somebody_listens(inspection, &members),
-        somebody_is_connected(inspection, &members),
-        somebody_traces(inspection, &members),
+    let uses = uses(inspection, &members);
+    let own = [
+        owner_is_unknown(inspection, &members, &uses),
         somebody_uses_it(inspection, &members),
-        owner_may_come_back(inspection, &members),
-    ]
-    .into_iter()
-    .flatten()
-    .chain(container::doubts(inspection, &members))
-    .collect();
-    doubts.sort_unstable();
-    doubts.dedup();
+        only_named(inspection),
+    ];
+    let inside = container::doubts(inspection, &members);
+    let doubts: BTreeSet<Doubt> =
+        uses.doubts.iter().copied().chain(own.into_iter().flatten()).chain(inside).collect();
     Finding {
-        host,
-        too_early: owner_is_leaving(inspection),
-        evidence: evidence(inspection, &members),
-        doubts,
+        evidence: evidence(inspection, uses.hung_up[0]),
         guards: guards(inspection, &members),
         must_rest: must_rest(inspection, &members),
         container: container::to_stop(inspection, &members).map(|found| found.container.clone()),
+        path: uses.path,
+        host: uses.host,
+        too_early: uses.too_early,
+        doubts: doubts.into_iter().collect(),
         members,
     }
 }
@@ -79,11 +72,11 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
 /// made the wires, or that the makers have exited. Without a known owner there are two other proofs: the unit has
 /// gone on without the server, or both wires have hung up and the server is a child of a service manager. In the
 /// second case nobody can use the server, whoever made it.
-fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let left_behind = inspection.facts.unit.as_ref().is_some_and(UnitFacts::left_behind);
+fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members, uses: &Uses) -> Option<Doubt> {
+    let left_behind = inspection.unit().is_some_and(UnitFacts::left_behind);
     // Where the main process exited by itself, no wire is left that could show the owner.
     let has_wires = !members.core.is_empty() || inspection.server.phase.strongest_signal().is_some();
-    let nobody_can_use_it = has_wires && hung_up(inspection, members);
+    let nobody_can_use_it = has_wires && uses.hung_up[1];
     let known = match inspection.owner() {
         // The owner exited before its program could be asked for: neither program nor user is known.
         Some(owner) if owner.name.is_empty() => left_behind || nobody_can_use_it,
@@ -91,61 +84,20 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members) -> Option<Do
         Some(_) if inspection.server.made_apart => nobody_can_use_it,
         Some(_) => true,
         None => {
-            left_behind
-                || (nobody_can_use_it
-                    && inspection.server.provenance.is_adopted()
-                    && !listens(inspection, members))
+            left_behind || (nobody_can_use_it && inspection.server.provenance.is_adopted() && !uses.listens)
         }
     };
     (!known).then_some(Doubt::OwnerUnknown)
 }
 
-/// Condition 5: a client is connected to a socket of the server, or was connected a moment ago. One that calls from
-/// another host leaves no trace. So a server that listens because it was told to serve counts as one with clients.
-fn somebody_is_connected(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let served = inspection.processes(members).any(|facts| {
-        facts.sockets.clients || facts.sockets.inside.iter().any(|client| !members.contains(*client))
-    });
-    let is_told = |process| inspection.node(process).and_then(Node::image).is_some_and(is_told_to_serve);
-    let is_service = || {
-        listens(inspection, members) && members.core.iter().chain(&members.wrappers).any(|one| is_told(*one))
-    };
-    (served || is_service()).then_some(Doubt::Clients)
+/// Condition 1: it is a server. Below an agent that a rule knows, a name says so. Any other program may start jobs on
+/// pipes, and their names may have the same words.
+fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
+    let by_known_agent = inspection.owner().is_some_and(|owner| !owner.implied);
+    (inspection.server.only_named && !by_known_agent).then_some(Doubt::OnlyNamed)
 }
 
-/// Condition 5: a debugger is attached to a process of the server.
-fn somebody_traces(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let traced = inspection.processes(members).any(|facts| facts.traced);
-    traced.then_some(Doubt::Traced)
-}
-
-/// The owner is alive, so it may come back in another way: it knows the sockets on which the server listens. And an
-/// owner that abandoned the server let go of the wires, or a thread of it forgot them, so the server must still have
-/// its own ends. One that closed them itself may be a service now.
-fn owner_may_come_back(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let under_living_owner = |cause: &Cause| cause.reason.under_living_owner();
-    if !inspection.owner().is_some_and(Agent::is_alive)
-        || !inspection.server.phase.cause().is_some_and(under_living_owner)
-    {
-        return None;
-    }
-    // While it is being ended, its main process may have exited.
-    let begun = inspection.server.phase.strongest_signal().is_some();
-    let own_ends = inspection.facts.own_ends;
-    let abandoned = inspection.is_abandoned() && own_ends != [true, true];
-    let wires = [&inspection.facts.stdin, &inspection.facts.stdout];
-    let closed = || wires.into_iter().zip(own_ends).any(|(wire, own)| *wire == WireState::HungUp && !own);
-    if !begun && (abandoned || (thread_has_ended(inspection) && closed())) {
-        return Some(Doubt::WireUnknown);
-    }
-    listens(inspection, members).then_some(Doubt::Clients)
-}
-
-fn listens(inspection: &Inspection<'_>, members: &Members) -> bool {
-    inspection.processes(members).any(|facts| facts.sockets.listens)
-}
-
-fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
+fn evidence(inspection: &Inspection<'_>, is_hung_up: bool) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     match inspection.server.owner().map(|_| inspection.owner()) {
         Some(owner) if owner.is_some_and(Agent::is_alive) => {
@@ -163,10 +115,10 @@ fn evidence(inspection: &Inspection<'_>, members: &Members) -> Vec<Evidence> {
     if thread_has_ended(inspection) {
         evidence.push(Evidence::SpawnerThreadExited);
     }
-    if is_hung_up(&inspection.facts.stdin, members) {
+    if is_hung_up {
         evidence.push(Evidence::StdinHangup);
     }
-    if let Some(unit) = &inspection.facts.unit {
+    if let Some(unit) = inspection.unit() {
         if unit.is_stale() {
             evidence.push(Evidence::StaleInvocation);
         }

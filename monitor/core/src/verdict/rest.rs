@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{inspection::Inspection, membership::Members};
 use crate::{
     case::Reason,
-    model::{Doubt, ProcessFacts, Stdio},
+    model::{Doubt, Stdio, scene::ProcessRow},
     world::Counted,
 };
 
@@ -21,7 +21,7 @@ pub fn is_unused(inspection: &Inspection<'_>, members: &Members, reason: Reason)
 /// server that can write an answer. One that works on writes its results. A server that is being ended has last words:
 /// for it that was proven before.
 pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
-    let answers = |facts: &&ProcessFacts| {
+    let answers = |facts: &&ProcessRow| {
         members.core.contains(&facts.process) || facts.stdio.contains(&inspection.server.stdout)
     };
     let writers = inspection.processes(members).filter(answers).map(|facts| facts.process);
@@ -56,9 +56,8 @@ fn rested(inspection: &Inspection<'_>, members: &Members, reason: Reason) -> Opt
         Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
     let watch = inspection.server.watches.get(&reason).filter(|_| !members.core.is_empty())?;
     // A client does nothing while its container works.
-    let inside = inspection.facts.container.iter().flat_map(|container| &container.inside.processes);
-    let all = inspection.facts.processes.iter().chain(inside);
-    watch.unused(all.map(|facts| facts.process), counted)
+    let inside = inspection.facts.container.iter().flat_map(|container| container.rows());
+    watch.unused(inspection.rows_of_server().chain(inside).map(|row| row.process), counted)
 }
 
 fn is_being_ended(inspection: &Inspection<'_>) -> bool {

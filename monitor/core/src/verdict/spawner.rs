@@ -4,11 +4,9 @@
 //! started it. The owner itself still holds the wires of a server that a thread left behind. That alone is no use of
 //! the server, unless the server was used since.
 
-use super::{inspection::Inspection, membership::Members, rest::is_unused};
+use super::inspection::Inspection;
 use crate::{
-    case::Reason,
     lineage::{Graph, Node},
-    model::ProcessId,
     recognise::Rules,
     world::Agent,
 };
@@ -27,15 +25,4 @@ pub fn thread_has_ended(inspection: &Inspection<'_>) -> bool {
         spawner.ended().is_some()
             && inspection.owner().is_some_and(|owner| owner.is_alive() && owner.main() == spawner.process)
     })
-}
-
-/// Whether this holder of a wire is the owner whose thread has ended, and holds the wire by accident: a rule says that
-/// the server ends with the thread, and nobody used the server since. Exactly the owner's main process is meant, not a
-/// copy of it.
-pub fn holds_for_an_ended_thread(inspection: &Inspection<'_>, members: &Members, holder: ProcessId) -> bool {
-    let Some(owner) = inspection.owner() else { return false };
-    thread_has_ended(inspection)
-        && owner.main() == holder
-        && is_thread_scoped(inspection.rules, inspection.graph, owner)
-        && is_unused(inspection, members, Reason::SpawnerThreadExited)
 }

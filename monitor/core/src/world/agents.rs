@@ -11,7 +11,7 @@ use super::Account;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Origin, ServerKey},
-    model::{BootTime, CopyFacts, ProcessId, RunKey, UnitFacts},
+    model::{BootTime, CopyFacts, Killer, ProcessId, RunKey, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
@@ -55,6 +55,8 @@ pub struct Agent {
     exited: Option<BootTime>,
     /// Whether a signal ended it. In that case its remaining copies are workers, not successors.
     pub killed: bool,
+    /// Who sent that signal, if that is known.
+    pub killed_by: Option<Killer>,
     /// Its forked copies at the time it exited, and what each had done until then.
     pub copies: Vec<CopyFacts>,
     /// Forked copies that were alive when an earlier main process exited by itself. Each of them may continue the
@@ -148,6 +150,7 @@ impl Agents {
             timer: None,
             exited: None,
             killed: false,
+            killed_by: None,
             copies: Vec::new(),
             peers: BTreeSet::new(),
             exempt: false,

@@ -146,6 +146,7 @@ mod tests {
         }
         let agent = world.start_agent(agent(20), true);
         let server = world.start_server(NewServer {
+            only_named: false,
             main: id(31),
             name: "files".to_owned(),
             rule: "files".to_owned(),

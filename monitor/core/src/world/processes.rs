@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::World;
 use crate::{
-    lineage::{Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance},
+    lineage::{Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance, Strike},
     model::{Image, ProcessId, SnapshotProcess, Stdio},
     recognise::Rules,
 };
@@ -97,6 +97,11 @@ impl World {
     /// Records whether the executable of a process was replaced or deleted on disk.
     pub fn set_stale_binary(&mut self, id: ProcessId, stale: bool) {
         self.change(id, |node| node.stale_binary = stale);
+    }
+
+    /// Records a signal that was sent to a process and ends it.
+    pub fn strike(&mut self, id: ProcessId, strike: Strike) {
+        self.change(id, |node| node.strike = Some(Box::new(strike)));
     }
 
     /// Sets the session id of a process.

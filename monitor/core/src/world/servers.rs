@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Spawner, Watch};
+use super::{Account, Spawner, Tools, Watch};
 use crate::{
     case::{Phase, Reason},
     lineage::{AgentKey, Node, Provenance},
-    model::{BootTime, Container, ContainerFacts, ProcessId, ProcessView, ServerView, Stdio},
+    model::{
+        BootTime, Container, ContainerFacts, Ending, ProcessId, ProcessView, ReachedBy, ServerView, Stdio,
+    },
 };
 
 /// How many names of a server are kept.
@@ -24,6 +26,8 @@ pub struct Server {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// Whether nothing but its name says that it is a server: no message to it was seen, and it is no known package.
+    pub only_named: bool,
     /// What each process further down the launch chain showed it to be, oldest first. The last one counts.
     names: Vec<(ProcessId, String, String)>,
     /// The name of the client that talks to it, as the first message said it.
@@ -58,6 +62,8 @@ pub struct Server {
     pub(super) let_go: Vec<ProcessView>,
     /// Resident memory in bytes at the last measurement.
     pub rss_bytes: Option<u64>,
+    /// The CPU time of its processes in milliseconds, as last measured.
+    pub cpu_ms: Option<u64>,
     /// The last view of the server with all its processes. The end of the server is reported with it.
     pub last_view: Option<ServerView>,
     /// How its start is known.
@@ -70,6 +76,8 @@ pub struct Server {
     /// Whether the server's main process and its launch chain have exited by themselves. What remains was only
     /// started by the server.
     pub main_ended: bool,
+    /// How its main process ended.
+    pub ending: Ending,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
     /// The processes of that container as last seen, the first one first.
@@ -94,8 +102,12 @@ pub struct Server {
     pub session_is_told_only: bool,
     /// What its processes have done since these reasons for a case arose.
     pub watches: BTreeMap<Reason, Watch>,
+    /// What the tools that it started have done.
+    pub tools: Tools,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
+    /// How it was reached at the last inspection.
+    pub reached_by: Vec<ReachedBy>,
     /// The state of its case.
     pub phase: Phase,
     /// When the engine inspects it again.
@@ -111,6 +123,8 @@ pub struct NewServer {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// Whether nothing but its name says that it is a server.
+    pub only_named: bool,
     /// The name of the client that talks to it, if that was said.
     pub client: Option<String>,
     /// The agent that owns it, if known.
@@ -137,7 +151,7 @@ pub struct Asked {
 impl Server {
     /// A server with this main process. It has no processes and no owner yet.
     pub(super) fn new(new: NewServer, node: &Node) -> Self {
-        let NewServer { main, name, rule, client, wrappers, provenance, seeks_owner, .. } = new;
+        let NewServer { main, name, rule, only_named, client, wrappers, provenance, seeks_owner, .. } = new;
         let [stdin, stdout, _] = node.streams();
         let [talks, answers, _] = &node.exec.makers;
         let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
@@ -147,6 +161,7 @@ impl Server {
             names: vec![(main, name.clone(), rule.clone())],
             name,
             rule,
+            only_named,
             client,
             stdin,
             stdout,
@@ -162,11 +177,13 @@ impl Server {
             ended: BTreeSet::new(),
             let_go: Vec::new(),
             rss_bytes: None,
+            cpu_ms: None,
             last_view: None,
             provenance,
             seeks_owner,
             disowned: false,
             main_ended: false,
+            ending: Ending::default(),
             container: None,
             container_processes: Vec::new(),
             container_seen: None,
@@ -179,8 +196,10 @@ impl Server {
             session_id: None,
             session_is_told_only: false,
             watches: BTreeMap::new(),
+            tools: Tools::default(),
             spawner: None,
             phase: Phase::default(),
+            reached_by: Vec::new(),
             timer: None,
         }
     }
@@ -245,6 +264,11 @@ impl Server {
     /// The user on whose turn it is inspected.
     pub const fn user(&self) -> u32 {
         self.user
+    }
+
+    /// When the engine inspects it again, or takes the next step.
+    pub const fn timer(&self) -> Option<BootTime> {
+        self.timer
     }
 
     /// The inspection that is under way.

@@ -3,13 +3,14 @@
 use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerView, shown_session},
+    model::{AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerView, redact, shown_session},
     recognise::container_client,
 };
 
 /// A process in the form that events show.
 pub fn process_view(node: &Node) -> ProcessView {
     let Image { exe, argv, argv_truncated } = node.image().cloned().unwrap_or_default();
+    let argv = redact::argv(&argv);
     let (ProcessId { pid, start }, uid, stale_binary) = (node.id, node.uid, node.stale_binary);
     ProcessView { pid, start, uid, exe, argv, argv_truncated, stale_binary }
 }
@@ -51,6 +52,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         processes_total: nodes.len() as u64,
         processes: nodes.into_iter().take(shown).map(process_view).collect(),
         rss_bytes: server.rss_bytes,
+        cpu_ms: server.cpu_ms,
         run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.main_process, graph),
         session: server.session_id.as_deref().map(shown_session),
@@ -64,14 +66,12 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         id: agent.main().to_string(),
         name: agent.name.clone(),
         rule: "agent".to_owned(),
-        client: None,
         processes: graph.get(agent.main()).map(process_view).into_iter().collect(),
         processes_total: u64::from(graph.get(agent.main()).is_some()),
         rss_bytes: agent.phase.verdict().map(|verdict| verdict.rss_bytes).filter(|bytes| *bytes > 0),
         run: Some(agent.account.view()),
         session_leader: leads_session(agent.main(), graph),
-        session: None,
-        container: None,
+        ..ServerView::default()
     }
 }
 

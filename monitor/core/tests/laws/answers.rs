@@ -1,17 +1,12 @@
 //! What the model host answers: the truth, as far as the probes of the daemon could see it.
 
-use std::collections::BTreeSet;
-
 use orphand_core::model::{
-    About, Answer, CopyFacts, FirstMessage, Holder, Memory, OwnEnd, ProcessFacts, ProcessId, ServerFacts,
-    SnapshotProcess, SocketUse, Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, WireState, Work,
+    About, Answer, CopyFacts, FirstMessage, Memory, OwnEnd, ProcessId, ServerFacts, SnapshotProcess, Stdio,
+    Subject, Unit, UnitFacts, UnitState, Whereabouts, Work,
+    scene::{Scene, Unread},
 };
 
-use crate::{
-    files::End,
-    host::Host,
-    kernel::{Kernel, Process},
-};
+use crate::{files::End, host::Host, kernel::Process};
 
 impl Host {
     /// Answers a question.
@@ -21,11 +16,11 @@ impl Host {
                 processes: processes
                     .into_iter()
                     .filter(|p| self.kernel.alive(*p))
-                    .map(|process| Memory { process, rss_bytes: rss(process) })
+                    .map(|process| Memory { process, rss_bytes: rss(process), cpu_ms: 0 })
                     .collect(),
             },
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
-            About::Copies { copies, among } => Answer::Copies { copies: self.copies(&copies, &among) },
+            About::Copies(copies) => Answer::Copies { copies: self.copies(&copies) },
             About::Session(_) => Answer::Session { id: None },
             About::Container { .. } => Answer::Container { found: None },
             About::Stop { .. } => {
@@ -56,30 +51,14 @@ impl Host {
         self.looks += 1;
         let stumbles = self.manners.stumbles > 0 && self.looks.is_multiple_of(self.manners.stumbles.into());
         if self.manners.blind || stumbles {
-            return ServerFacts { blind: Some("cannot read /proc".to_owned()), ..ServerFacts::default() };
+            let unread = vec![Unread { process: None, why: "cannot read /proc".to_owned() }];
+            return ServerFacts { scene: Scene { unread, ..Scene::default() }, ..ServerFacts::default() };
         }
-        let kernel = &self.kernel;
-        let living: Vec<&Process> = subject.processes.iter().filter_map(|p| kernel.get(*p)).collect();
-        let [stdin, stdout] = [(subject.stdin, true), (subject.stdout, false)].map(|(wire, reads)| {
-            match own_end(wire, reads) {
-                Some(end) => self.wire(&living, end),
-                None => WireState::Unknown,
-            }
-        });
-        let has_own =
-            |wire, reads| own_end(wire, reads).is_some_and(|end| living.iter().any(|p| p.files.has(end)));
         ServerFacts {
-            own_ends: [has_own(subject.stdin, true), has_own(subject.stdout, false)],
-            processes: living.iter().map(|p| facts(kernel, p, &subject.processes)).collect(),
-            stdin,
-            stdout,
-            copies: self.copies(&subject.copies, &[&*subject.processes, &*subject.siblings].concat()),
+            scene: self.scene(&subject.question),
             work: if subject.work { self.work(&subject.processes) } else { Vec::new() },
             container: None,
             enclosing: None,
-            opted_out: living.iter().any(|p| p.conduct.opted_out),
-            unit: living.iter().find_map(|p| own_unit(p)),
-            blind: None,
         }
     }
 
@@ -94,54 +73,10 @@ impl Host {
         servers.iter().filter(is_hung_up).map(|server| server.process).collect()
     }
 
-    /// Who holds the other end of the wire whose own end this is. A server that has let go of its own end has no wire.
-    fn wire(&self, living: &[&Process], end: End) -> WireState {
-        let kernel = &self.kernel;
-        let of_it = |p: &Process| living.iter().any(|one| kernel.descends(p.id, one.id));
-        if !kernel.holders(end).any(of_it) {
-            return WireState::HungUp;
-        }
-        let Some(other) = kernel.opposite(end) else { return WireState::Unknown };
-        if !kernel.is_open(other) {
-            return WireState::HungUp;
-        }
-        let describe = |p: &Process| Holder {
-            process: p.id,
-            uid: p.uid,
-            sid: p.sid,
-            image: p.image.clone(),
-            unit: None,
-            clients: false,
-        };
-        WireState::Held {
-            holders: kernel.holders(other).map(describe).collect(),
-            unseen: self.manners.passless || kernel.in_flight.contains(&other),
-        }
-    }
-
-    /// What forked copies of an agent do.
-    fn copies(&self, copies: &[ProcessId], among: &[ProcessId]) -> Vec<CopyFacts> {
-        let known: BTreeSet<&ProcessId> = copies.iter().chain(among).collect();
-        let facts = |p: &Process| CopyFacts {
-            process: p.id,
-            sid: p.sid,
-            connected: self.kernel.is_connected(p, &known),
-            work: Some(p.doings.work(p.id)),
-        };
+    /// What forked copies of an agent have done.
+    fn copies(&self, copies: &[ProcessId]) -> Vec<CopyFacts> {
+        let facts = |p: &Process| CopyFacts { process: p.id, sid: p.sid, work: Some(p.doings.work(p.id)) };
         copies.iter().filter_map(|copy| self.kernel.get(*copy)).map(facts).collect()
-    }
-}
-
-impl Kernel {
-    /// Whether it has a socket that leads to somebody who is not known, or that somebody may connect to.
-    pub fn is_connected(&self, p: &Process, known: &BTreeSet<&ProcessId>) -> bool {
-        let leads_out = |end: End| {
-            let peer = self.opposite(end).filter(|_| matches!(end, End::Socket(_)));
-            peer.is_some_and(|peer| {
-                self.in_flight.contains(&peer) || self.holders(peer).any(|other| !known.contains(&other.id))
-            })
-        };
-        p.has_sockets() || p.files.ends().any(leads_out)
     }
 }
 
@@ -156,7 +91,7 @@ fn own_end(wire: Stdio, reads: bool) -> Option<End> {
 }
 
 /// What init started is a unit of its own. (What it adopted is not.)
-fn own_unit(p: &Process) -> Option<UnitFacts> {
+pub fn own_unit(p: &Process) -> Option<UnitFacts> {
     let name = format!("{}.service", p.id);
     let unit = Unit { manager: String::new(), name: name.clone() };
     let started = p.creator == crate::world::INIT;
@@ -179,31 +114,5 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         stdio: p.files.standard_with_wire(),
         unit: None,
         stale_binary: false,
-    }
-}
-
-fn facts(kernel: &Kernel, p: &Process, asked: &[ProcessId]) -> ProcessFacts {
-    let (inside, outside): (Vec<ProcessId>, Vec<ProcessId>) =
-        p.doings.clients.iter().partition(|client| asked.contains(client));
-    let only_inside = outside.is_empty() && !inside.is_empty() && !p.conduct.serves_clients;
-    let joined = |other: &ProcessId| {
-        *other != p.id && kernel.get(*other).is_some_and(|other| kernel.are_joined(p, other))
-    };
-    ProcessFacts {
-        process: p.id,
-        uid: p.uid,
-        sid: p.sid,
-        rss_bytes: rss(p.id),
-        pss_bytes: Some(rss(p.id) / 2),
-        stdio: p.files.standard(),
-        joined: asked.iter().copied().filter(joined).collect(),
-        sockets: SocketUse {
-            listens: p.conduct.serves_clients || p.doings.listens,
-            clients: p.is_served_to(kernel.now()) && !(only_inside && p.doings.served.is_none()),
-            inside,
-        },
-        stale_binary: false,
-        traced: p.doings.tracer.is_some_and(|tracer| !asked.contains(&tracer)),
-        ignores_hangup: false,
     }
 }

@@ -88,6 +88,11 @@ impl Files {
         self.0.values().any(|fd| fd.end == end)
     }
 
+    /// The numbers of its descriptors of this.
+    pub fn numbers(&self, end: End) -> Vec<u32> {
+        self.0.iter().filter(|(_, fd)| fd.end == end).map(|(number, _)| *number).collect()
+    }
+
     /// What is open on standard input, output and error.
     pub fn streams(&self) -> impl Iterator<Item = End> {
         (0..3).filter_map(|n| self.end(n))

@@ -6,9 +6,10 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Holder, Input, Losses, Memory, ProcessEvent,
-        ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, SocketUse,
-        Stdio, Unit, UnitFacts, UnitState, Whereabouts, WireState,
+        About, Answer, BootTime, Effect, ExitStatus, Input, KilledBy, Killer, Losses, Memory, ProcessEvent,
+        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, Unit, UnitFacts,
+        UnitState, Whereabouts,
+        scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
     },
 };
 use proptest::prelude::*;
@@ -87,6 +88,15 @@ fn thread() -> impl Strategy<Value = Option<NonZeroU32>> {
     (0u32..3).prop_map(NonZeroU32::new)
 }
 
+fn killer() -> impl Strategy<Value = Box<Killer>> {
+    let process = id().prop_map(|id| Killer {
+        pid: Some(id.pid),
+        start: Some(id.start),
+        ..Killer::of(KilledBy::Process)
+    });
+    prop_oneof![Just(Killer::of(KilledBy::Kernel)), process].prop_map(Box::new)
+}
+
 fn event() -> impl Strategy<Value = ProcessEvent> {
     let at = any::<u32>().prop_map(|t| BootTime(u64::from(t)));
     prop_oneof![
@@ -106,39 +116,60 @@ fn event() -> impl Strategy<Value = ProcessEvent> {
         }),
         2 => (at.clone(), id(), status())
             .prop_map(|(at, process, status)| ProcessEvent::Exit { at, process, status }),
-        1 => (at, id(), 0u32..8).prop_map(|(at, process, sid)| ProcessEvent::Setsid { at, process, sid }),
+        1 => (at.clone(), id(), 0u32..8)
+            .prop_map(|(at, process, sid)| ProcessEvent::Setsid { at, process, sid }),
+        1 => (at, id(), any::<u8>(), killer())
+            .prop_map(|(at, process, signal, killer)| ProcessEvent::Signal { at, process, signal, killer }),
     ]
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
-    let memory = (id(), any::<u64>()).prop_map(|(process, rss_bytes)| Memory { process, rss_bytes });
-    let fact = (id(), 0u32..2, any::<bool>()).prop_map(|(process, uid, clients)| {
-        let sockets = SocketUse { listens: clients, clients, ..SocketUse::default() };
-        ProcessFacts { process, uid, sockets, ..ProcessFacts::default() }
+    let memory = (id(), any::<u64>()).prop_map(|(process, rss_bytes)| Memory {
+        process,
+        rss_bytes,
+        cpu_ms: rss_bytes,
     });
-    let holder = seen().prop_map(|s| Holder {
-        process: s.id,
-        uid: s.uid,
-        sid: s.sid,
-        image: s.image,
-        unit: s.unit,
-        clients: false,
-    });
-    let wire = prop_oneof![
-        Just(WireState::Unknown),
-        Just(WireState::HungUp),
-        prop::collection::vec(holder, 0..4).prop_map(|holders| WireState::Held { holders, unseen: false }),
-    ];
-    let facts = (prop::collection::vec(fact, 0..4), wire, any::<bool>(), any::<bool>(), unit()).prop_map(
-        |(processes, stdin, opted_out, blind, unit)| ServerFacts {
-            processes,
-            stdin,
-            opted_out,
-            unit,
-            blind: blind.then(|| "blind".to_owned()),
-            ..ServerFacts::default()
+    let row = (seen(), any::<bool>(), any::<bool>(), any::<[bool; 3]>()).prop_map(
+        |(seen, full, opted_out, ends)| {
+            let row = ProcessRow {
+                process: seen.id,
+                uid: seen.uid,
+                sid: seen.sid,
+                image: seen.image,
+                unit: seen.unit,
+                stdio: seen.stdio,
+                full,
+                opted_out,
+                ..ProcessRow::default()
+            };
+            (row, ends)
         },
     );
+    let facts =
+        (prop::collection::vec(row, 0..6), any::<bool>(), any::<bool>()).prop_map(|(rows, blind, named)| {
+            let endpoints = vec![
+                Endpoint::Pipe { inode: 1, named },
+                Endpoint::Connection { near: 2, far: 3, began: Began::Unknown },
+                Endpoint::Open { inode: 4, by: Address::Tcp, called: Called::Unknown },
+            ];
+            let sides = [[Side::Reads, Side::Writes], [Side::Near, Side::Far], [Side::Listens; 2]];
+            let end = |endpoint: u32, holder: ProcessId, side: Side| End {
+                endpoint,
+                holder: Holder::Process(holder),
+                side,
+                numbers: Vec::new(),
+                beyond: false,
+            };
+            let ends = rows.iter().enumerate().flat_map(|(at, (row, ends))| {
+                let held = (0..).zip(sides).zip(ends).filter(|(_, held)| **held);
+                held.map(move |((endpoint, sides), _)| end(endpoint, row.process, sides[at % 2]))
+            });
+            let ends = ends.collect();
+            let processes = rows.into_iter().map(|(row, _)| row).collect();
+            let why = || Unread { process: None, why: "blind".to_owned() };
+            let unread = blind.then(why).into_iter().collect();
+            ServerFacts { scene: Scene { processes, endpoints, ends, unread }, ..ServerFacts::default() }
+        });
     prop_oneof![
         prop::collection::vec(memory, 0..4).prop_map(|processes| Answer::Memory { processes }),
         prop::option::of(seen()).prop_map(|process| Answer::Process { process }),
@@ -181,7 +212,8 @@ fn named(input: &Input, known: &mut BTreeSet<ProcessId>) {
             ProcessEvent::Exec { process, parent, .. } => known.extend([*process, *parent]),
             ProcessEvent::Exit { process, .. }
             | ProcessEvent::Setsid { process, .. }
-            | ProcessEvent::ThreadExit { process, .. } => {
+            | ProcessEvent::ThreadExit { process, .. }
+            | ProcessEvent::Signal { process, .. } => {
                 known.insert(*process);
             }
         },
@@ -189,10 +221,7 @@ fn named(input: &Input, known: &mut BTreeSet<ProcessId>) {
             known.extend(snapshot.processes.iter().flat_map(|p| [Some(p.id), p.parent]).flatten());
         }
         Input::Answered { answer: Answer::Server { facts }, .. } => {
-            known.extend(facts.processes.iter().map(|p| p.process));
-            if let WireState::Held { holders, .. } = &facts.stdin {
-                known.extend(holders.iter().map(|h| h.process));
-            }
+            known.extend(facts.scene.processes.iter().map(|row| row.process));
         }
         Input::Answered { answer: Answer::Process { process: Some(p) }, .. } => {
             known.insert(p.id);

@@ -104,11 +104,11 @@ pub struct Host {
     pub settings: Settings,
     /// What the engine was told to judge by at first.
     pub policy: Policy,
-    drain_at: Option<BootTime>,
-    pidfds: BTreeSet<ProcessId>,
-    resync: bool,
+    pub drain_at: Option<BootTime>,
+    pub pidfds: BTreeSet<ProcessId>,
+    pub resync: bool,
     /// Questions that wait, and until when.
-    waiting: Vec<(BootTime, u64, About)>,
+    pub waiting: Vec<(BootTime, u64, About)>,
     /// Looks so far.
     pub looks: u64,
     pub running: bool,
@@ -270,7 +270,7 @@ impl Host {
     /// Drains, lets the tick end, then reads /proc: births are told in ticks, and of what was born in the
     /// horizon's own tick nothing is concluded, although its fork may have been lost before the drain.
     /// (The model's clock need not be moved for that: nothing happens meanwhile.)
-    fn look(&mut self) {
+    pub fn look(&mut self) {
         self.drain();
         let horizon = BootTime((self.kernel.now().ticks() + 1) * 10_000_000);
         self.log.first_look.get_or_insert(horizon);

@@ -276,6 +276,11 @@ pub fn counted(host: &Host) -> Vec<String> {
     wrong.then(|| format!("{count} orphans are counted, {orphans:?} were told")).into_iter().collect()
 }
 
+/// Whether the engine called it an orphan, on whatever evidence.
+pub fn called(host: &Host, service: &Service) -> bool {
+    about(host, service).iter().any(|n| matches!(n, Notice::OrphanDetected { .. }))
+}
+
 /// Whether the engine called it an orphan.
 pub fn orphan(host: &Host, service: &Service) -> bool {
     about(host, service).iter().any(|n| matches!(n, Notice::OrphanDetected { .. }) && !weak(n))

@@ -24,6 +24,8 @@ mod programs;
 mod properties;
 mod records;
 mod replay;
+mod restart;
+mod rows;
 mod scenarios;
 mod scenarios_lives;
 mod signals;

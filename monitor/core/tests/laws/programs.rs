@@ -90,7 +90,7 @@ const CONSOLE: Program = program(
     &["/srv/venv/bin/python3", "/srv/venv/bin/mcp-server-git"],
 );
 const BINARY: Program =
-    program("conport-mcp", "/usr/local/bin/conport-mcp", &["conport-mcp", "--mode", "stdio"]);
+    program("github-mcp-serv", "/usr/local/bin/github-mcp-server", &["github-mcp-server", "stdio"]);
 const LOGIN_BASH: Program =
     program("bash", "/usr/bin/bash", &["/bin/bash", "-lc", "npx -y @modelcontextprotocol/server-everything"]);
 const SHELL: Program =

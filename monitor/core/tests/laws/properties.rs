@@ -125,6 +125,29 @@ proptest! {
         }
     }
 
+    /// A daemon that is restarted at any moment, any number of times, ends nothing that it would not have ended without, if that
+    /// is in use: what began in the tick of the restart is new to the next daemon, which may know less of it, and whose verdict
+    /// may be another. Who only looks does not change the world, so the two worlds are the same.
+    #[test]
+    fn a_restart_ends_nothing_more(story in strategies::story(), after in prop::collection::vec(any::<u8>(), 1..4)) {
+        let story = Story { observe: true, ..story };
+        let (with, without) = (story.play_with_restarts(&after), story.play(|_| ()));
+        let services = with.host.truth.services.iter().zip(&without.host.truth.services);
+        for (a, b) in services {
+            // When the daemon reads decides which numbers are free again.
+            prop_assume!(a.head() == b.head());
+            let in_use = laws::expect(&with.host, a) == laws::Expect::None;
+            if laws::called(&with.host, a) && !laws::called(&without.host, b) && in_use {
+                return Err(broken(&with, &format!("{} is an orphan after {after:?} only", a.head())));
+            }
+        }
+        let acting = Story { observe: false, ..story }.play_with_restarts(&after);
+        let wrong = laws::shots(&acting.host);
+        if !wrong.is_empty() {
+            return Err(broken(&acting, &format!("{wrong:?}")));
+        }
+    }
+
     /// The same inputs at the same times give the same effects.
     #[test]
     fn an_engine_is_deterministic(story in strategies::lossy_story()) {

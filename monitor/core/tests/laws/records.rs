@@ -56,6 +56,13 @@ impl Records {
         }
     }
 
+    /// The daemon ended, and with it the map and the ring.
+    pub fn forget(&mut self) {
+        self.map.clear();
+        self.ring.clear();
+        (self.lost, self.wake) = (Losses::default(), false);
+    }
+
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty() && self.lost == Losses::default()
     }
@@ -77,6 +84,7 @@ impl Records {
             ProcessEvent::Exec { .. } => self.lost.exec += 1,
             ProcessEvent::Exit { .. } | ProcessEvent::ThreadExit { .. } => self.lost.exit += 1,
             ProcessEvent::Setsid { .. } => self.lost.setsid += 1,
+            ProcessEvent::Signal { .. } => {}
         }
     }
 

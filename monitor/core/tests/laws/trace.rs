@@ -32,12 +32,21 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
 
 /// What settings say, as an engine is told.
 pub fn policy(settings: &Settings) -> Policy {
-    let Settings { mode, grace, abandoned_grace, term_timeout, other_uids, recognise_protocol, .. } =
-        *settings;
+    let Settings {
+        mode,
+        grace,
+        abandoned_grace,
+        work_grace,
+        term_timeout,
+        other_uids,
+        recognise_protocol,
+        ..
+    } = *settings;
     Policy {
         mode,
         grace,
         abandoned_grace,
+        work_grace,
         term_timeout,
         other_uids,
         recognise_protocol,

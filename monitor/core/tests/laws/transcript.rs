@@ -1,8 +1,6 @@
 //! A log as lines to read: what was handed in and what came out, one below the other.
 
-use orphand_core::model::{
-    About, Answer, Effect, Input, Notice, ProcessEvent, ProcessId, Subject, WireState,
-};
+use orphand_core::model::{About, Answer, Effect, Input, Notice, ProcessEvent, ProcessId, Subject};
 
 use crate::{
     laws::{name, server_of},
@@ -34,6 +32,7 @@ fn input(input: &Input) -> String {
             }
             ProcessEvent::Exit { process, status, .. } => format!("-> exit {process} {status:?}"),
             ProcessEvent::Setsid { process, .. } => format!("-> setsid {process}"),
+            ProcessEvent::Signal { process, signal, .. } => format!("-> signal {signal} to {process}"),
             ProcessEvent::ThreadExit { process, thread, .. } => {
                 format!("-> exit of {process}'s thread {thread}")
             }
@@ -43,14 +42,8 @@ fn input(input: &Input) -> String {
             format!("-> snapshot {ids:?}")
         }
         Input::Answered { answer: Answer::Server { facts }, .. } => {
-            let ids: Vec<u32> = facts.processes.iter().map(|p| p.process.pid).collect();
-            let wire = match &facts.stdin {
-                WireState::Held { holders, .. } => {
-                    format!("held by {:?}", pids(holders.iter().map(|h| h.process)))
-                }
-                other => format!("{other:?}"),
-            };
-            format!("-> answered {ids:?} wire {wire}")
+            let ids: Vec<u32> = facts.scene.processes.iter().map(|row| row.process.pid).collect();
+            format!("-> answered {ids:?} ends {:?}", facts.scene.ends)
         }
         Input::Answered { answer: Answer::Memory { processes }, .. } => {
             format!("-> answered memory of {:?}", pids(processes.iter().map(|m| m.process)))
@@ -76,8 +69,8 @@ fn effect(effect: &Effect) -> String {
                 _ => format!("<- {}", name(notice)),
             },
         },
-        Effect::Ask { about: About::Server(Subject { processes, stdin, .. }), .. } => {
-            format!("<- ask server {:?} {stdin:?}", pids(processes.iter().copied()))
+        Effect::Ask { about: About::Server(Subject { processes, .. }), .. } => {
+            format!("<- ask server {:?}", pids(processes.iter().copied()))
         }
         Effect::Ask { about: About::Memory(processes), .. } => {
             format!("<- ask memory {:?}", pids(processes.iter().copied()))
@@ -86,7 +79,7 @@ fn effect(effect: &Effect) -> String {
             format!("<- ask which container {} works for", query.client)
         }
         Effect::Ask { about: About::Stop { seen, .. }, .. } => format!("stop {}", seen.container.id),
-        Effect::Ask { about: About::Copies { copies, .. }, .. } => {
+        Effect::Ask { about: About::Copies(copies), .. } => {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))
         }
         Effect::Ask { about: About::Session(subject), .. } => format!("<- ask session of {}", subject.main),

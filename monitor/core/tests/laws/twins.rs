@@ -7,7 +7,10 @@ use std::collections::VecDeque;
 
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, Signal, WireState},
+    model::{
+        Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, Signal,
+        scene::{End, Holder},
+    },
 };
 
 use crate::{
@@ -154,7 +157,10 @@ fn who_shoots_at_a_server_in_use_is_caught() {
     // It takes every wire for hung up: the broker's server is ended under its hands.
     let hears = |input| match input {
         Input::Answered { token, answer: Answer::Server { mut facts } } => {
-            facts.stdin = WireState::HungUp;
+            let own: Vec<ProcessId> =
+                facts.scene.processes.iter().filter(|row| row.full).map(|row| row.process).collect();
+            let is_own = |end: &End| matches!(end.holder, Holder::Process(one) if own.contains(&one));
+            facts.scene.ends.retain(is_own);
             Some(Input::Answered { token, answer: Answer::Server { facts } })
         }
         other => Some(other),
@@ -167,7 +173,7 @@ fn who_shoots_at_a_server_in_use_is_caught() {
 fn who_overlooks_an_opt_out_is_caught() {
     let hears = |input| match input {
         Input::Answered { token, answer: Answer::Server { mut facts } } => {
-            facts.opted_out = false;
+            facts.scene.processes.iter_mut().for_each(|row| row.opted_out = false);
             Some(Input::Answered { token, answer: Answer::Server { facts } })
         }
         other => Some(other),

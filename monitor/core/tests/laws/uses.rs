@@ -91,7 +91,7 @@ impl Truth {
         })
     }
 
-    /// Whether an end is held by what another server of the owner started, which may be let go, or by a piece of its own launch chain
+    /// Whether it has the other end of another server's wire, or an end is held by what another server of the owner started, which may be let go, or by a piece of its own launch chain
     /// that the records show as something else: such a one may stay unproven.
     pub fn is_entangled(&self, kernel: &Kernel, service: &Service) -> bool {
         let in_chain = |s: &Service, p: &Process| s.chain.contains(&p.id) || s.behind.contains(&p.id);
@@ -105,6 +105,13 @@ impl Truth {
             // Of one that a go-between started the launchers are not known either.
             same.into_iter().any(|s| (self.lossy || s.go_between.is_some()) && in_chain(s, p))
         };
+        // Nobody can tell the other end of another server's wire that was inherited from one that was handed on.
+        let parts = self.parts(kernel, service);
+        let of_others = self.services.iter().filter(|s| s.head() != service.head()).flat_map(|s| s.wires);
+        let mut ends = of_others.filter_map(|wire| kernel.opposite(wire));
+        if ends.any(|end| parts.iter().any(|part| part.files.has(end))) {
+            return true;
+        }
         let mut others = service.wires.iter().filter_map(|wire| kernel.opposite(*wire));
         others.any(|other| kernel.holders(other).any(|p| started_by_sibling(p) || piece(p)))
     }
@@ -285,5 +292,18 @@ impl Truth {
         let open = service.wires.iter().filter(|wire| parts.iter().any(|p| p.files.has(**wire)));
         let mut others = open.filter_map(|wire| kernel.opposite(*wire));
         !others.any(|other| kernel.in_flight.contains(&other) || outside(other))
+    }
+}
+
+impl Kernel {
+    /// Whether it has a socket that leads to somebody who is not known, or that somebody may connect to.
+    fn is_connected(&self, p: &Process, known: &BTreeSet<&ProcessId>) -> bool {
+        let leads_out = |end: End| {
+            let peer = self.opposite(end).filter(|_| matches!(end, End::Socket(_)));
+            peer.is_some_and(|peer| {
+                self.in_flight.contains(&peer) || self.holders(peer).any(|other| !known.contains(&other.id))
+            })
+        };
+        p.has_sockets() || p.files.ends().any(leads_out)
     }
 }

@@ -300,3 +300,23 @@ fn what_the_system_refuses_is_told() {
     assert_eq!(errno, 1);
     assert_eq!(message, "pidfd_send_signal: Operation not permitted (os error 1)");
 }
+
+#[tokio::test]
+async fn nothing_is_signalled_that_is_not_seen_in_the_scope() {
+    let mut child = Started::sleeper();
+    let id = child.id();
+    let scope = "no-control-group-is-called-so".parse().unwrap();
+    let mut reaper = Reaper::new().unwrap();
+    reaper.signal(id, None, Signal::Term).unwrap();
+    child.0.wait().unwrap();
+    let aim = Aim { process: id, pidfd: None };
+    let mut reaper = reaper.within(Some(scope));
+    assert!(
+        matches!(reaper.fire(aim, None, Signal::Kill), Err(SignalError::Unsure { .. })),
+        "it cannot be read"
+    );
+    let mut child = Started::sleeper();
+    let (errno, why) = message(reaper.signal(child.id(), None, Signal::Kill));
+    assert_eq!((errno, why.contains("outside of the scope")), (Errno::PERM.raw_os_error(), true), "{why}");
+    assert!(child.0.try_wait().unwrap().is_none());
+}

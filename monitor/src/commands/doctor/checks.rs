@@ -20,7 +20,7 @@ use crate::{
     host::{UnixSockets, identity, lock_holder},
     sink::status::errors,
     source::{
-        attach,
+        attach::{self, SIGNAL_HOOK},
         holders::HOOK,
         kernel::{BTF, KernelOptions, KernelSource},
         kernel_error::KernelError,
@@ -168,7 +168,7 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
                 Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", status.blind.join("; ")))
             };
             let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
-            let mut checks = vec![daemon, loaded, holders(&status.hooks)];
+            let mut checks = vec![daemon, loaded, holders(&status.hooks), senders(&status.hooks)];
             checks.extend(kernel_side(&status));
             checks
         }
@@ -188,8 +188,9 @@ fn kernel_side(status: &Status) -> Option<Check> {
 fn programs(config: &Config) -> Vec<Check> {
     let options = KernelOptions { setsid: config.setsid, ..KernelOptions::default() };
     let opened = KernelSource::open(&options).map(|source| source.hooks());
-    let holders = holders(opened.as_deref().unwrap_or_default());
-    vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders]
+    let found = opened.as_deref().unwrap_or_default();
+    let (holders, senders) = (holders(found), senders(found));
+    vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders, senders]
 }
 
 /// How it is found out which processes have a pipe or a socket open.
@@ -205,6 +206,20 @@ fn holders(hooks: &[String]) -> Check {
         name,
         format!(
             "found out from /proc, where descriptors in flight between processes are not seen: {HOOK} does not work here, and the log of `orphand run` says why"
+        ),
+    )
+}
+
+/// How it is found out who ended a server.
+fn senders(hooks: &[String]) -> Check {
+    let name = "who sends a signal";
+    if hooks.iter().any(|hook| hook == SIGNAL_HOOK) {
+        return Check::ok(name, format!("told by the kernel ({SIGNAL_HOOK})"));
+    }
+    Check::note(
+        name,
+        format!(
+            "not known: what a signal ends was killed from an unknown sender; {SIGNAL_HOOK} does not work here, and the log of `orphand run` says why"
         ),
     )
 }
@@ -316,6 +331,13 @@ mod tests {
             without.is == Health::Note && without.found.starts_with("found out from /proc"),
             "{without:?}"
         );
+    }
+
+    #[test]
+    fn who_sends_a_signal_is_told_by_the_kernel_or_not_known() {
+        assert_eq!(senders(&[SIGNAL_HOOK.to_owned()]).is, Health::Ok);
+        let without = senders(&["raw_tracepoint:sched_process_fork".to_owned()]);
+        assert!(without.is == Health::Note && without.found.contains("an unknown sender"), "{without:?}");
     }
 
     #[test]

@@ -10,9 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, logging},
-    config::{Config, LogLevel},
+    config::LogLevel,
     host::Procfs,
     os::clock,
     probe::{ManagerError, Probe},
@@ -25,15 +26,13 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// Makes the checks and prints them. The status says whether something is wrong.
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
-    let mut config = Config::load(flags.config.as_deref())?;
-    config.socket = flags.socket.clone().unwrap_or(config.socket);
-    config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
+    let config = flags.places.load()?;
     // Warnings at the start are among the checks.
     logging::start(config.log.min(LogLevel::Error));
     let mut checks = checks::of_host(&config, &flags.lock);
     checks.push(duplicates::check());
     checks.extend(sources::all(&config));
-    let seen = super::scan::inspect(flags.config.as_deref())?;
+    let seen = Offline::inspect(&config, None)?.report();
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
     let paint = Paint::of(&std::io::stdout());

@@ -8,6 +8,7 @@ use super::{Backend, MARGIN, is_over};
 use crate::{
     commands::offline::Offline,
     config::Config,
+    host::Scope,
     os::clock::{self, Timer},
 };
 use orphand_core::model::{Input, Planned, ReapRequest, Report};
@@ -23,8 +24,8 @@ pub(super) struct Alone {
 
 impl Alone {
     /// Reads /proc and judges. Nothing is signalled until [`Backend::reap`].
-    pub(super) fn inspect(config: &Config) -> anyhow::Result<Self> {
-        Ok(Self { offline: Offline::inspect(config)?, term_timeout: config.term_timeout })
+    pub(super) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
+        Ok(Self { offline: Offline::inspect(config, scope)?, term_timeout: config.term_timeout })
     }
 
     async fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {

@@ -3,31 +3,9 @@
 use super::*;
 use orphand_core::model::{Doubt, Guard, ServerView};
 
-fn server(id: &str, state: &str, doubts: &[Doubt]) -> ServerReport {
-    let server = ServerView {
-        processes_total: 0,
-        session: None,
-        id: id.to_owned(),
-        name: "files".to_owned(),
-        rule: "r".to_owned(),
-        client: None,
-        processes: Vec::new(),
-        rss_bytes: None,
-        session_leader: false,
-        run: None,
-        container: None,
-    };
-    ServerReport {
-        duplicate_of: None,
-        members: Vec::new(),
-        session: None,
-        server,
-        evidence: Vec::new(),
-        doubts: doubts.to_vec(),
-        guards: Vec::new(),
-        pss_bytes: None,
-        state: state.to_owned(),
-    }
+fn server(id: &str, state: State, doubts: &[Doubt]) -> ServerReport {
+    let server = ServerView { id: id.to_owned(), name: "files".to_owned(), ..ServerView::default() };
+    ServerReport { server, doubts: doubts.to_vec(), state, ..ServerReport::default() }
 }
 
 /// A backend that has these servers and ends what it is asked to end.
@@ -47,7 +25,7 @@ impl Backend for Fake {
     fn plan(&mut self, _: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
         let planned = |one: &ServerReport| Planned {
             server: one.server.clone(),
-            state: one.state.clone(),
+            state: one.state,
             guards: one.guards.clone(),
             duplicate_of: one.duplicate_of.clone(),
         };
@@ -78,34 +56,49 @@ fn flags(words: &str) -> cli::Reap {
     }
 }
 
-/// By its pid as well as by the flag: what was shown and confirmed is ended.
+/// What was shown and confirmed is ended.
 #[test]
 fn an_unproven_one_that_was_asked_for_is_ended() {
-    for words in ["--pid 1 --yes", "--include-unproven --yes"] {
+    let mut backend = Fake::new(vec![server("1@1", State::Unproven, &[Doubt::WireHeld])]);
+    let request = ReapRequest { include_unproven: true, ..ReapRequest::default() };
+    let planned = backend.plan(&request).unwrap();
+    let code = clean_up(&flags("--include-unproven --yes"), &mut backend, &request, planned).unwrap();
+    assert_eq!(code, ExitCode::Done);
+    let servers = Some(vec!["1@1".to_owned()]);
+    let expected = ReapRequest { servers, include_unproven: true, ..ReapRequest::default() };
+    assert_eq!(backend.asked, [expected]);
+    assert_eq!(backend.servers, []);
+}
+
+/// A target that is not there has a status of its own; that no orphan is there has none.
+#[test]
+fn what_matches_nothing_is_told() {
+    for (words, code) in [
+        ("4711 --yes", ExitCode::Unmatched),
+        ("--agent nobody --dry-run", ExitCode::Unmatched),
+        ("--generation 9 --yes --json", ExitCode::Unmatched),
+        ("--yes", ExitCode::Done),
+    ] {
         let flags = flags(words);
-        let mut backend = Fake::new(vec![server("1@1", "unproven", &[Doubt::WireHeld])]);
+        let mut backend = Fake::new(Vec::new());
         let request = ReapRequest {
-            pid: flags.pid,
-            include_unproven: flags.include_unproven,
+            targets: flags.targets.clone(),
+            agent: flags.agent.clone(),
+            generation: flags.generation,
             ..ReapRequest::default()
         };
-        let planned = backend.plan(&request).unwrap();
-        let code = clean_up(&flags, &mut backend, &request, planned).unwrap();
-        assert_eq!(code, ExitCode::Done, "{words}");
-        let servers = Some(vec!["1@1".to_owned()]);
-        let expected = ReapRequest { servers, include_unproven: true, ..ReapRequest::default() };
-        assert_eq!(backend.asked, [expected], "{words}");
-        assert_eq!(backend.servers, []);
+        assert_eq!(clean_up(&flags, &mut backend, &request, Vec::new()).unwrap(), code, "{words}");
+        assert_eq!(backend.asked, [], "{words}");
     }
 }
 
 /// Shown as an orphan, and somebody has taken hold of it since: nobody said yes to that.
 #[test]
 fn one_that_became_unproven_since_it_was_shown_stays() {
-    let mut backend = Fake::new(vec![server("1@1", "orphan", &[])]);
+    let mut backend = Fake::new(vec![server("1@1", State::Orphan, &[])]);
     let request = ReapRequest::default();
     let planned = backend.plan(&request).unwrap();
-    backend.servers = vec![server("1@1", "unproven", &[Doubt::Clients])];
+    backend.servers = vec![server("1@1", State::Unproven, &[Doubt::Clients])];
     let code = clean_up(&flags("--yes"), &mut backend, &request, planned).unwrap();
     assert_eq!(code, ExitCode::Failed);
     assert!(backend.asked.iter().all(|request| !request.include_unproven), "{:?}", backend.asked);
@@ -114,11 +107,11 @@ fn one_that_became_unproven_since_it_was_shown_stays() {
 
 #[test]
 fn doubts_are_looked_up_where_there_are_some() {
-    let mut backend = Fake::new(vec![server("1@1", "orphan", &[])]);
+    let mut backend = Fake::new(vec![server("1@1", State::Orphan, &[])]);
     let planned = backend.plan(&ReapRequest::default()).unwrap();
     assert_eq!(with_doubts(planned, &mut backend).unwrap()[0].doubts, []);
     assert_eq!(backend.reports, 0);
-    backend.servers.push(server("2@2", "unproven", &[Doubt::WireHeld, Doubt::Traced]));
+    backend.servers.push(server("2@2", State::Unproven, &[Doubt::WireHeld, Doubt::Traced]));
     let planned = backend.plan(&ReapRequest::default()).unwrap();
     let meant = with_doubts(planned, &mut backend).unwrap();
     assert_eq!(meant[1].doubts, [Doubt::WireHeld, Doubt::Traced]);
@@ -127,18 +120,16 @@ fn doubts_are_looked_up_where_there_are_some() {
 
 #[test]
 fn what_stays_says_what_was_found_at_the_last_moment() {
-    let left = Report { unowned: vec![server("1@1", "unproven", &[Doubt::Clients])], ..Report::default() };
+    let left =
+        Report { unowned: vec![server("1@1", State::Unproven, &[Doubt::Clients])], ..Report::default() };
     let planned = Planned {
-        server: server("1@1", "", &[]).server,
-        state: "orphan".to_owned(),
+        server: server("1@1", State::Live, &[]).server,
+        state: State::Orphan,
         guards: Vec::new(),
         duplicate_of: None,
     };
     let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new(), age_seconds: None }, &left);
-    assert_eq!(
-        (now.planned.state.as_str(), now.doubts.as_slice()),
-        ("unproven", [Doubt::Clients].as_slice())
-    );
+    assert_eq!((now.planned.state, now.doubts.as_slice()), (State::Unproven, [Doubt::Clients].as_slice()));
     let mut guarded = left;
     guarded.unowned[0].guards = vec![Guard::OwnUnit];
     assert_eq!(as_it_is_now(&now, &guarded).planned.guards, [Guard::OwnUnit]);
@@ -147,10 +138,8 @@ fn what_stays_says_what_was_found_at_the_last_moment() {
 #[test]
 fn it_waits_for_what_is_still_going_on() {
     let request = ReapRequest { servers: Some(vec!["1@1".to_owned()]), ..ReapRequest::default() };
-    let of = |state: &str| Report { unowned: vec![server("1@1", state, &[])], ..Report::default() };
-    for (state, done) in
-        [("terminating", false), ("suspect", false), ("spared", true), ("unproven", true), ("orphan", true)]
-    {
+    let of = |state: State| Report { unowned: vec![server("1@1", state, &[])], ..Report::default() };
+    for (state, done) in State::ALL.map(|state| (state, !matches!(state, State::Ending | State::Suspect))) {
         assert_eq!(is_over(&of(state), &request), done, "{state}");
     }
     assert!(is_over(&Report::default(), &request));

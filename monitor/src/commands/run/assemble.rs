@@ -28,7 +28,7 @@ use crate::{
         systemd_notify::Notify,
     },
     probe::{Engines, Probe, registry::Registry},
-    sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
+    sink::{self, metrics::Metrics, page::Page, stream::Json, wall_clock::WallClock},
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
@@ -77,22 +77,29 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     drop(alone);
     let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
     let mut probe = Probe::new()?.with_engines(Engines { docker, podman });
-    if let Some(holders) = kernel.take_holders() {
+    let passes = kernel.take_passes();
+    if let Some(holders) = passes.holders {
         probe = probe.with_passes(Box::new(holders));
+    }
+    if let Some(tasks) = passes.tasks {
+        probe = probe.with_tasks(Box::new(tasks));
     }
     let metrics = Metrics::new(wall);
     let (persistence, knowledge) = Persistence::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config, log);
-    let (_serving, queries) = front.start(metrics.clone(), &config.state_dir)?;
+    let page = Page::new(wall);
+    let (stream, events) = event_stream::open(flags.format, wall, &config.state_dir)?;
+    let (_serving, queries) = front.start(metrics.clone(), page.clone(), events, &config.state_dir)?;
     let outside = Environment {
         rules,
         kernel,
         procfs,
         probe,
-        reaper: Reaper::new()?,
-        stream: event_stream::open(flags.format, wall)?,
+        reaper: Reaper::new()?.within(flags.places.below.clone()),
+        stream,
         hook: Hook::start(hook, hook_line(wall))?,
         metrics,
+        page,
         persistence,
         status: status_at_start(config),
         pending: PendingRecords::default(),
@@ -108,7 +115,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         registry: Registry::new(config.sessions.as_ref().map(reload::registry)),
     };
     let daemon = Daemon {
-        driver: Driver::new(Engine::new(settings), trace),
+        driver: Driver::new(Engine::new(settings), trace).within(flags.places.below.clone()),
         outside,
         configuration,
         notify: Notify::from_environment(clock::now()),

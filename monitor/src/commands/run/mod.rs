@@ -35,15 +35,13 @@ pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
 
 /// Flags beat the file, the file beats the defaults.
 fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
-    let mut config = Config::load(flags.config.as_deref())?;
+    let mut config = flags.places.load()?;
     config.observe |= flags.observe;
     config.grace = flags.grace.unwrap_or(config.grace);
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
     config.ring_size = flags.ring_size.unwrap_or(config.ring_size);
     config.setsid = flags.setsid.map_or(config.setsid, Into::into);
     config.listen = flags.listen.unwrap_or(config.listen);
-    config.socket = flags.socket.clone().unwrap_or(config.socket);
-    config.state_dir = flags.state_dir.clone().unwrap_or(config.state_dir);
     if let Some(path) = &flags.hook {
         let absolute = std::path::absolute(path);
         config.hook.path =

@@ -119,6 +119,15 @@ const TOP: &[Key] = &[
         example: "\"2m\"",
     },
     Key {
+        name: "work_grace",
+        form: "a duration",
+        default: Some("\"5m\""),
+        limits: "0s to 24h",
+        about: "How long a tool that an orphaned server started may go on with its work (it uses the processor, reads or \
+                writes) before the server is ended with it. A tool that does nothing is not waited for, nor is a browser.",
+        example: "\"1m\"",
+    },
+    Key {
         name: "term_timeout",
         form: "a duration",
         default: Some("\"5s\""),
@@ -187,7 +196,7 @@ const TOP: &[Key] = &[
         form: "\"ADDRESS:PORT\" or \"none\"",
         default: Some("\"127.0.0.1:9477\""),
         limits: "",
-        about: "The address for metrics and health over HTTP; none turns it off. There is no authentication: every client \
+        about: "The address for the page, metrics and health over HTTP; none turns it off. There is no authentication: every client \
                 that can reach the address can read them.",
         example: "\"none\"",
     },
@@ -196,7 +205,7 @@ const TOP: &[Key] = &[
         form: "a path",
         default: Some("\"/run/orphand/control.sock\""),
         limits: "",
-        about: "The control socket, which orphand status, tree, reap, reload and history use.",
+        about: "The control socket, which orphand ps, status, top, explain, reap, reload and history use.",
         example: "\"/run/orphand/other.sock\"",
     },
     Key {

@@ -1,31 +1,24 @@
-//! The helper that talks to a container engine. It is this program once more, without any capability. The reply is
-//! read and parsed here, so a reply that crashes the parser crashes only the helper.
+//! What a helper does at a container engine ([`helper`]): three requests, and one for `orphand doctor`.
+//!
+//! Invariant: what an engine replies is parsed in the helper only, and of it only what is checked here goes back.
 
-use std::{
-    io::{self, Write as _},
-    os::fd::OwnedFd,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{os::fd::OwnedFd, time::Duration};
 
-use rustix::{
-    process::{DumpableBehavior, set_dumpable_behavior},
-    thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs},
-};
 use serde::{Deserialize, Serialize};
 
 use super::{
     http::{Method, call},
     told::{self, Found, Listed},
+    version::EngineVersion,
 };
-use crate::{os::own, probe::helper_output};
-use orphand_core::model::ContainerNames;
+use crate::{
+    helper::{self, HelperError, Order, Task},
+    os::own,
+};
+use orphand_core::model::{ContainerNames, text::sanitise};
 
-/// The first command-line argument that makes the program such a helper; see [`engine_child`].
-pub const ENGINE_ARGUMENT: &str = "__ask-engine";
-
-/// The longest answer that is read from the helper, in bytes.
-const LONGEST: usize = 64 * 1024;
+/// The most containers of one image that are told apart.
+const MOST: usize = 64;
 
 /// What the helper is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +31,6 @@ pub(super) enum Question {
         image: Option<String>,
         /// When the client was started, in seconds since 1970.
         from: u64,
-        /// The latest creation of its container.
-        to: u64,
     },
     /// The container with this id, if it runs.
     Inspect {
@@ -62,6 +53,8 @@ pub(super) enum Question {
         /// Whether a monitor holds its standard streams.
         monitored: bool,
     },
+    /// What the engine is.
+    Version,
 }
 
 /// What the helper found or did.
@@ -69,6 +62,8 @@ pub(super) enum Question {
 pub(super) enum Told {
     /// The containers that fit.
     Found(Vec<Found>),
+    /// The same, each with the time of its creation in nanoseconds since 1970.
+    Made(Vec<(Found, i64)>),
     /// What the container is, and the number of its first process.
     Named(ContainerNames, u32),
     /// No such container runs.
@@ -77,49 +72,47 @@ pub(super) enum Told {
     Stopped,
     /// The engine tells something else of the container than before. It was not stopped.
     Changed,
+    /// The versions of the engine.
+    Version(EngineVersion),
 }
 
 type Answer = Result<Told, String>;
 
-/// The main function of the helper. Standard input is the engine's socket, opened with `O_PATH`; the second argument
-/// is the question, and the answer goes to standard output. Returns whether the answer could be written.
-pub fn engine_child() -> bool {
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    let confined = set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok()
-        && set_no_new_privs(true).is_ok()
-        && set_capabilities(None, none).is_ok();
-    let asked = std::env::args().nth(2).and_then(|asked| serde_json::from_str(&asked).ok());
-    let Some(question) = asked.filter(|_| confined) else { return false };
-    let answer: Answer = answer(&question);
-    serde_json::to_vec(&answer).is_ok_and(|answer| io::stdout().write_all(&answer).is_ok())
+/// The answer to a question, in the helper. The one file is the engine's socket, opened with `O_PATH`.
+pub(in crate::probe) fn help(question: &[u8], files: &[OwnedFd]) -> Option<Vec<u8>> {
+    let [socket] = files else { return None };
+    helper::answered(question, |question: Question| answer(&own::path_of(socket), &question))
 }
 
-fn answer(question: &Question) -> Answer {
-    let socket = own::path_of(&io::stdin());
+pub(super) fn answer(socket: &str, question: &Question) -> Answer {
     match question {
-        Question::Find { name, image, from, to } => {
+        Question::Find { name, image, from } => {
             // {"status":["running"]}
             let path = "/containers/json?filters=%7B%22status%22%3A%5B%22running%22%5D%7D";
-            let (status, body) = call(&socket, Method::Get, path)?;
+            let (status, body) = call(socket, Method::Get, path)?;
             let listed: Vec<Listed> = told::parse(status, &body)?;
             let mut found = Vec::new();
-            let fits = |one: &&Listed| one.fits(name.as_deref(), image.as_deref(), *from..=*to);
-            // Two are as many as too many.
-            for one in listed.iter().filter(fits).take(8) {
+            let fitting = listed.iter().filter(|one| one.fits(name.as_deref(), image.as_deref(), *from));
+            for (number, one) in fitting.enumerate() {
+                if number >= MOST {
+                    return Err(format!("there are more than {MOST} containers of one image"));
+                }
                 if !told::is_id(&one.id) {
                     return Err("an id is none".to_owned());
                 }
-                let (status, body) = call(&socket, Method::Get, &format!("/containers/{}/json", one.id))?;
-                found.extend(told::container(told::parse(status, &body)?, false));
+                let (status, body) = call(socket, Method::Get, &format!("/containers/{}/json", one.id))?;
+                // It may have ended since.
+                if status != 404 {
+                    found.extend(told::made(told::parse(status, &body)?)?);
+                }
             }
-            Ok(Told::Found(found))
+            Ok(Told::Made(found))
         }
         Question::Inspect { id, monitored } => {
             if !told::is_id(id) {
                 return Err(format!("`{id}` is no id"));
             }
-            let (status, body) = call(&socket, Method::Get, &format!("/containers/{id}/json"))?;
+            let (status, body) = call(socket, Method::Get, &format!("/containers/{id}/json"))?;
             if status == 404 {
                 return Ok(Told::Unknown);
             }
@@ -130,7 +123,7 @@ fn answer(question: &Question) -> Answer {
             if !told::is_id(id) {
                 return Err(format!("`{id}` is no id"));
             }
-            let (status, body) = call(&socket, Method::Get, &format!("/containers/{id}/json"))?;
+            let (status, body) = call(socket, Method::Get, &format!("/containers/{id}/json"))?;
             if status == 404 {
                 return Ok(Told::Unknown);
             }
@@ -142,7 +135,7 @@ fn answer(question: &Question) -> Answer {
             if !told::is_id(id) {
                 return Err(format!("`{id}` is no id"));
             }
-            let (status, body) = call(&socket, Method::Get, &format!("/containers/{id}/json"))?;
+            let (status, body) = call(socket, Method::Get, &format!("/containers/{id}/json"))?;
             if status == 404 {
                 return Ok(Told::Stopped);
             }
@@ -153,39 +146,91 @@ fn answer(question: &Question) -> Answer {
             if told::container(inspected, *monitored).as_ref() != Some(expected) {
                 return Ok(Told::Changed);
             }
-            let (status, _) = call(&socket, Method::Post, &format!("/containers/{id}/stop?t={seconds}"))?;
+            let (status, _) = call(socket, Method::Post, &format!("/containers/{id}/stop?t={seconds}"))?;
             match status {
                 // Stopped; had ended before; is not there any more.
                 204 | 304 | 404 => Ok(Told::Stopped),
                 _ => Err(format!("the engine answered with status {status}")),
             }
         }
+        Question::Version => {
+            let (status, body) = call(socket, Method::Get, "/version")?;
+            let EngineVersion { api, engine } = told::parse(status, &body)?;
+            Ok(Told::Version(EngineVersion { api: short(&api), engine: short(&engine) }))
+        }
     }
+}
+
+/// The beginning of a text that an engine wrote, on one line.
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
 }
 
 /// Starts a helper that asks the engine at `socket`, and returns its answer.
 pub(super) fn ask(socket: OwnedFd, question: &Question, patience: Duration) -> Answer {
-    let failed = |error: &dyn std::fmt::Display| format!("the helper for the engine failed: {error}");
-    let argument = serde_json::to_string(question).map_err(|error| failed(&error))?;
-    let mut command = Command::new(own::PROGRAM);
-    command
-        .args([ENGINE_ARGUMENT, &argument])
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(socket))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let answer =
-        child.stdout.take().map_or_else(|| Ok(Vec::new()), |out| helper_output::read(out, patience, LONGEST));
-    // The helper has ended, or has said all that is read from it.
-    let _ = child.kill();
-    let status = child.wait().map_err(|error| failed(&error))?;
-    let answer = match answer {
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            return Err(format!("the engine has not answered for {} s", patience.as_secs()));
-        }
-        answer => answer.map_err(|error| failed(&error))?,
+    let order = Order { task: Task::Engine, files: vec![socket], user: None, namespace: None, patience };
+    let said: Answer = helper::ask(order, question).unwrap_or_else(|error| {
+        Err(match error {
+            HelperError::Silent(patience) => {
+                format!("the engine has not answered for {} s", patience.as_secs())
+            }
+            error => format!("the helper for the engine failed: {error}"),
+        })
+    });
+    // It may contain what the engine wrote.
+    said.map_err(|why| sanitise(&why.chars().take(256).collect::<String>()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        os::unix::net::UnixListener,
+        thread,
     };
-    serde_json::from_slice(&answer).unwrap_or_else(|_| Err(failed(&status)))
+
+    use super::*;
+
+    /// What the helper answers of an engine that gives this reply.
+    fn told(reply: &'static [u8]) -> Answer {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("docker.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let engine = thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut piece = [0; 64];
+                let read = stream.read(&mut piece).unwrap();
+                assert!(read > 0, "{request:?}");
+                request.extend_from_slice(&piece[..read]);
+            }
+            assert!(request.starts_with(b"GET /version HTTP/1.0\r\n"));
+            stream.write_all(reply).unwrap();
+        });
+        let said = answer(path.to_str().unwrap(), &Question::Version);
+        engine.join().unwrap();
+        said
+    }
+
+    #[test]
+    fn an_engine_tells_its_version_or_is_no_engine() {
+        let version =
+            |api: &str| Told::Version(EngineVersion { api: api.to_owned(), engine: "26.1.5".to_owned() });
+        let well = told(b"HTTP/1.0 200 OK\r\nA: b\r\n\r\n{\"Version\":\"26.1.5\",\"ApiVersion\":\"1.45\",\"Os\":\"linux\"}");
+        assert_eq!(well, Ok(version("1.45")));
+        let long = format!(
+            "HTTP/1.0 200 OK\r\n\r\n{{\"Version\":\"26.1.5\",\"ApiVersion\":\"{}\"}}",
+            "1".repeat(1 << 20)
+        );
+        assert_eq!(told(Box::leak(long.into_bytes().into_boxed_slice())), Ok(version(&"1".repeat(64))));
+        for reply in [
+            &b""[..],
+            b"SSH-2.0\r\n\r\n{}",
+            b"HTTP/1.0 403 Forbidden\r\n\r\n{\"Version\":\"1\",\"ApiVersion\":\"1\"}",
+            b"HTTP/1.0 200 OK\r\n\r\n[]",
+        ] {
+            assert!(told(reply).is_err());
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! container's first process is in the same group. A podman without root makes no groups on a host where users have none
 //! of their own: there the container's first process is a child of its conmon.
 
-use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessFacts};
+use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessId};
 
 use super::{PODMAN, TELLING, child, monitor::monitored_by, told::is_id};
 use crate::{
@@ -23,10 +23,10 @@ const DEEPEST: usize = 4;
 
 impl Probe {
     /// The container that the first of these processes is in that are in one, except that of orphand itself.
-    pub(in crate::probe) fn enclosing(&self, processes: &[ProcessFacts]) -> Option<Enclosing> {
+    pub(in crate::probe) fn enclosing(&self, processes: &[ProcessId]) -> Option<Enclosing> {
         let groups = |pid| self.proc.process(pid).ok()?.cgroup().ok();
         let by_group = processes.iter().find_map(|one| {
-            let dir = self.proc.identified(one.process).ok()??;
+            let dir = self.proc.identified(*one).ok()??;
             let cgroup = dir.cgroup().ok()?;
             let found = container_of(&cgroup)?;
             Some((cgroup, found))
@@ -44,8 +44,8 @@ impl Probe {
     }
 
     /// The container whose conmon is above the first of these processes.
-    fn below_monitor(&self, processes: &[ProcessFacts]) -> Option<Enclosing> {
-        let mut dir = self.proc.identified(processes.first()?.process).ok()??;
+    fn below_monitor(&self, processes: &[ProcessId]) -> Option<Enclosing> {
+        let mut dir = self.proc.identified(*processes.first()?).ok()??;
         for _ in 0..DEEPEST {
             let above = self.proc.process(dir.stat().ppid).ok()?;
             dir = Some(above).filter(|above| above.id().start <= dir.id().start)?;

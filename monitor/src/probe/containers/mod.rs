@@ -1,10 +1,11 @@
 //! The container that a client started: what its engine tells, and what the host shows of it.
 //!
-//! The socket of an engine gives the rights of root. So a helper of its own, [`engine_child`], talks to the engine: it has
-//! no capabilities and makes three calls only: list, inspect, stop. Invariant: an engine that does not answer, or answers with nonsense,
+//! The socket of an engine gives the rights of root. So a [helper](crate::helper) talks to the engine: it has no
+//! capabilities and makes three calls only: list, inspect, stop. Invariant: an engine that does not answer, or answers with nonsense,
 //! costs a bounded time and is never understood as "no container".
 
 mod child;
+mod clients;
 mod enclosing;
 mod http;
 mod monitor;
@@ -19,7 +20,8 @@ use rustix::{
     io::Errno,
 };
 
-pub use child::{ENGINE_ARGUMENT, engine_child};
+pub(super) use child::help;
+use clients::Door;
 use told::Found;
 pub use version::EngineVersion;
 
@@ -29,8 +31,11 @@ use crate::{
     os::clock,
 };
 use orphand_core::{
-    model::{ContainerFacts, ContainerId, ContainerQuery, Image, OtherClient, ProcessId, Stdio, Subject},
-    recognise::works_for_podman,
+    model::{
+        ContainerFacts, ContainerId, ContainerQuery, Image, MadeContainer, OtherClient, ProcessId, Stdio,
+        scene::{Scene, SceneQuestion, SceneServer},
+    },
+    recognise::{own_container, works_for_podman},
 };
 
 /// The sockets of the engines that may be asked.
@@ -44,16 +49,20 @@ pub struct Engines {
 
 /// How long an engine may take to tell what it knows.
 const TELLING: Duration = Duration::from_secs(3);
-/// The seconds from the start of a client to the creation of its container. An image that has to be fetched first
-/// takes longer: then the container is not found.
-const CREATION: u64 = 10;
 /// Clock ticks in a second, as /proc shows times (`USER_HZ`).
 const TICKS: u64 = 100;
 
 /// The engine whose containers have monitors.
 const PODMAN: &str = "podman";
-/// The most other clients that are listed.
-const MOST: usize = 256;
+
+/// The one container that fits a client.
+struct Matching {
+    found: Found,
+    first: ProcessDir,
+    monitor: Option<ProcessId>,
+    others: Vec<OtherClient>,
+    made: Vec<MadeContainer>,
+}
 
 impl Engines {
     fn socket(&self, engine: &str) -> Option<&PathBuf> {
@@ -96,67 +105,72 @@ impl Probe {
 
     /// The one running container that fits, inspected. `None` if there is none or more than one, if the engine does not
     /// tell, or if the host does not show it.
-    pub(super) fn container(
-        &self,
-        query: &ContainerQuery,
-        others: &dyn Fn() -> Vec<Stdio>,
-    ) -> Option<ContainerFacts> {
-        let (found, first, monitor) = self.matching(query)?;
-        let inside = Box::new(self.inside(&first, monitor, others)?);
-        Some(ContainerFacts { inside, ..self.described(query, found, &first, monitor)? })
+    pub(super) fn container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
+        let found = self.matching(query)?;
+        let (processes, inside) = self.inside(&found.first)?;
+        Some(ContainerFacts { processes, inside: Box::new(inside), ..self.described(query, found)? })
     }
 
     /// The one running container that fits; it is not inspected.
     pub(super) fn known_container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
-        let (found, first, monitor) = self.matching(query)?;
-        self.described(query, found, &first, monitor)
+        let found = self.matching(query)?;
+        self.described(query, found)
     }
 
-    /// What the engine tells of the container, with its first process and its monitor, where that is known.
-    fn matching(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Option<ProcessId>)> {
+    /// What the engine tells of the container, and what the host shows of it.
+    fn matching(&self, query: &ContainerQuery) -> Option<Matching> {
         self.engines.socket(&query.engine)?;
         if query.engine == PODMAN {
             let (found, first, attached) = self.monitored(query)?;
             let found = Found { shared: found.shared || attached.shared, ..found };
-            return Some((found, first, Some(attached.monitor)));
+            let others = self.other_clients(&query.engine, query.client)?;
+            let monitor = Some(attached.monitor);
+            return Some(Matching { found, first, monitor, others, made: Vec::new() });
         }
         if !self.talks_to(query) {
             return None;
         }
-        let born = born_at(query.client);
         let question = match query.id.clone() {
             Some(id) => child::Question::Inspect { id, monitored: false },
             None => child::Question::Find {
                 name: query.name.clone(),
                 image: query.image.clone(),
                 // The engine's times are whole seconds.
-                from: born.saturating_sub(1),
-                to: born + CREATION,
+                from: born_at(query.client).saturating_sub(1),
             },
         };
-        let found = match self.engines.ask(&query.engine, &question, TELLING) {
-            Ok(child::Told::Found(found)) => found,
+        let (mut found, made) = match self.engines.ask(&query.engine, &question, TELLING) {
+            Ok(child::Told::Found(found)) => (found, Vec::new()),
+            Ok(child::Told::Made(all)) => {
+                let made = |(one, created): &(Found, i64)| MadeContainer {
+                    id: one.id.clone(),
+                    name: one.name.clone(),
+                    created: since_boot(*created),
+                };
+                let made = all.iter().map(made).collect();
+                (all.into_iter().map(|(found, _)| found).collect(), made)
+            }
             Ok(_) => return None,
             Err(why) => {
                 tracing::warn!("{} did not tell which container a client works for: {why}", query.engine);
                 return None;
             }
         };
+        let others = self.other_clients(&query.engine, query.client)?;
+        if query.id.is_none() && query.name.is_none() {
+            let own = own_container(query.client, query.image.as_deref()?, &others, &made)?;
+            found.retain(|one| one.id == own.id);
+        }
         let [found] = <[Found; 1]>::try_from(found).ok()?;
         let first = self.proc.process(found.pid).ok()?;
         // The engine's word is not enough: the host must show the process in a group of the container's id, and
         // younger than the client.
         let fits = is_inside(&first, &found.id) && first.id().start >= query.client.start;
-        fits.then_some((found, first, None))
+        fits.then_some(Matching { found, first, monitor: None, others, made })
     }
 
-    fn described(
-        &self,
-        query: &ContainerQuery,
-        found: Found,
-        first: &ProcessDir,
-        monitor: Option<ProcessId>,
-    ) -> Option<ContainerFacts> {
+    fn described(&self, query: &ContainerQuery, matching: Matching) -> Option<ContainerFacts> {
+        let Matching { found, first, monitor, others, made } = matching;
         let Found { id, name, image, shared, .. } = found;
         Some(ContainerFacts {
             container: ContainerId { engine: query.engine.clone(), id },
@@ -165,9 +179,10 @@ impl Probe {
             image,
             monitor,
             shared,
-            processes: self.inner(first)?,
+            processes: self.inner(&first)?,
             memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
-            others: self.other_clients(query.client)?,
+            others,
+            made,
             inside: Box::default(),
         })
     }
@@ -175,7 +190,7 @@ impl Probe {
     /// Whether the client is connected to the socket that is configured. It may work for another engine: that of
     /// another host, or of a user.
     fn talks_to(&self, query: &ContainerQuery) -> bool {
-        let Ok((_, stat)) = self.engines.open(&query.engine) else { return false };
+        let Ok((socket, stat)) = self.engines.open(&query.engine) else { return false };
         let Ok(table) = self.proc.fd_table(query.client.pid) else { return false };
         let sockets = table.fds.iter().filter_map(|fd| match fd.target {
             Target::Socket(inode) => Some(inode),
@@ -184,28 +199,21 @@ impl Probe {
         let Ok(mut unix) = UnixSockets::here() else { return false };
         let own = unix.among(&sockets.collect()).unwrap_or_default();
         let peers = own.iter().filter_map(|socket| socket.peer.filter(|peer| *peer > 0)).collect();
-        // The kernel tells the lower half of the inode number.
-        let file = (u32::try_from(stat.st_ino & u64::from(u32::MAX)).unwrap_or_default(), stat.st_dev);
+        let file = Door::new(&socket, stat).file();
         unix.among(&peers).unwrap_or_default().iter().any(|peer| peer.file == Some(file))
     }
 
-    /// What an inspection of the container's processes finds.
-    fn inside(
-        &self,
-        first: &ProcessDir,
-        monitor: Option<ProcessId>,
-        others: &dyn Fn() -> Vec<Stdio>,
-    ) -> Option<orphand_core::model::ServerFacts> {
+    /// The container's processes, and who is joined with them.
+    fn inside(&self, first: &ProcessDir) -> Option<(Vec<ProcessId>, Scene)> {
         let [stdin, stdout, _] = first.stdio();
         if !Stdio::are_wires(stdin, stdout) {
             return None;
         }
         let processes = self.inner(first)?;
-        let mut facts = self.facts(&Subject { processes, stdin, stdout, ..Subject::default() }, others);
-        if let Some(monitor) = monitor {
-            self.see_reader(&mut facts, stdout, monitor);
-        }
-        facts.processes.iter().any(|one| one.process == first.id()).then_some(facts)
+        let servers = vec![SceneServer { processes: processes.clone(), stdin, stdout }];
+        let scene = self.scene(&SceneQuestion { servers, ..SceneQuestion::default() });
+        let has_first = scene.full(&[first.id()]).next().is_some();
+        has_first.then_some((processes, scene))
     }
 
     /// A process and what descends from it.
@@ -213,16 +221,6 @@ impl Probe {
         let below = self.proc.descendants(first.id().pid)?;
         let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));
         Some(std::iter::once(first.id()).chain(below).collect())
-    }
-
-    /// The processes of the host that may be clients of an engine; `None` if they are too many to list.
-    fn other_clients(&self, client: ProcessId) -> Option<Vec<OtherClient>> {
-        let dirs = self.proc.pids().ok()?.into_iter().filter_map(|pid| self.proc.process(pid).ok());
-        let others = dirs.filter(|dir| dir.id() != client).map(|dir| (dir.id(), dir.image()));
-        let others = others.filter(|(_, image)| resembles_client(image));
-        let found: Vec<OtherClient> =
-            others.take(MOST + 1).map(|(process, image)| OtherClient { process, image }).collect();
-        (found.len() <= MOST).then_some(found)
     }
 }
 
@@ -234,7 +232,17 @@ pub(super) fn resembles_client(image: &Image) -> bool {
     }
     let names = image.argv.first().into_iter().chain([&image.exe]);
     let mut names = names.filter_map(|path| path.rsplit('/').next());
-    names.any(|name| ["docker", "podman", "nerdctl", "finch"].iter().any(|client| name.contains(client)))
+    names.any(has_name_of_client)
+}
+
+fn has_name_of_client(name: &str) -> bool {
+    ["docker", "podman", "nerdctl", "finch"].iter().any(|client| name.contains(client))
+}
+
+/// When something happened, in clock ticks since the host started, of nanoseconds since 1970.
+fn since_boot(ns: i64) -> u64 {
+    let since = i128::from(ns) - i128::from(clock::realtime_offset());
+    u64::try_from(since / i128::from(1_000_000_000 / TICKS)).unwrap_or_default()
 }
 
 /// When a process was started, in seconds since 1970.

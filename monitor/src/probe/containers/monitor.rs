@@ -10,12 +10,9 @@ use std::collections::HashSet;
 use super::{Found, TELLING, child, is_inside, told::is_id};
 use crate::{
     host::{ProcessDir, UnixSocket, UnixSockets},
-    probe::{
-        Probe,
-        pass::{self, Told},
-    },
+    probe::Probe,
 };
-use orphand_core::model::{ContainerQuery, ProcessId, ServerFacts, Stdio, WireState};
+use orphand_core::model::{ContainerQuery, ProcessId};
 
 /// The name that a conmon has in the kernel's records. It only limits the search.
 const CONMON: &str = "conmon";
@@ -88,26 +85,6 @@ impl Probe {
             && is_inside(&first, &found.id)
             && matches!(self.proc.identified(attached.monitor), Ok(Some(_)));
         fits.then_some((found, first, attached))
-    }
-
-    /// Looks once more whether an unseen process has the monitor's end of the standard output, if no other process is
-    /// seen to have it. The monitor waits in poll(2), which holds a reference of its own to each file, as if somebody
-    /// shared it. The monitor made the pipe and hands its end on to nobody, so only the number of ends counts.
-    pub(super) fn see_reader(&self, facts: &mut ServerFacts, stdout: Stdio, monitor: ProcessId) {
-        let WireState::Held { holders, unseen } = &mut facts.stdout else { return };
-        if !*unseen || !matches!(stdout, Stdio::Pipe(_)) || holders.is_empty() {
-            return;
-        }
-        if holders.iter().any(|holder| holder.process != monitor) {
-            return;
-        }
-        let inside: Vec<ProcessId> = facts.processes.iter().map(|one| one.process).collect();
-        let told = self.ask_passes(|passes| {
-            passes.ask(&[stdout], &Vec::new, |ends| pass::judge_output(ends, stdout, &inside))
-        });
-        if let Some(Ok(Told::Held { by, unseen: false })) = told {
-            *unseen = by != [monitor];
-        }
     }
 }
 

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use super::{Found, child, is_inside};
 use crate::{host::with_deadline, probe::Probe};
-use orphand_core::model::{Answer, ContainerFacts};
+use orphand_core::{
+    model::{Answer, ContainerFacts},
+    verdict::change,
+};
 
 /// How long a stop may take, beyond the time that the container has after SIGTERM.
 const STOPPING: Duration = Duration::from_secs(5);
@@ -25,7 +28,7 @@ impl Probe {
         if let Some(why) = with_deadline(move || this.change(&look)) {
             return changed(why);
         }
-        let Some(first) = seen.inside.processes.first() else { return changed("it has no process") };
+        let Some(first) = seen.first() else { return changed("it has no process") };
         let expected = Found {
             id: container.id.clone(),
             name: seen.name.clone(),
@@ -46,7 +49,7 @@ impl Probe {
     /// engine tells whether it runs.
     fn change(&self, seen: &ContainerFacts) -> Option<&'static str> {
         let unseen = "its processes cannot be read";
-        let Some(first) = seen.inside.processes.first() else { return Some(unseen) };
+        let Some(first) = seen.first() else { return Some(unseen) };
         let first = match self.proc.identified(first.process) {
             Ok(Some(first)) if is_inside(&first, &seen.container.id) => first,
             Ok(Some(_)) => return Some("its first process has left it"),
@@ -54,7 +57,7 @@ impl Probe {
             Err(_) => return Some(unseen),
         };
         // A process that begins to exit is no longer read.
-        let Some(inside) = self.inside(&first, seen.monitor, &Vec::new) else {
+        let Some((processes, inside)) = self.inside(&first) else {
             return matches!(self.proc.identified(first.id()), Ok(Some(_))).then_some(unseen);
         };
         // Who is attached to podman's monitor now.
@@ -62,10 +65,10 @@ impl Probe {
         let monitor = attached.as_ref().map(|attached| attached.monitor);
         let shared = attached.is_some_and(|attached| attached.shared);
         // Last, because nothing else shows who attaches to it.
-        let Some(others) = self.other_clients(seen.client) else {
-            return Some("there are too many clients of container engines");
+        let Some(others) = self.other_clients(&seen.container.engine, seen.client) else {
+            return Some("who else is a client of its engine cannot be told");
         };
         let inside = Box::new(inside);
-        seen.change(&ContainerFacts { inside, others, monitor, shared, ..seen.clone() })
+        change(seen, &ContainerFacts { processes, inside, others, monitor, shared, ..seen.clone() })
     }
 }

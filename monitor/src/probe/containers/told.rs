@@ -1,11 +1,12 @@
 //! What an engine tells about its containers, as far as it is used. Pure.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use orphand_core::model::ContainerNames;
+use orphand_core::{model::ContainerNames, recognise::is_same_image};
 
 /// A container that fits a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +44,8 @@ pub(super) struct Listed {
 pub(super) struct Inspected {
     id: String,
     name: String,
+    /// With nanoseconds, in the form of RFC 3339.
+    created: Option<String>,
     state: State,
     config: Config,
     /// Programs that somebody runs in it.
@@ -115,31 +118,32 @@ pub(super) fn is_id(text: &str) -> bool {
 }
 
 impl Listed {
-    /// Whether the client may have started it. A name is unique for an engine; an image needs the time as well. The
-    /// container of a client is never older than the client.
-    pub(super) fn fits(&self, name: Option<&str>, image: Option<&str>, when: RangeInclusive<u64>) -> bool {
+    /// Whether it has this name and is no older than a client that was started then: a name is unique for an engine.
+    /// Without a name: whether it is of this image.
+    pub(super) fn fits(&self, name: Option<&str>, image: Option<&str>, from: u64) -> bool {
         match (name, image) {
             (Some(name), _) => {
-                self.created >= *when.start()
-                    && self.names.iter().any(|one| one.trim_start_matches('/') == name)
+                self.created >= from && self.names.iter().any(|one| one.trim_start_matches('/') == name)
             }
-            (None, Some(image)) => when.contains(&self.created) && plain(&self.image) == plain(image),
+            (None, Some(image)) => is_same_image(&self.image, image),
             (None, None) => false,
         }
     }
 }
 
-/// An image without what an engine adds to its name.
-fn plain(image: &str) -> &str {
-    let image = image.strip_suffix(":latest").unwrap_or(image);
-    let prefixes = ["docker.io/library/", "docker.io/", "localhost/"];
-    prefixes.iter().find_map(|prefix| image.strip_prefix(prefix)).unwrap_or(image)
+/// The container with the time of its creation in nanoseconds since 1970, if it runs and has a standard input.
+pub(super) fn made(told: Inspected) -> Result<Option<(Found, i64)>, String> {
+    let created = told.created.as_deref().and_then(|created| created.parse::<Timestamp>().ok());
+    let created = created.and_then(|created| i64::try_from(created.as_nanosecond()).ok());
+    let Some(found) = container(told, false) else { return Ok(None) };
+    let created = created.ok_or_else(|| format!("when {} was made is not understood", found.id))?;
+    Ok(Some((found, created)))
 }
 
 /// The container, if it runs and has a standard input that ends with its client. podman says `StdinOnce` of no
 /// container; there the host shows it, because the monitor closes the input when its client has gone.
 pub(super) fn container(told: Inspected, monitored: bool) -> Option<Found> {
-    let Inspected { id, name, state, config, execs, network_settings } = told;
+    let Inspected { id, name, state, config, execs, network_settings, .. } = told;
     let fed = config.open_stdin && (config.stdin_once || monitored) && !config.tty;
     let runs = state.running == Some(true) && !state.paused && !state.restarting && state.pid > 1;
     let ports = network_settings.ports.is_some_and(|ports| ports.values().any(Option::is_some));
@@ -249,14 +253,24 @@ mod tests {
             created: 100,
             ..Listed::default()
         };
-        assert!(listed.fits(None, Some("mcp/fetch"), 99..=109));
-        assert!(!listed.fits(None, Some("mcp/fetch"), 101..=111));
-        assert!(!listed.fits(None, Some("mcp/fetch"), 80..=90));
-        assert!(!listed.fits(None, Some("mcp/time"), 99..=109));
-        assert!(!listed.fits(None, None, 99..=109));
+        assert!(listed.fits(None, Some("mcp/fetch"), 200));
+        assert!(!listed.fits(None, Some("mcp/time"), 99));
+        assert!(!listed.fits(None, None, 99));
         // By name at any time after the client.
-        assert!(listed.fits(Some("box"), Some("other"), 10..=20));
-        assert!(!listed.fits(Some("box"), None, 101..=111));
-        assert!(!listed.fits(Some("bo"), None, 10..=20));
+        assert!(listed.fits(Some("box"), Some("other"), 10));
+        assert!(!listed.fits(Some("box"), None, 101));
+        assert!(!listed.fits(Some("bo"), None, 10));
+    }
+
+    #[test]
+    fn when_it_was_made() {
+        let made = |time: Value| {
+            let mut told = inspected();
+            told["Created"] = time;
+            made(parse(200, told.to_string().as_bytes()).unwrap()).map(|made| made.map(|(_, at)| at))
+        };
+        assert_eq!(made(json!("1970-01-01T00:00:01.25Z")), Ok(Some(1_250_000_000)));
+        assert_eq!(made(json!("1970-01-01T01:00:01.25+01:00")), Ok(Some(1_250_000_000)));
+        assert!(made(json!("yesterday")).is_err() && made(Value::Null).is_err());
     }
 }

@@ -1,16 +1,16 @@
 //! What an engine says of itself, for `orphand doctor`.
 
-use std::path::Path;
+use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{
-    http::{Method, call},
-    told,
-};
+use super::{Engines, child};
+
+/// How long an engine may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The versions of an engine.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineVersion {
     /// Of its interface.
     #[serde(rename = "ApiVersion")]
@@ -20,10 +20,12 @@ pub struct EngineVersion {
     pub engine: String,
 }
 
-impl EngineVersion {
-    /// Asks the engine at this socket. Blocks until it has answered: the caller limits the time.
-    pub fn of(socket: &Path) -> Result<Self, String> {
-        let (status, body) = call(socket, Method::Get, "/version")?;
-        told::parse(status, &body)
+impl Engines {
+    /// Asks the engine of this name.
+    pub fn version(&self, engine: &str) -> Result<EngineVersion, String> {
+        match self.ask(engine, &child::Question::Version, PATIENCE)? {
+            child::Told::Version(version) => Ok(version),
+            _ => Err("it says something else".to_owned()),
+        }
     }
 }

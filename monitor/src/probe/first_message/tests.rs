@@ -144,7 +144,7 @@ fn the_ends_of_a_wire_are_as_before() {
     let OwnEnd { process, stdin } = reader.end();
     let dir = Probe::new().unwrap().proc.identified(process).unwrap().unwrap();
     let said = || pipe::ask(&dir, 0, inode(stdin), Side::Reads).unwrap();
-    assert_eq!(said(), Some(Said::Held(None)));
+    assert_eq!(said(), Some(Said::Held));
     let mut writer = reader.0.0.stdin.take().unwrap();
     // It has one reader: when that ends, nobody can read.
     reader.0.end();
@@ -288,7 +288,7 @@ fn a_reader_that_keeps_the_lock_costs_one_bounded_look() {
         let probe = Probe::new().unwrap();
         for looks in 0..2 {
             let from = Instant::now();
-            let answer = probe.answer(&about, &Vec::new);
+            let answer = probe.answer(&about);
             assert_eq!(answer, orphand_core::model::Answer::FirstMessage { message: FirstMessage::Unknown });
             assert!(is_stuck(), "it was read");
             assert!(looks == 0 || from.elapsed() < Duration::from_millis(200), "it was tried again");

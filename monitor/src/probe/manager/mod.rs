@@ -5,7 +5,7 @@
 //! socket through `/proc/PID/root`, so the mount and network namespaces of the manager do not matter. Where
 //! there is no such socket, it asks the bus of the system or of the user. A manager answers its own user, and
 //! only a process that it can see in its PID namespace (`getpeercred()` in systemd's basic/socket-util.c).
-//! Therefore a [`child()`] asks that meets both conditions.
+//! Therefore a helper asks that meets both conditions.
 //!
 //! Invariant: a question changes nothing. Whatever the other side does, the answer or an error comes within
 //! [`PATIENCE`] and a little more.
@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::{io::Errno, process::geteuid};
 use serde::{Deserialize, Serialize};
 
-pub use self::child::{CHILD_ARGUMENT, child};
+pub(super) use self::child::help;
 use super::{
     Probe,
     unit::{is_users, runtime},

@@ -146,6 +146,37 @@ async fn a_registry_that_is_silent_floods_or_hangs_up_is_given_up() {
     assert!(CUT.load(Ordering::SeqCst), "more was read than is allowed");
 }
 
+/// Whatever a registry sends is read on this stack, half of the one that the daemon's loop has, within bounds. (Frames of a build for
+/// tests are several times as large as those of a release.)
+#[test]
+fn a_registry_that_nests_and_promises_without_end_is_given_up() {
+    let hostile = [
+        "*1\r\n".repeat(100_000),
+        "%1\r\n".repeat(100_000),
+        "~1\r\n".repeat(100_000),
+        "|1\r\n".repeat(100_000),
+        ">1\r\n".repeat(100_000),
+        "*2147483647\r\n".repeat(90),
+        "%9223372036854775807\r\n".repeat(90),
+        "*9223372036854775807\r\n".to_owned(),
+        "$9223372036854775807\r\n".to_owned(),
+        format!("({}\r\n", "9".repeat(200_000)),
+        format!(":{}\r\n", "9".repeat(200_000)),
+        format!("{}:0\r\n:0\r\n:0\r\n", "*1000\r\n".repeat(50)),
+    ];
+    let asked = std::thread::Builder::new().stack_size(4 << 20).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let asked = hostile.map(|text| (text.chars().take(24).collect::<String>(), answering(text)));
+            let asked = asked.map(|(begun, at)| (begun, tokio::spawn(ask(at))));
+            for (begun, asked) in asked {
+                assert!(asked.await.unwrap().is_err(), "{begun}");
+            }
+        });
+    });
+    asked.unwrap().join().unwrap();
+}
+
 #[tokio::test]
 async fn it_asks_only_while_there_is_a_session_and_counts_what_fails() {
     let address = answering(whole(":1\r\n:0\r\n"));

@@ -1,21 +1,18 @@
 use std::process::{Command, Stdio as Std};
 
 use super::*;
-use crate::probe::tests::{Started, facts, our_session, ourselves};
-use orphand_core::model::{About, Answer, Subject, WireState};
+use crate::probe::tests::{Started, facts, our_session, ourselves, subject};
+use orphand_core::model::{About, Answer, Stdio, scene::Scene};
 
 #[test]
 fn the_facts_about_a_living_server() {
     let server = Started::sleeper(Std::piped());
     let found = facts(&[server.id()], server.wire());
-    let [process] = &found.processes[..] else { panic!("{found:?}") };
-    assert_eq!(process.process, server.id());
-    assert_eq!(process.uid, rustix::process::getuid().as_raw());
-    assert_eq!(process.sid, our_session());
-    assert!(process.rss_bytes > 0);
-    assert!(process.pss_bytes.is_some_and(|pss| pss <= process.rss_bytes));
-    assert!(matches!(found.stdin, WireState::Held { .. }));
-    assert!(!found.opted_out && !process.sockets.clients && !process.sockets.listens);
+    let row = found.scene.row(server.id()).unwrap();
+    assert_eq!(row.uid, rustix::process::getuid().as_raw());
+    assert_eq!(row.sid, our_session());
+    assert!(row.full && row.rss_bytes > 0 && !row.opted_out);
+    assert!(row.pss_bytes.is_some_and(|pss| pss <= row.rss_bytes));
 }
 
 #[test]
@@ -26,38 +23,66 @@ fn the_dead_and_those_of_another_birth_are_left_out() {
     let alive = Started::sleeper(Std::null());
     let other = ProcessId { start: alive.id().start + 1, ..alive.id() };
     let found = facts(&[was, other, alive.id()], Stdio::Null);
-    assert_eq!(found.processes.iter().map(|p| p.process).collect::<Vec<_>>(), [alive.id()]);
-    assert_eq!(facts(&[was, other], Stdio::Pipe(1)), ServerFacts::default());
+    let all = [was, other, alive.id()];
+    assert_eq!(found.scene.full(&all).map(|row| row.process).collect::<Vec<_>>(), [alive.id()]);
+    assert_eq!(facts(&[was, other], Stdio::Null).scene, Scene::default());
 }
 
 #[test]
-fn one_process_opts_out_for_all() {
-    let plain = Started::sleeper(Std::null());
+fn who_opts_out_is_told() {
     let with = |value| Started::new(Command::new("sleep").arg("600").env("ORPHAND_OPT_OUT", value));
     let (out, not) = (with("1"), with("0"));
-    assert!(facts(&[plain.id(), out.id()], Stdio::Null).opted_out);
-    assert!(!facts(&[plain.id(), not.id()], Stdio::Null).opted_out);
+    let found = facts(&[out.id(), not.id()], Stdio::Null);
+    let opted_out = |process| found.scene.row(process).unwrap().opted_out;
+    assert!(opted_out(out.id()) && !opted_out(not.id()));
 }
 
 #[test]
 fn every_question_has_its_answer() {
     let probe = Probe::new().unwrap();
     let us = ourselves();
-    match probe.answer(&About::Memory(vec![us]), &Vec::new) {
+    match probe.answer(&About::Memory(vec![us])) {
         Answer::Memory { processes } => assert_eq!(processes.len(), 1),
         other => panic!("{other:?}"),
     }
-    match probe.answer(&About::Process(us), &Vec::new) {
+    match probe.answer(&About::Process(us)) {
         Answer::Process { process } => assert_eq!(process.unwrap().id, us),
         other => panic!("{other:?}"),
     }
-    match probe.answer(&About::Copies { copies: vec![us], among: Vec::new() }, &Vec::new) {
+    match probe.answer(&About::Copies(vec![us])) {
         Answer::Copies { copies } => assert_eq!(copies[0].process, us),
         other => panic!("{other:?}"),
     }
-    let subject = Subject { processes: vec![us], ..Subject::default() };
-    match probe.answer(&About::Server(subject), &Vec::new) {
-        Answer::Server { facts } => assert_eq!(facts.processes.len(), 1),
+    match probe.answer(&About::Server(subject(&[us], Stdio::Null, None))) {
+        Answer::Server { facts } => assert!(facts.scene.row(us).is_some()),
         other => panic!("{other:?}"),
     }
+}
+
+/// The processes of a browser share most of their memory: what is resident counts it once for each.
+#[test]
+fn the_memory_of_processes_that_share_it_is_told_once() {
+    let script = "import ctypes, os, time
+shared = b'x' * (150 << 20)
+others = []
+for _ in range(8):
+    pid = os.fork()
+    if pid == 0: ctypes.CDLL(None).prctl(1, 9); time.sleep(600)
+    others.append(pid)
+print(*others, flush=True); time.sleep(600)";
+    let (server, line) = Started::python(script, Std::null());
+    let others = line.split(' ').map(|pid| crate::probe::tests::id(pid.parse().unwrap()));
+    let processes: Vec<ProcessId> = std::iter::once(server.id()).chain(others).collect();
+    let probe = Probe::new().unwrap();
+    let told = |turn| {
+        let found = probe.facts(&subject(&processes, Stdio::Null, turn));
+        let rows: Vec<_> = found.scene.full(&processes).collect();
+        let resident: u64 = rows.iter().map(|row| row.rss_bytes).sum();
+        (resident, rows.iter().map(|row| row.pss_bytes).sum::<Option<u64>>())
+    };
+    let (resident, proportional) = told(Some(0));
+    assert!(resident > 1 << 30, "{resident}");
+    assert!(proportional.is_some_and(|pss| (150 << 20..400 << 20).contains(&pss)), "{proportional:?}");
+    // Who is waited for by everybody is not weighed for so long.
+    assert_eq!(told(None).1, None);
 }

@@ -1,9 +1,9 @@
 //! The history as text and as JSON.
 
 use super::*;
-use orphand_core::model::{DaemonLife, Doubt, Evidence, Guard, PastLoss, ServerCounts, Signal};
+use orphand_core::model::{DaemonLife, Doubt, Ending, Evidence, Guard, PastLoss, ServerCounts, Signal};
 
-fn time(text: &str) -> Timestamp {
+pub(super) fn time(text: &str) -> Timestamp {
     format!("2026-11-21T{text}Z").parse().unwrap()
 }
 
@@ -44,7 +44,7 @@ const REAPED: Outcome = Outcome::Reaped {
     freed_pss_bytes: Some(80_000_000),
 };
 
-fn past() -> History {
+pub(super) fn past() -> History {
     let unit = RunView {
         uid: None,
         unit: Some("bot.service".to_owned()),
@@ -77,7 +77,8 @@ fn past() -> History {
         pss_bytes: None,
         ..orphan("fetch", "08:12:50", outcome)
     };
-    let unproven = vec![doubted(Outcome::Stays), doubted(Outcome::Exited), doubted(REAPED)];
+    let unproven =
+        vec![doubted(Outcome::Stays), doubted(Outcome::Exited { ending: Ending::code(0) }), doubted(REAPED)];
     let daemon = |started, stopped: Option<&str>| DaemonLife {
         started: time(started),
         stopped: stopped.map(time),
@@ -86,6 +87,9 @@ fn past() -> History {
     };
     History {
         since: Some(time("00:00:00")),
+        until: None,
+        begins: Some(time("04:00:00")),
+        signals: Vec::new(),
         runs: vec![
             run(claude(1), "05:00:00", Some("05:00:07.5"), ServerCounts::default()),
             run(claude(2), "06:00:00", Some("08:12:33"), account(14, 13, 12, 1)),
@@ -94,6 +98,7 @@ fn past() -> History {
         unaccounted: account(1, 1, 0, 1),
         orphans,
         unproven,
+        never_judged: Vec::new(),
         daemons: vec![
             daemon("04:00:00", None),
             daemon("05:00:00", Some("06:00:00")),
@@ -103,22 +108,37 @@ fn past() -> History {
     }
 }
 
+fn now() -> Watched {
+    Watched::Now(time("09:00:00"))
+}
+
 #[test]
 fn tables() {
-    let shown = render(&past(), time("09:00:00"), &TimeZone::UTC, Paint::new(false));
+    let shown = render(&past(), now(), &TimeZone::UTC, Paint::new(false));
     insta::assert_snapshot!(shown);
+    // Nobody watches: what has not ended is not said to live.
+    let mut past = past();
+    past.daemons[2].stopped = Some(time("08:30:00"));
+    let watched = Watched::without_daemon(&past);
+    let shown = render(&past, watched, &TimeZone::UTC, Paint::new(false));
+    for words in ["17 min 26 s, then unseen", "not known", "2 not seen to end", "may have ended since"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("alive") && !shown.contains("still there"), "{shown}");
+    past.daemons[2].stopped = None;
+    assert_eq!(Watched::without_daemon(&past), Watched::Unknown);
 }
 
 #[test]
 fn nothing() {
-    let shown = render(&History::default(), time("09:00:00"), &TimeZone::UTC, Paint::new(true));
+    let shown = render(&History::default(), now(), &TimeZone::UTC, Paint::new(true));
     assert_eq!(shown, "no runs, no MCP servers, no orphans.\n");
 }
 
 /// Times are RFC 3339, names are those of the events, and no character acts on a terminal.
 #[test]
 fn as_json() {
-    let text = json(&past()).unwrap();
+    let text = json(&past(), now()).unwrap();
     assert!(!text.contains(|c: char| c != '\n' && text::is_hostile(c)));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["runs"][1]["ended"], "2026-11-21T08:12:33Z");
@@ -128,5 +148,6 @@ fn as_json() {
     );
     assert_eq!(value["unproven"][0]["doubts"], serde_json::json!(["wire_held", "clients"]));
     assert_eq!(value["orphans"][1]["outcome"], "reaped");
+    assert_eq!(value["source"], "daemon");
     assert_eq!(serde_json::from_value::<History>(value).unwrap(), past());
 }

@@ -10,7 +10,7 @@ const LINKS: usize = 5;
 const MULTI_CALL: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "uv", "docker", "podman", "deno"];
 
 /// `claude #3`.
-pub(in crate::sink) fn agent_name(agent: &AgentView) -> String {
+pub(crate) fn agent_name(agent: &AgentView) -> String {
     let name = text::sanitise(&agent.name);
     agent.generation.map_or_else(|| name.to_string(), |generation| format!("{name} #{generation}"))
 }
@@ -21,7 +21,7 @@ pub(in crate::sink) fn pid_of(server: &str) -> String {
 }
 
 /// ` of claude #3`, or nothing.
-pub(super) fn of_owner(owner: Option<&AgentView>) -> String {
+pub(in crate::sink) fn of_owner(owner: Option<&AgentView>) -> String {
     owner.map_or_else(String::new, |owner| format!(" of {}", agent_name(owner)))
 }
 
@@ -29,6 +29,11 @@ pub(super) fn of_owner(owner: Option<&AgentView>) -> String {
 pub(super) fn further(server: &ServerView, owner: Option<&AgentView>, count: u64) -> String {
     let pid = server.processes.first().map_or_else(String::new, |process| format!(", pid {}", process.pid));
     format!("{}{pid}: it has {count} servers of this kind", of_owner(owner))
+}
+
+/// What is not known to have started was found.
+pub(super) const fn began(found: bool) -> &'static str {
+    if found { "found" } else { "started" }
 }
 
 /// `npm exec > sh > node, pid 1234`: a server that was just recognised.
@@ -91,16 +96,6 @@ fn program(process: &ProcessView) -> String {
     text::sanitise(&shown).into_owned()
 }
 
-/// ` exited with code 1`, ` was ended by SIGKILL`.
-pub(super) fn ending(exit_code: Option<u8>, signal: Option<u8>) -> String {
-    match (exit_code, signal) {
-        (_, Some(signal)) => format!(" was killed by {}", signal_name(signal)),
-        (Some(0), None) => " exited".to_owned(),
-        (Some(code), None) => format!(" exited with code {code}"),
-        (None, None) => " ended".to_owned(),
-    }
-}
-
 /// The name of a signal that orphand sends.
 pub(in crate::sink) const fn sent(signal: Signal) -> &'static str {
     match signal {
@@ -109,33 +104,8 @@ pub(in crate::sink) const fn sent(signal: Signal) -> &'static str {
     }
 }
 
-/// The name of a signal, signal(7). Those that end processes have the same numbers on every architecture that
-/// orphand is built for.
-fn signal_name(number: u8) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS",
-        _ => return format!("signal {number}"),
-    };
-    name.to_owned()
-}
-
 /// Evidence as a phrase.
-pub(in crate::sink) const fn evidence(evidence: Evidence) -> &'static str {
+pub(crate) const fn evidence(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::OwnerExited => "owner exited",
         Evidence::StdinHangup => "stdin hung up",
@@ -157,7 +127,10 @@ const fn doubt(doubt: Doubt) -> &'static str {
         Doubt::OwnerUnknown => "its owner is not known",
         Doubt::Clients => "a client is connected to it, or was shortly before",
         Doubt::Traced => "a debugger is attached",
+        Doubt::DependedOn => "something would end with it that is no part of it",
+        Doubt::OnlyNamed => "only its name says that it is a server",
         Doubt::Active => "it did something a moment ago",
+        Doubt::Working => "a tool that it started is at work",
     }
 }
 
@@ -176,7 +149,7 @@ const fn guard(guard: Guard) -> &'static str {
 }
 
 /// The doubts as text, never empty.
-pub(in crate::sink) fn list_doubts(doubts: &[Doubt]) -> String {
+pub(crate) fn list_doubts(doubts: &[Doubt]) -> String {
     let doubts: Vec<&str> = doubts.iter().copied().map(doubt).collect();
     if doubts.is_empty() { "it is not proven that nobody uses it".to_owned() } else { doubts.join(", ") }
 }
@@ -188,7 +161,7 @@ pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
 }
 
 /// The guards of a server as text. If its container keeps it, with the command that a person can run.
-pub(in crate::sink) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
+pub(crate) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
     let command = server.container.as_ref().filter(|_| guards.contains(&Guard::Container));
     let run = command.map(|container| {
         let setting = container.setting.as_ref().map(|line| format!("; to let orphand do it: {line}"));
@@ -207,7 +180,13 @@ pub(super) fn remaining(let_go: &[ProcessView]) -> String {
 }
 
 /// `too many: 12 orphans of claude, limit 10`.
-pub(super) fn threshold(rule: &str, on: Watched, agent: Option<&str>, value: u64, limit: u64) -> String {
+pub(in crate::sink) fn threshold(
+    rule: &str,
+    on: Watched,
+    agent: Option<&str>,
+    value: u64,
+    limit: u64,
+) -> String {
     let rule = text::sanitise(rule);
     let of = agent.map(|agent| format!(" of {}", text::sanitise(agent))).unwrap_or_default();
     let (value, limit) = match on {

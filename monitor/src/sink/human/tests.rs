@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::sink::report::tests::{claude, filesystem, process};
-use orphand_core::model::{AgentView, Class, Doubt, ProcessId, Signal, Watched};
+use orphand_core::model::{AgentView, Class, Doubt, Ending, KilledBy, Killer, ProcessId, Signal, Watched};
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
 
@@ -14,6 +14,18 @@ fn at(seconds: u64) -> BootTime {
 
 fn text(colours: bool) -> Text {
     Text::new(WALL, TimeZone::UTC, Paint::new(colours))
+}
+
+/// Who ended a server.
+fn pkill() -> Killer {
+    Killer {
+        pid: Some(4711),
+        start: Some(99),
+        program: Some("pkill".to_owned()),
+        user: Some("alice".to_owned()),
+        uid: Some(1001),
+        ..Killer::of(KilledBy::Process)
+    }
 }
 
 /// One of each notice, and one of each form if a notice has several.
@@ -34,18 +46,18 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
     for pid in 2000..2012 {
         browser.processes.push(process(pid, "/opt/chrome", &["/opt/chrome --type=renderer"]));
     }
-    let exited = |exit_code, signal, servers_left| Notice::AgentExited {
+    let exited = |ending, servers_left| Notice::AgentExited {
         agent: claude(false),
-        exit_code,
-        signal,
+        ending,
         servers_left,
         rss_bytes: servers_left * 197_000_000,
     };
-    let cleared = |reason: &str, owner| Notice::OrphanCleared {
+    let cleared = |reason: &str, owner, ending| Notice::OrphanCleared {
         server: filesystem(),
         after_ms: 240,
         reason: reason.to_owned(),
         owner,
+        ending,
         let_go: Vec::new(),
     };
     let let_go = |number: u32| -> Vec<_> {
@@ -56,8 +68,10 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         owner: gone(),
         evidence: evidence.to_vec(),
         doubts: doubts.to_vec(),
+        reached_by: Vec::new(),
         rss_bytes: 197_132_288,
         after_ms: 10_000,
+        deadline: None,
     };
     let detected = |server, evidence: &[Evidence], guards: &[Guard]| Notice::OrphanDetected {
         class: Class::Server,
@@ -110,27 +124,38 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             agents: 0,
             servers: 1,
         },
-        Notice::AgentStarted { agent: claude(true), continues: None },
-        Notice::AgentStarted { agent: host, continues: None },
-        Notice::AgentStarted { agent: claude(true), continues: Some(ProcessId::new(1100, 5)) },
-        exited(Some(0), None, 0),
-        exited(Some(1), None, 1),
-        exited(None, Some(9), 3),
-        exited(None, Some(40), 0),
+        Notice::AgentStarted { agent: claude(true), continues: None, found: false },
+        Notice::AgentStarted { agent: host, continues: None, found: true },
+        Notice::AgentStarted { agent: claude(true), continues: Some(ProcessId::new(1100, 5)), found: false },
+        exited(Ending::code(0), 0),
+        exited(Ending::code(1), 1),
+        exited(Ending::signal(9, Some(Killer::of(KilledBy::OutOfMemory))), 3),
+        exited(Ending::signal(40, None), 0),
         Notice::AgentsFolded {
             uid: 1000,
             count: 8420,
             names: [("claude".to_owned(), 8400), ("codex".to_owned(), 20)].into(),
         },
-        Notice::ServerStarted { server: young.clone(), owner: Some(claude(true)) },
-        Notice::ServerStarted { server: filesystem(), owner: None },
-        Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: Vec::new() },
-        Notice::ServerExited { server: filesystem(), owner: Some(claude(true)), let_go: let_go(2) },
+        Notice::ServerStarted { server: young.clone(), owner: Some(claude(true)), found: false },
+        Notice::ServerStarted { server: filesystem(), owner: None, found: true },
+        Notice::ServerExited {
+            server: filesystem(),
+            owner: Some(claude(true)),
+            ending: Ending::default(),
+            let_go: Vec::new(),
+        },
+        Notice::ServerExited {
+            server: filesystem(),
+            owner: Some(claude(true)),
+            ending: Ending::signal(11, Some(Killer::of(KilledBy::Kernel))),
+            let_go: let_go(2),
+        },
         Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
         Notice::ServerDuplicated { server: filesystem(), owner: Some(claude(true)), count: 3 },
         Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(116) },
-        cleared("exited", None),
-        cleared("owner_found", Some(claude(true))),
+        cleared("exited", None, Ending::code(0)),
+        cleared("exited", None, Ending::signal(15, None)),
+        cleared("owner_found", Some(claude(true)), Ending::default()),
         detected(filesystem(), &[Evidence::OwnerExited, Evidence::StdinHangup], &[]),
         detected(browser, &[Evidence::OwnerExited], &[Guard::Observe]),
         detected(young, &[Evidence::NoOwner], &[Guard::Multiplexer, Guard::OptedOut]),
@@ -161,6 +186,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             class: Class::Server,
             server: filesystem(),
             owner: gone(),
+            ending: Ending::signal(9, Some(pkill())),
             let_go: Vec::new(),
         },
         Notice::Lost { records: Losses { fork: 2, exec: 1, ..Losses::default() }, sink: BTreeMap::new() },

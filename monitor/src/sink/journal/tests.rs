@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{os::journald::Priority, sink::human::tests::all};
-use orphand_core::model::{EventKind, RunView};
+use orphand_core::model::{Ending, EventKind, RunView};
 
 /// The fields of an entry, by name.
 fn fields(entry: &str) -> Vec<(&str, &str)> {
@@ -91,7 +91,7 @@ fn the_unit_is_told_in_the_field_of_its_manager() {
             manager: manager.map(ToOwned::to_owned),
             invocation_id: None,
         });
-        entry(&Notice::ServerExited { server, owner: None, let_go: Vec::new() })
+        entry(&Notice::ServerExited { server, owner: None, ending: Ending::default(), let_go: Vec::new() })
     };
     assert!(with(None).contains("\nUNIT=bot.service\n"));
     let of_a_user = with(Some("/user.slice/user-1000.slice/user@1000.service"));
@@ -105,7 +105,8 @@ fn nobody_can_write_a_field_of_his_own() {
     let mut server = crate::sink::report::tests::filesystem();
     server.name = "evil\nPRIORITY=0\nMESSAGE_ID=x".into();
     server.processes[0].argv = vec!["a\nORPHAND_EVENT=forged".into()];
-    let entry = entry(&Notice::ServerExited { server, owner: None, let_go: Vec::new() });
+    let entry =
+        entry(&Notice::ServerExited { server, owner: None, ending: Ending::default(), let_go: Vec::new() });
     assert_eq!(entry.lines().filter(|line| line.starts_with("PRIORITY=")).count(), 1, "{entry}");
     assert_eq!(entry.lines().filter(|line| line.starts_with("ORPHAND_EVENT=")).count(), 1, "{entry}");
 }

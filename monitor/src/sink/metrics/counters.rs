@@ -19,6 +19,7 @@ use super::{
     gauges::series,
     labels::{self, Labels},
 };
+use crate::sink::report::word;
 use orphand_core::model::Share;
 
 /// Values by their labels besides the owner.
@@ -38,7 +39,7 @@ impl Counts {
     /// Counts an orphan of this class that was detected.
     pub(super) fn detected(&mut self, class: &Labels, evidence: &[impl Serialize]) {
         for evidence in evidence {
-            *self.detected.entry(labels::with(class, "evidence", labels::word(evidence))).or_default() += 1;
+            *self.detected.entry(labels::with(class, "evidence", word(evidence))).or_default() += 1;
         }
     }
 

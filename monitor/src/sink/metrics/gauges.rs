@@ -16,8 +16,10 @@ use super::{
     labels::{self, Labels},
     owners::{OwnersWithSeries, name},
 };
-use crate::sink::wall_clock::WallClock;
-use orphand_core::model::{AgentView, Class, Losses, Report, RunView, ServerReport, SessionsStatus, Status};
+use crate::sink::{report::word, wall_clock::WallClock};
+use orphand_core::model::{
+    AgentView, Class, Losses, Report, RunView, ServerReport, SessionsStatus, State, Status,
+};
 
 /// How many generations of an agent have their own series: the latest, and the latest of those with servers.
 /// Older ones share one series.
@@ -219,9 +221,9 @@ fn spared(report: &Report) -> Values {
     let mut values = Values::new();
     let left = report.agents.iter().filter_map(|agent| agent.left_behind.as_deref());
     let servers = report.servers().map(|(_, server)| server);
-    for server in servers.chain(left).filter(|server| server.state == "spared") {
+    for server in servers.chain(left).filter(|server| server.state == State::Kept) {
         for guard in &server.guards {
-            *values.entry(vec![("guard", labels::word(guard))]).or_default() += 1.0;
+            *values.entry(vec![("guard", word(guard))]).or_default() += 1.0;
         }
     }
     values
@@ -235,7 +237,7 @@ fn unproven(report: &Report, own: &OwnersWithSeries) -> Values {
         let run = server.server.run.as_ref();
         let owner = own.or_other(labels::owner(run, name(owner)));
         for doubt in &server.doubts {
-            let labels = labels::with(&owner, "doubt", labels::word(doubt));
+            let labels = labels::with(&owner, "doubt", word(doubt));
             *values.entry(labels).or_default() += 1.0;
         }
     }

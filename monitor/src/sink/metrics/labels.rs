@@ -1,16 +1,14 @@
 //! Labels of series. Empty labels are left out. Names that processes chose are sanitised, because a terminal
 //! may show them.
 
-use serde::Serialize;
-
 use orphand_core::model::text::sanitise;
 use orphand_core::model::{Class, RunView};
 
 /// Labels in order.
-pub(super) type Labels = Vec<(&'static str, String)>;
+pub(in crate::sink) type Labels = Vec<(&'static str, String)>;
 
 /// The owner of a server: the agent of its run, otherwise the owner's name, otherwise `none`.
-pub(super) fn owner(run: Option<&RunView>, owner: Option<&str>) -> Labels {
+pub(in crate::sink) fn owner(run: Option<&RunView>, owner: Option<&str>) -> Labels {
     let harmless = |name: &str| sanitise(name).into_owned();
     let Some(run) = run else { return vec![("agent", harmless(owner.unwrap_or("none")))] };
     let mut labels = vec![("agent", harmless(&run.agent))];
@@ -41,13 +39,5 @@ pub(super) fn with(labels: &Labels, name: &'static str, value: String) -> Labels
 pub(super) fn of_class(labels: &mut Labels, class: Class) {
     if class == Class::Agent {
         labels.push(("class", "agent".to_owned()));
-    }
-}
-
-/// The word for a value in events.
-pub(super) fn word(value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => "unknown".to_owned(),
     }
 }

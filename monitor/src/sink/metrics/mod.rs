@@ -30,7 +30,10 @@ pub use self::exposition::Exposition;
 use self::{
     counters::{Counts, Owners},
     families::{DETECTION_LATENCY, REAP_FAILURES, RECOGNISED},
-    labels::Labels,
+};
+pub(super) use self::{
+    labels::{Labels, owner as owner_labels},
+    owners::OwnersWithSeries,
 };
 use super::wall_clock::WallClock;
 use orphand_core::model::{AgentView, Class, Notice, ServerView, Signal, Status, recognised_by};

@@ -24,14 +24,14 @@ pub(super) fn name(owner: Option<&AgentView>) -> Option<&str> {
 
 /// The owners that have series of their own.
 #[derive(Debug, Default)]
-pub(super) struct OwnersWithSeries(BTreeSet<Labels>);
+pub(in crate::sink) struct OwnersWithSeries(BTreeSet<Labels>);
 
 /// The rank of an owner: with live servers first, then with a live run, then the rest.
 type Liveness = Reverse<u8>;
 
 impl OwnersWithSeries {
     /// Chooses the owners: live ones first, a few per user, and one of each user before any user's second.
-    pub(super) fn of(report: &Report) -> Self {
+    pub(in crate::sink) fn of(report: &Report) -> Self {
         let mut owners: BTreeMap<Labels, (u32, Liveness)> = BTreeMap::new();
         let mut add = |labels: Labels, user: u32, liveness: u8| {
             let known = owners.entry(labels).or_insert((user, Reverse(liveness)));
@@ -72,7 +72,7 @@ impl OwnersWithSeries {
         self.0.contains(owner)
     }
 
-    pub(super) fn or_other(&self, owner: Labels) -> Labels {
+    pub(in crate::sink) fn or_other(&self, owner: Labels) -> Labels {
         if self.has(&owner) { owner } else { labels::other() }
     }
 }

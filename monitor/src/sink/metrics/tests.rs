@@ -6,7 +6,7 @@ use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
     AgentReport, BootTime, Doubt, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport,
-    SessionState, SessionsStatus,
+    SessionState, SessionsStatus, State,
 };
 
 fn run(agent: &str, generation: Option<u64>) -> RunView {
@@ -20,17 +20,13 @@ fn run(agent: &str, generation: Option<u64>) -> RunView {
     }
 }
 
-fn server(run: Option<RunView>, state: &str, guards: &[Guard]) -> ServerReport {
+fn server(run: Option<RunView>, state: State, guards: &[Guard]) -> ServerReport {
     ServerReport {
-        duplicate_of: None,
-        members: Vec::new(),
-        session: None,
         server: ServerView { run, ..filesystem() },
         evidence: vec![Evidence::OwnerExited],
-        doubts: Vec::new(),
         guards: guards.to_vec(),
-        pss_bytes: None,
-        state: state.to_owned(),
+        state,
+        ..ServerReport::default()
     }
 }
 
@@ -39,27 +35,27 @@ fn status() -> Status {
     let of_user = RunView { uid: Some(1000), ..run("claude", Some(1)) };
     let in_user = RunView { manager: Some("/user.slice".to_owned()), ..unit.clone() };
     let unproven =
-        |run, doubts: &[Doubt]| ServerReport { doubts: doubts.to_vec(), ..server(run, "unproven", &[]) };
+        |run, doubts: &[Doubt]| ServerReport { doubts: doubts.to_vec(), ..server(run, State::Unproven, &[]) };
     let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
     let report = Report {
         agents: vec![
             agent(vec![
-                server(Some(run("claude", Some(30))), "live", &[]),
-                server(Some(run("claude", Some(3))), "orphan", &[]),
-                server(Some(run("claude", Some(3))), "spared", &[Guard::Observe, Guard::Multiplexer]),
-                server(Some(run("claude", None)), "spared", &[Guard::OwnUnit]),
-                server(Some(of_user.clone()), "live", &[]),
+                server(Some(run("claude", Some(30))), State::Live, &[]),
+                server(Some(run("claude", Some(3))), State::Orphan, &[]),
+                server(Some(run("claude", Some(3))), State::Kept, &[Guard::Observe, Guard::Multiplexer]),
+                server(Some(run("claude", None)), State::Kept, &[Guard::OwnUnit]),
+                server(Some(of_user.clone()), State::Live, &[]),
                 unproven(Some(run("claude", Some(30))), &[Doubt::WireHeld, Doubt::Clients]),
                 unproven(Some(run("claude", Some(29))), &[Doubt::WireHeld]),
                 unproven(Some(of_user), &[Doubt::WireHeld]),
             ]),
             AgentReport {
-                left_behind: Some(Box::new(server(Some(unit.clone()), "orphan", &[]))),
-                ..agent(vec![server(Some(unit), "live", &[]), server(Some(in_user), "live", &[])])
+                left_behind: Some(Box::new(server(Some(unit.clone()), State::Orphan, &[]))),
+                ..agent(vec![server(Some(unit), State::Live, &[]), server(Some(in_user), State::Live, &[])])
             },
-            agent(vec![server(None, "suspect", &[])]),
+            agent(vec![server(None, State::Suspect, &[])]),
         ],
-        unowned: vec![server(None, "live", &[]), unproven(None, &[Doubt::OwnerUnknown])],
+        unowned: vec![server(None, State::Live, &[]), unproven(None, &[Doubt::OwnerUnknown])],
         runs: (1..=30)
             .map(|number| RunReport {
                 run: run("claude", Some(number)),
@@ -124,7 +120,7 @@ fn metrics() -> Metrics {
     });
     for rule in ["npm-mcp", "protocol", "protocol"] {
         let server = ServerView { rule: rule.to_owned(), ..filesystem() };
-        metrics.observe(&Notice::ServerStarted { server, owner: None });
+        metrics.observe(&Notice::ServerStarted { server, owner: None, found: false });
     }
     let error = "x".to_owned();
     metrics.observe(&Notice::ReapFailed { failed: 1, server: filesystem(), pid: 1, error, errno: Some(1) });
@@ -255,7 +251,7 @@ fn what_is_unproven_is_a_gauge_of_its_own() {
 /// A server of this user, with its agent's name and number.
 fn of_user(uid: u32, name: &str) -> ServerReport {
     let run = RunView { uid: Some(uid), ..run(name, Some(1)) };
-    let mut report = server(Some(run), "orphan", &[]);
+    let mut report = server(Some(run), State::Orphan, &[]);
     for process in &mut report.server.processes {
         process.uid = uid;
     }

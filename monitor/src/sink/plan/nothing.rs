@@ -1,68 +1,74 @@
-//! Why `orphand reap` has nothing to end: what is there instead of what was asked for, and how to select it. Pure.
+//! What `orphand reap` found nothing for: what is there instead of what was asked for, and how to select it. Pure.
 
-use super::super::{human, text};
-use orphand_core::model::{AgentView, ReapRequest, Report, ServerReport};
+use super::{
+    super::{human, text},
+    PlanItem,
+};
+use orphand_core::model::{AgentView, Asked, ProcessId, ReapRequest, Report, ServerReport, State};
 
-/// One line, and one more for each thing that could not be seen.
-pub fn nothing(request: &ReapRequest, report: &Report) -> String {
-    let why = match (request.pid, &request.agent) {
-        (Some(pid), _) => of_process(pid, request, report),
-        (None, Some(name)) => of_agent(name, request, report),
-        (None, None) => of_host(request, report),
+/// A line for each target that selects nothing; without targets, one for the whole request.
+pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> Vec<String> {
+    let missed = |target: &&Asked| {
+        // Not all processes of a large server are listed: where one was selected, it may be that.
+        let is_meant = |one: &PlanItem| match find(report, target) {
+            Some((_, server)) => server.server.id == one.planned.server.id,
+            None => one.planned.server.hidden() > 0,
+        };
+        !planned.iter().any(is_meant)
     };
-    let unseen = report.blind.iter().map(|what| format!("Not seen: {}", text::sanitise(what)));
-    let mut lines: Vec<String> = std::iter::once(format!("Nothing to end: {why}.")).chain(unseen).collect();
-    lines.push(String::new());
-    lines.join("\n")
-}
-
-fn of_process(pid: u32, request: &ReapRequest, report: &Report) -> String {
-    let Some((owner, server)) = report.servers().find(|(_, server)| has(server, pid)) else {
-        let agent = report.agents.iter().find(|one| one.agent.pid == pid);
-        return agent.map_or_else(
-            || format!("process {pid} is part of no MCP server that orphand knows"),
-            |one| {
-                format!(
-                    "process {pid} is the agent {}, and only servers are ended",
-                    human::agent_name(&one.agent)
-                )
-            },
-        );
-    };
-    let name = text::sanitise(&server.server.name);
-    if request.include_active || request.duplicates || server.is_unproven() || server.is_orphan() {
-        return format!(
-            "{name} (pid {pid}) is {}, and the other flags exclude it",
-            text::sanitise(&server.state)
-        );
+    let mut missed: Vec<String> =
+        request.targets.iter().filter(missed).map(|target| of_process(target, request, report)).collect();
+    if missed.is_empty() && planned.is_empty() {
+        missed.push(match &request.agent {
+            Some(name) => of_agent(name, request, report),
+            None => of_host(request, report),
+        });
     }
-    let why = match (server.state.as_str(), owner) {
-        ("suspect", _) => format!("the grace period of {name} is not over"),
-        (_, Some(AgentView { alive: true, .. })) => {
-            format!("{name} has an owner that is alive, {}", owner.map(human::agent_name).unwrap_or_default())
-        }
-        _ => format!("{name} is no orphan"),
-    };
-    format!("{why}; --include-active selects it all the same")
+    missed
 }
 
-fn has(server: &ServerReport, pid: u32) -> bool {
-    // The daemon does not send the members, and it lists only the first processes of a large server.
-    let shown = server.server.processes.iter().map(|process| process.pid);
-    shown.chain(server.members.iter().map(|member| member.pid)).any(|member| member == pid)
+fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String {
+    let Some((owner, server)) = find(report, target) else {
+        let agent = report.agents.iter().map(|one| &one.agent);
+        let mut agent = agent.filter(|one| target.is(ProcessId::new(one.pid, one.start)));
+        return agent.next().map_or_else(
+            || format!("{target} is no part of an MCP server that orphand knows"),
+            |agent| format!("{target} is the agent {}, and only servers are ended", human::agent_name(agent)),
+        );
+    };
+    let name = format!("{} ({target})", text::sanitise(&server.server.name));
+    if server.is_unproven() && !request.include_unproven && !request.duplicates {
+        let why = human::list_doubts(&server.doubts);
+        return format!("{name} is unproven: {why}; --include-unproven ends it all the same");
+    }
+    if request.duplicates || request.include_active || server.is_orphan() || server.is_unproven() {
+        return format!("{name} is {}, and the other flags exclude it", server.state);
+    }
+    let why = match (server.state, owner) {
+        (State::Suspect, _) => "its grace is not over".to_owned(),
+        (_, Some(owner)) if owner.alive => format!("its owner {} is alive", human::agent_name(owner)),
+        _ => "it is no orphan".to_owned(),
+    };
+    format!("{name} is {}: {why}; --include-active ends it all the same", server.state)
+}
+
+/// The server that has this process, and its owner.
+fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>, &'a ServerReport)> {
+    let has = |server: &ServerReport| {
+        // The daemon does not send the members, and it lists only the first processes of a large server.
+        let shown = server.server.processes.iter().map(|one| ProcessId::new(one.pid, one.start));
+        shown.chain(server.members.iter().copied()).any(|one| target.is(one))
+    };
+    report.servers().find(|(_, server)| has(server))
 }
 
 fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {
-    let is = |agent: &str, unit: Option<&String>| agent == name || unit.is_some_and(|unit| unit == name);
-    let known = report.agents.iter().any(|one| is(&one.agent.name, one.agent.unit.as_ref()))
-        || report.runs.iter().any(|one| is(&one.run.agent, one.run.unit.as_ref()))
-        || report
-            .servers()
-            .filter_map(|(_, one)| one.server.run.as_ref())
-            .any(|run| is(&run.agent, run.unit.as_ref()));
+    let known = report.agents.iter().any(|one| one.agent.is_called(name))
+        || report.runs.iter().any(|one| one.run.is_called(name))
+        || report.servers().any(|(_, one)| one.belongs_to(Some(name)));
     let shown = text::sanitise(name);
     if !known {
-        return format!("no agent or unit called \"{shown}\" is there; `orphand tree` shows all");
+        return format!("no agent or unit called \"{shown}\" is there; `orphand ps` shows all");
     }
     let number = request.generation.map_or_else(String::new, |number| format!(" #{number}"));
     format!("{shown}{number} has {}", none(request))
@@ -70,7 +76,7 @@ fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {
 
 fn of_host(request: &ReapRequest, report: &Report) -> String {
     let which = request.generation.map_or_else(String::new, |number| format!(" of a run #{number}"));
-    let unproven = report.servers().filter(|(_, server)| server.is_unproven()).count();
+    let unproven = report.totals().unproven;
     let unproven = match unproven {
         0 => String::new(),
         _ if request.duplicates || request.include_unproven || request.generation.is_some() => String::new(),
@@ -93,50 +99,55 @@ const fn none(request: &ReapRequest) -> &'static str {
 mod tests {
     use super::*;
     use crate::sink::report::tests::{claude, report, server};
+    use orphand_core::model::Doubt;
+
+    fn told(request: &ReapRequest, report: &Report) -> String {
+        nothing(request, &[], report).join("\n")
+    }
 
     #[test]
     fn it_says_what_is_there_instead_and_how_to_select_it() {
         let report = report();
-        let told = |request: &ReapRequest| nothing(request, &report);
-        let pid = |pid: u32| ReapRequest { pid: Some(pid), ..ReapRequest::default() };
-        assert_eq!(told(&pid(6)), "Nothing to end: process 6 is part of no MCP server that orphand knows.\n");
-        let agent = "Nothing to end: process 77 is the agent host.py, and only servers are ended.\n";
-        assert_eq!(told(&pid(77)), agent);
+        let told = |request: &ReapRequest| told(request, &report);
+        let targets = vec![Asked::Pid(6), Asked::Pid(77)];
+        let both = ReapRequest { targets, ..ReapRequest::default() };
+        assert_eq!(
+            told(&both),
+            "pid 6 is no part of an MCP server that orphand knows\n\
+             pid 77 is the agent host.py, and only servers are ended"
+        );
         let agent = |name: &str| ReapRequest { agent: Some(name.to_owned()), ..ReapRequest::default() };
-        let unknown =
-            "Nothing to end: no agent or unit called \"nobody\" is there; `orphand tree` shows all.\n";
+        let unknown = "no agent or unit called \"nobody\" is there; `orphand ps` shows all";
         assert_eq!(told(&agent("nobody")), unknown);
-        assert_eq!(told(&agent("bot.service")), "Nothing to end: bot.service has no orphans.\n");
+        assert_eq!(told(&agent("bot.service")), "bot.service has no orphans");
         let numbered = ReapRequest { generation: Some(9), duplicates: true, ..agent("claude") };
-        assert_eq!(told(&numbered), "Nothing to end: claude #9 has no duplicates.\n");
-        let all = "Nothing to end: no orphans; 1 unproven (--include-unproven selects them).\n";
+        assert_eq!(told(&numbered), "claude #9 has no duplicates");
+        let all = "no orphans; 1 unproven (--include-unproven selects them)";
         assert_eq!(told(&ReapRequest::default()), all);
     }
 
     #[test]
-    fn a_server_in_use_is_told_with_its_owner() {
-        let one = |state: &str, alive: bool| {
+    fn a_server_that_stays_is_told_with_the_flag_that_ends_it() {
+        let one = |state: State, duplicates| {
             let mut report = report();
             report.agents.truncate(1);
-            report.agents[0].agent = claude(alive);
-            report.agents[0].servers = vec![server("time", state, &[], &[], &[])];
-            let request = ReapRequest { pid: Some(99_300), ..ReapRequest::default() };
-            (nothing(&request, &report), nothing(&ReapRequest { duplicates: true, ..request }, &report))
+            report.agents[0].agent = claude(state == State::Live);
+            report.agents[0].servers = vec![server("time", state, &[], &[Doubt::WireHeld], &[])];
+            let targets = vec![Asked::Pid(99_300)];
+            told(&ReapRequest { targets, duplicates, ..ReapRequest::default() }, &report)
         };
-        let (live, other) = one("live", true);
+        let name = "time (pid 99300) is";
         assert_eq!(
-            live,
-            "Nothing to end: time has an owner that is alive, claude #3; --include-active selects it all the same.\n"
+            one(State::Live, false),
+            format!("{name} live: its owner claude #3 is alive; --include-active ends it all the same")
         );
-        assert_eq!(other, "Nothing to end: time (pid 99300) is live, and the other flags exclude it.\n");
-        let (suspect, _) = one("suspect", false);
-        assert!(suspect.contains("the grace period of time is not over; --include-active"), "{suspect}");
-    }
-
-    #[test]
-    fn what_was_not_seen_is_said() {
-        let report = Report { blind: vec!["not root".to_owned()], ..Report::default() };
-        let told = nothing(&ReapRequest::default(), &report);
-        assert_eq!(told, "Nothing to end: no orphans.\nNot seen: not root\n");
+        assert_eq!(one(State::Live, true), format!("{name} live, and the other flags exclude it"));
+        assert!(one(State::Suspect, false).starts_with(&format!("{name} suspect: its grace is not over")));
+        assert_eq!(
+            one(State::Unproven, false),
+            format!(
+                "{name} unproven: another process holds its stdin; --include-unproven ends it all the same"
+            )
+        );
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::sink::report::tests::filesystem;
 use orphand_core::model::{Guard, RunView, ServerView};
 
-fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -> PlanItem {
+fn planned(name: &str, state: State, generation: Option<u64>, guards: &[Guard]) -> PlanItem {
     let run = RunView {
         agent: "claude".to_owned(),
         generation,
@@ -12,19 +12,19 @@ fn planned(name: &str, state: &str, generation: Option<u64>, guards: &[Guard]) -
         invocation_id: None,
     };
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
-    let planned = Planned { server, state: state.to_owned(), guards: guards.to_vec(), duplicate_of: None };
+    let planned = Planned { server, state, guards: guards.to_vec(), duplicate_of: None };
     PlanItem { planned, doubts: Vec::new(), age_seconds: None }
 }
 
 #[test]
 fn what_is_meant_and_what_became_of_it() {
-    let orphan = planned("server-filesystem", "orphan", Some(3), &[]);
-    let hostile = planned("\u{1b}[2Jevil", "live", None, &[]);
-    let stays = planned("time", "spared", Some(3), &[Guard::Multiplexer, Guard::OptedOut]);
+    let orphan = planned("server-filesystem", State::Orphan, Some(3), &[]);
+    let hostile = planned("\u{1b}[2Jevil", State::Live, None, &[]);
+    let stays = planned("time", State::Kept, Some(3), &[Guard::Multiplexer, Guard::OptedOut]);
     let doubts = vec![Doubt::WireHeld, Doubt::Clients];
-    let held = PlanItem { doubts: doubts.clone(), ..planned("fetch", "unproven", Some(2), &[]) };
-    let kept = PlanItem { doubts, ..planned("git", "unproven", Some(2), &[Guard::LiveAgentBelow]) };
-    let mut double = PlanItem { age_seconds: Some(7200), ..planned("files", "live", Some(3), &[]) };
+    let held = PlanItem { doubts: doubts.clone(), ..planned("fetch", State::Unproven, Some(2), &[]) };
+    let kept = PlanItem { doubts, ..planned("git", State::Unproven, Some(2), &[Guard::LiveAgentBelow]) };
+    let mut double = PlanItem { age_seconds: Some(7200), ..planned("files", State::Live, Some(3), &[]) };
     double.planned.duplicate_of = Some("4242@99".to_owned());
     let paint = Paint::default();
     let shown = [
@@ -42,7 +42,7 @@ fn what_is_meant_and_what_became_of_it() {
 /// The doubts are in the same object as the server.
 #[test]
 fn as_json_it_is_one_object() {
-    let held = PlanItem { doubts: vec![Doubt::WireHeld], ..planned("fetch", "unproven", Some(2), &[]) };
+    let held = PlanItem { doubts: vec![Doubt::WireHeld], ..planned("fetch", State::Unproven, Some(2), &[]) };
     let value = serde_json::to_value(&held).unwrap();
     assert_eq!((&value["state"], &value["doubts"]), (&"unproven".into(), &serde_json::json!(["wire_held"])));
     assert_eq!((&value["server"]["name"], &value["guards"]), (&"fetch".into(), &serde_json::json!([])));

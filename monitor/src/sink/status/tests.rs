@@ -2,41 +2,33 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
-use orphand_core::model::{AgentReport, Doubt, ServerView, SessionState, SessionsStatus};
+use orphand_core::model::{
+    AgentReport, Doubt, Guard, Report, RunView, ServerReport, ServerView, SessionsStatus,
+};
 
-fn server(agent: &str, generation: Option<u64>, state: &str, pss_bytes: Option<u64>) -> ServerReport {
+fn server(agent: &str, generation: Option<u64>, state: State, pss_bytes: Option<u64>) -> ServerReport {
     let unit = (agent == "bot").then(|| "bot.service".to_owned());
     let run =
         RunView { agent: agent.to_owned(), generation, uid: None, unit, manager: None, invocation_id: None };
     let server = ServerView { run: Some(run), ..filesystem() };
-    ServerReport {
-        duplicate_of: None,
-        members: Vec::new(),
-        session: None,
-        server,
-        evidence: Vec::new(),
-        doubts: Vec::new(),
-        guards: Vec::new(),
-        pss_bytes,
-        state: state.to_owned(),
-    }
+    ServerReport { server, pss_bytes, state, ..ServerReport::default() }
 }
 
 fn status(pss_bytes: Option<u64>) -> Status {
     let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
-    let mut unowned = server("", None, "live", pss_bytes);
+    let mut unowned = server("", None, State::Live, pss_bytes);
     unowned.server.run = None;
     let report = Report {
         agents: vec![
             agent(vec![
-                server("claude", Some(9), "live", pss_bytes),
-                server("claude", Some(10), "live", pss_bytes),
+                server("claude", Some(9), State::Live, pss_bytes),
+                server("claude", Some(10), State::Live, pss_bytes),
             ]),
             agent(vec![
-                server("claude", Some(9), "spared", pss_bytes),
-                server("bot", Some(2), "orphan", None),
+                server("claude", Some(9), State::Kept, pss_bytes),
+                server("bot", Some(2), State::Orphan, None),
             ]),
-            agent(vec![server("\u{1b}[2Jevil", None, "live", None)]),
+            agent(vec![server("\u{1b}[2Jevil", None, State::Live, None)]),
             agent(Vec::new()),
         ],
         unowned: vec![unowned],
@@ -62,26 +54,27 @@ fn one_look_tells() {
         resyncs: 1,
         ..status(Some(1_500_000))
     };
-    let mut held = server("claude", Some(10), "unproven", None);
+    let mut held = server("claude", Some(10), State::Unproven, None);
     held.doubts = vec![Doubt::WireHeld, Doubt::Clients];
-    let mut doubted = status(None);
-    doubted.report.agents[0].servers.push(held.clone());
-    doubted.report.unowned = vec![ServerReport { doubts: vec![Doubt::OwnerUnknown], ..held }; UNPROVEN];
+    let mut busy = status(None);
+    let suspect = ServerReport { deadline: Some(now() + Duration::from_secs(8)), ..held.clone() };
+    let kept = ServerReport { state: State::Kept, guards: vec![Guard::OwnUnit], ..held.clone() };
+    let all = [(State::Suspect, &suspect), (State::Ending, &held), (State::Kept, &kept)];
+    let all = all.map(|(state, one)| ServerReport { state, ..one.clone() });
+    busy.report.unowned = all.into_iter().chain([held]).collect();
     let mut sessions = status(None);
-    for (server, state) in
-        sessions.report.agents[0].servers.iter_mut().zip([SessionState::Active, SessionState::Expired])
-    {
-        (server.session, server.server.session) = (Some(state), Some("0b8c8f2e..".to_owned()));
-    }
     sessions.sessions = Some(SessionsStatus {
         states: BTreeMap::from([(SessionState::Active, 1), (SessionState::Expired, 1)]),
         errors: BTreeMap::from([("timeout".to_owned(), 2), ("auth".to_owned(), 0)]),
     });
     let empty = Status { report: Report::default(), processes: 0, ..status(None) };
-    let mut duplicated = status(None);
-    duplicated.report.agents[0].servers[0].duplicate_of = Some("4242@99".to_owned());
-    let shown = [status(None), troubled, doubted, duplicated, sessions, empty]
-        .map(|status| render(&status, Paint::default()));
+    let wall = WallClock { offset_ns: 1_785_153_600_000_000_000 };
+    let shown = [status(None), troubled, busy, sessions, empty]
+        .map(|status| render(&status, now(), wall, &TimeZone::UTC, Paint::default()));
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));
+}
+
+fn now() -> BootTime {
+    BootTime(20_000_000_000_000)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
-use orphand_core::model::{Class, Losses, Mode};
+use orphand_core::model::{Class, Ending, Losses, Mode};
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
 const AT: BootTime = BootTime(93_000_042_999);
@@ -86,9 +86,17 @@ fn names_survive_and_terminals_too() {
     let evil = "a\u{1b}[2J\n\u{7f}\u{9b}\u{202e}\u{e0041}\"\\ 日本 🦀";
     let mut server = filesystem();
     server.name = evil.to_owned();
-    let shown = lines(&[Notice::ServerExited { server: server.clone(), owner: None, let_go: Vec::new() }]);
+    let shown = lines(&[Notice::ServerExited {
+        server: server.clone(),
+        owner: None,
+        ending: Ending::default(),
+        let_go: Vec::new(),
+    }]);
     let line = shown.strip_suffix('\n').unwrap();
     assert!(!line.contains(text::is_hostile), "{line:?}");
     let back: Notice = serde_json::from_str(line).unwrap();
-    assert_eq!(back, Notice::ServerExited { server, owner: None, let_go: Vec::new() });
+    assert_eq!(
+        back,
+        Notice::ServerExited { server, owner: None, ending: Ending::default(), let_go: Vec::new() }
+    );
 }

@@ -65,6 +65,38 @@ fn a_fork_by_another_thread() {
     assert_eq!(thread, NonZeroU32::new(9));
 }
 
+fn signal_record(sender: (u64, u32, u32), kind: u32, signal: u32, comm: &[u8; COMM_LEN]) -> Bytes {
+    let (start, pid, uid) = sender;
+    let mut bytes = Bytes::header(Kind::Signal, 11, 5, 20_000_000).u64(start).u32(pid).u32(uid);
+    bytes = bytes.u32(kind).u32(signal);
+    bytes.0.extend(comm);
+    bytes
+}
+
+#[test]
+fn a_signal_and_its_sender() {
+    let of = |sender, kind: SenderKind, signal| {
+        let bytes = signal_record(sender, kind as u32, signal, b"pk\xffill\0left\0\0\0\0\0");
+        let Ok(ProcessEvent::Signal { at, process, signal, killer }) = decode(&bytes.0) else { panic!() };
+        assert_eq!((at, process), (BootTime(5), ProcessId::new(11, 2)));
+        (signal, *killer)
+    };
+    let pkill = Killer {
+        pid: Some(47),
+        start: Some(3),
+        program: Some("pk\u{fffd}ill".to_owned()),
+        uid: Some(1000),
+        ..Killer::of(KilledBy::Process)
+    };
+    assert_eq!(of((30_000_000, 47, 1000), SenderKind::Process, 15), (15, pkill));
+    assert_eq!(of((20_000_000, 11, 0), SenderKind::Process, 6), (6, Killer::of(KilledBy::Itself)));
+    assert_eq!(of((0, 0, 0), SenderKind::Kernel, 11), (11, Killer::of(KilledBy::Kernel)));
+    assert_eq!(of((0, 0, 0), SenderKind::OutOfMemory, 9), (9, Killer::of(KilledBy::OutOfMemory)));
+    let short = signal_record((0, 0, 0), 2, 9, b"0123456789abcdef").0;
+    assert!(decode(&short[..short.len() - 1]).is_err());
+    assert!(decode(&signal_record((0, 0, 0), 2, 900, b"0123456789abcdef").0).is_err());
+}
+
 #[test]
 fn the_end_of_a_thread() {
     let bytes = Bytes::header(Kind::ThreadExit, 11, 5, 20_000_000).u32(12).u32(0);

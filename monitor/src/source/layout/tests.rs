@@ -94,7 +94,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn a_pass_over_descriptors_needs_more() {
-    let ends = ALL.map(|blob| read(blob).unwrap().1.unwrap());
+    let ends = ALL.map(|blob| read(blob).unwrap().1.ends.unwrap());
     // `file::f_ref` is of 6.13.
     assert_eq!(ends.map(|found| found.file_count_of_one), [1, 1, 1, 0, 0]);
     for found in ends {
@@ -109,8 +109,8 @@ fn a_pass_over_descriptors_needs_more() {
     assert_eq!(some, EXPECTED_FOR_ENDS);
     // Without it the events are read all the same.
     for (word, missing) in [("unix_sock", "unix_sock"), ("i_pipe", "i_pipe"), ("f_count", "f_count")] {
-        let (_, ends) = read(&without(V6_1, word)).unwrap();
-        assert!(ends.unwrap_err().to_string().contains(missing));
+        let (_, passes) = read(&without(V6_1, word)).unwrap();
+        assert!(passes.ends.unwrap_err().to_string().contains(missing));
     }
 }
 

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 use orphand_core::model::{
-    AlertRule, Answer, BootTime, ExitStatus, Holder, Image, Input, Losses, Mode, Policy, ProcessEvent,
-    ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader,
-    Watched, WireState, Work,
+    AlertRule, Answer, BootTime, ExitStatus, Image, Input, Losses, Mode, Policy, ProcessEvent, ProcessId,
+    ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader, Watched,
+    Work,
+    scene::{self, End, Endpoint, ProcessRow, Scene, Side, Unread},
 };
 
 fn header() -> TraceHeader {
@@ -30,6 +31,7 @@ fn policy() -> Policy {
         mode: Mode::Observe,
         grace: Duration::from_secs(10),
         abandoned_grace: Duration::from_secs(30),
+        work_grace: Duration::from_secs(300),
         term_timeout: Duration::from_millis(1_500),
         other_uids: true,
         rules: "[[exempt]]\nname = \"x\"\nprogram = \"x\"\n".to_owned(),
@@ -48,7 +50,7 @@ fn policy() -> Policy {
 fn image() -> Image {
     Image {
         exe: "/usr/bin/node".to_owned(),
-        argv: vec!["node".to_owned(), "ä\n".to_owned()],
+        argv: vec!["nodeä\n".to_owned(), "serve".to_owned()],
         argv_truncated: true,
     }
 }
@@ -59,13 +61,15 @@ fn inputs() -> Vec<Input> {
     let at = BootTime(u64::MAX);
     let event = |event| Input::Process { event };
     let seen = SnapshotProcess { id, parent: Some(id), image: image(), ..SnapshotProcess::default() };
-    let holder = Holder { process: id, image: image(), ..Holder::default() };
-    let facts = ServerFacts {
-        stdin: WireState::Held { holders: vec![holder], unseen: false },
-        blind: Some("x".to_owned()),
-        ..ServerFacts::default()
+    let end = |holder| End { endpoint: 0, holder, side: Side::Writes, numbers: vec![1], beyond: true };
+    let scene = Scene {
+        processes: vec![ProcessRow { process: id, image: image(), full: true, ..ProcessRow::default() }],
+        endpoints: vec![Endpoint::Pipe { inode: 7, named: true }, Endpoint::Trace],
+        ends: vec![end(scene::Holder::Process(id)), end(scene::Holder::Anybody)],
+        unread: vec![Unread { process: Some(id), why: "x".to_owned() }],
     };
-    let hung_up = ServerFacts { stdin: WireState::HungUp, ..ServerFacts::default() };
+    let facts = ServerFacts { scene, ..ServerFacts::default() };
+    let hung_up = ServerFacts::default();
     vec![
         event(ProcessEvent::Fork { at, creator: id, thread: NonZeroU32::new(7), child: id, uid: 0, sid: 1 }),
         event(ProcessEvent::Exec {
@@ -190,19 +194,19 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":6,\"other\":true}\n",
-        "t.orphtrace has format 6, this orphand reads 5: replay it with the version that recorded it",
+        "{\"orphand_trace\":7,\"other\":true}\n",
+        "t.orphtrace has format 7, this orphand reads 6: replay it with the version that recorded it",
     );
     fails(
         "{\"orphand_trace\":2,\"other\":true}\n",
-        "t.orphtrace has format 2, this orphand reads 5: replay it with the version that recorded it",
+        "t.orphtrace has format 2, this orphand reads 6: replay it with the version that recorded it",
     );
     fails(
-        "{\"orphand_trace\":5,",
+        "{\"orphand_trace\":6,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":5}\n",
+        "{\"orphand_trace\":6}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }

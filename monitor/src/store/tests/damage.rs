@@ -147,7 +147,7 @@ fn in_a_large_file_it_is_found_in_the_background() {
     });
     let mut store = open(dir.path());
     assert_eq!(store.take_knowledge().runs.iter().map(|run| run.run.generation).max(), Some(300));
-    store.maintenance.work();
+    tidy(&store);
     store.remember(at(500), &run(claude(), 301, true));
     let error = store.commit().unwrap_err();
     assert!(error.is_damage(), "{error}");
@@ -174,9 +174,10 @@ fn few_damaged_ones_are_kept() {
 fn a_file_that_was_removed_is_said() {
     let dir = written();
     let mut store = open(dir.path());
+    let mut worker = worker(&store);
     fs::remove_file(dir.path().join("orphand.db")).unwrap();
     record(&mut store, [(500, run(claude(), 301, true))]);
-    store.maintenance.work();
+    worker.work();
     store.remember(at(501), &run(claude(), 302, true));
     let error = store.commit().unwrap_err().to_string();
     assert!(

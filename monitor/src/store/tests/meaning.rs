@@ -161,7 +161,16 @@ fn unproven_is_a_fact_like_others() {
     let doubted = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM servers WHERE {sql}"));
     record(&mut store, [(2, unproven(10, &[Doubt::Traced])), (5, unproven(10, &[Doubt::Traced]))]);
     assert_eq!(doubted("unproven / 1000000 = 1785153602 AND doubts = '[\"traced\"]' AND rss = 900000"), 1);
-    record(&mut store, [(6, Fact::Ended { server: id(10), end: End::Exited })]);
+    record(
+        &mut store,
+        [(
+            6,
+            Fact::Ended {
+                server: id(10),
+                end: End::Exited { ending: orphand_core::model::Ending::default() },
+            },
+        )],
+    );
     record(
         &mut store,
         [(7, unproven(10, &[Doubt::Clients])), (8, orphan(10, &[])), (9, Fact::Cleared { server: id(10) })],

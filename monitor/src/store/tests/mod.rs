@@ -7,13 +7,14 @@ mod killed;
 mod meaning;
 mod past;
 mod silent;
+mod timeline;
 mod versions;
 
 use std::path::Path;
 
 use super::*;
 use orphand_core::model::{
-    Doubt, End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, Unit,
+    Doubt, End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, TrackedStart, Unit,
 };
 
 pub(super) const BOOT: &str = "0c8a1b9e-0000-4000-8000-000000000001";
@@ -73,6 +74,7 @@ pub(super) fn tracked(pid: u32, key: RunKey, generation: u64) -> Tracked {
         processes: vec![id(pid), id(pid + 1)],
         owner: Some(TrackedOwner { main: id(7), name: "claude".to_owned(), uid: 1000, implied: false }),
         run: Some((key, generation)),
+        start: Some(TrackedStart { adopted: true, ..TrackedStart::default() }),
     }
 }
 
@@ -112,6 +114,19 @@ pub(super) fn reaped(pid: u32) -> Fact {
 /// The whole life of a server that is ended as an orphan.
 pub(super) fn life(pid: u32, key: &RunKey, generation: u64) -> [Fact; 4] {
     [server(pid, key.clone(), generation), orphan(pid, &[]), Fact::Reaping { server: id(pid) }, reaped(pid)]
+}
+
+/// What does maintenance beside the thread of the store.
+pub(super) fn worker(store: &Store) -> maintenance::Worker {
+    let gate = std::sync::Arc::clone(store.maintenance.gate());
+    maintenance::Worker::open(&store.file, store.maintenance.limits, gate).unwrap()
+}
+
+/// Does all maintenance now.
+pub(super) fn tidy(store: &Store) {
+    let mut worker = worker(store);
+    worker.check_file();
+    worker.work();
 }
 
 /// The number that a query returns.

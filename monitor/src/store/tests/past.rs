@@ -1,10 +1,10 @@
 //! What `orphand history` reads.
 
 use super::{super::history::history, *};
-use orphand_core::model::{Doubt, HistoryQuery, Losses, Outcome};
+use orphand_core::model::{Doubt, Ending, HistoryQuery, KilledBy, Killer, Losses, Outcome};
 
 fn query() -> HistoryQuery {
-    HistoryQuery { since: None, agent: None, boot_id: Some(BOOT.to_owned()) }
+    HistoryQuery { boot_id: Some(BOOT.to_owned()), ..HistoryQuery::default() }
 }
 
 fn time(seconds: i64) -> jiff::Timestamp {
@@ -29,7 +29,7 @@ fn story(store: &mut Store) {
         (22, Fact::Reaping { server: id(20) }),
         (22, Fact::ReapFailed { server: id(20), pid: 21, error: "not permitted".to_owned() }),
         (23, reaped(10)),
-        (24, Fact::Ended { server: id(40), end: End::Exited }),
+        (24, Fact::Ended { server: id(40), end: End::Exited { ending: Ending::code(0) } }),
     ];
     let nobodys = Tracked { run: None, owner: None, ..tracked(50, unit(), 0) };
     facts.push((25, Fact::Server { server: nobodys }));
@@ -72,7 +72,7 @@ fn beside_a_running_daemon_and_after_it() {
     assert_eq!((sum.servers, sum.freed_bytes, sum.freed_pss_bytes), (5, 1_000_000, 400_000));
 
     let outcomes: Vec<_> =
-        beside.orphans.iter().map(|o| (o.id.as_str(), o.outcome, o.failure.as_deref())).collect();
+        beside.orphans.iter().map(|o| (o.id.as_str(), o.outcome.clone(), o.failure.as_deref())).collect();
     let reaped = Outcome::Reaped {
         signal: Some(Signal::Term),
         took_ms: Some(42),
@@ -155,7 +155,7 @@ fn what_is_unproven_is_counted_by_itself() {
         // Its doubts changed; it is still there.
         (4, unproven(10, &[Doubt::WireHeld, Doubt::Clients])),
         // One exited by itself, a user ended one, and the end of one was not observed.
-        (4, Fact::Ended { server: id(20), end: End::Exited }),
+        (4, Fact::Ended { server: id(20), end: End::Exited { ending: Ending::code(0) } }),
         (4, Fact::Reaping { server: id(30) }),
         (5, reaped(30)),
         (5, Fact::Ended { server: id(60), end: End::Unseen }),
@@ -175,7 +175,9 @@ fn what_is_unproven_is_counted_by_itself() {
     let told: Vec<_> = past
         .unproven
         .iter()
-        .map(|one| (one.id.as_str(), one.judged, one.doubts.as_slice(), one.outcome, one.guards.len()))
+        .map(|one| {
+            (one.id.as_str(), one.judged, one.doubts.as_slice(), one.outcome.clone(), one.guards.len())
+        })
         .collect();
     let ended = Outcome::Reaped {
         signal: Some(Signal::Term),
@@ -187,7 +189,7 @@ fn what_is_unproven_is_counted_by_itself() {
         told,
         [
             ("10@100", time(3), [Doubt::WireHeld, Doubt::Clients].as_slice(), Outcome::Stays, 0),
-            ("20@200", time(3), &[Doubt::WireHeld], Outcome::Exited, 0),
+            ("20@200", time(3), &[Doubt::WireHeld], Outcome::Exited { ending: Ending::code(0) }, 0),
             ("30@300", time(3), &[Doubt::WireHeld], ended, 0),
             ("60@600", time(3), &[Doubt::WireHeld], Outcome::Unseen, 0),
             ("70@700", time(7), &[Doubt::StdoutRead], Outcome::Stays, 0),
@@ -201,4 +203,92 @@ fn what_is_unproven_is_counted_by_itself() {
     assert_eq!((later.sum().unproven, later.sum().unproven_left), (5, 0));
     let since = history(dir.path(), &HistoryQuery { since: Some(time(5)), ..query() }).unwrap();
     assert_eq!(since.unproven.len(), 4, "one ended before");
+}
+
+#[test]
+fn each_signal_with_the_verdict_of_its_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let sent = |pid, signal, asked| Fact::Signalled {
+        server: id(10),
+        process: id(pid),
+        program: "node".to_owned(),
+        signal,
+        asked,
+    };
+    record(
+        &mut store,
+        [
+            (1, run(unit(), 1, true)),
+            (2, server(10, unit(), 1)),
+            (5, orphan(10, &[])),
+            (6, sent(10, Signal::Term, false)),
+            (7, sent(10, Signal::Term, false)),
+            // A fact that comes twice is one.
+            (7, sent(10, Signal::Term, false)),
+            // A later verdict is not that of an earlier signal.
+            (8, Fact::Cleared { server: id(10) }),
+            (9, unproven(10, &[Doubt::Clients])),
+            (10, sent(11, Signal::Kill, true)),
+        ],
+    );
+    let told = |query: &HistoryQuery| -> Vec<_> {
+        let past = history(dir.path(), query).unwrap();
+        past.signals
+            .iter()
+            .map(|one| (one.at, one.pid, one.signal, one.asked, one.evidence.len(), one.doubts.len()))
+            .collect()
+    };
+    let all = [
+        (time(6), 10, Signal::Term, false, 2, 0),
+        (time(7), 10, Signal::Term, false, 2, 0),
+        (time(10), 11, Signal::Kill, true, 1, 1),
+    ];
+    assert_eq!(told(&query()), all);
+    let between =
+        |since, until| HistoryQuery { since: Some(time(since)), until: Some(time(until)), ..query() };
+    assert_eq!(told(&between(7, 9)), all[1..2]);
+    assert!(told(&between(8, 9)).is_empty());
+    let of = |agent: &str| HistoryQuery { agent: Some(agent.to_owned()), ..query() };
+    assert_eq!((told(&of("bot.service")).len(), told(&of("codex")).len()), (3, 0));
+    let past = history(dir.path(), &between(0, 3)).unwrap();
+    assert_eq!((past.runs.len(), past.unproven.len(), past.begins.is_some()), (1, 0, true));
+    // They go with their server.
+    drop(store);
+    let db = rusqlite::Connection::open(dir.path().join("orphand.db")).unwrap();
+    db.execute("DELETE FROM servers", []).unwrap();
+    assert_eq!(number(dir.path(), "SELECT count(*) FROM signals"), 0);
+}
+
+/// How a server ended that orphand did not end, and by whom: of those that were judged, and of the others for who asks.
+#[test]
+fn who_ended_a_server_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let sender = Killer {
+        pid: Some(47),
+        program: Some("pkill".to_owned()),
+        user: Some("alice".to_owned()),
+        ..Killer::of(KilledBy::Process)
+    };
+    let killed = Ending::signal(9, Some(sender));
+    record(
+        &mut store,
+        [
+            (1, run(claude(), 1, true)),
+            (2, server(10, claude(), 1)),
+            (2, server(20, claude(), 1)),
+            (2, server(30, claude(), 1)),
+            (3, orphan(10, &[Guard::Observe])),
+            (4, Fact::Ended { server: id(10), end: End::OrphanExited { ending: killed.clone() } }),
+            (5, Fact::Ended { server: id(20), end: End::Exited { ending: Ending::signal(15, None) } }),
+        ],
+    );
+    let past = history(dir.path(), &query()).unwrap();
+    assert_eq!(past.orphans[0].outcome, Outcome::Exited { ending: killed });
+    assert_eq!(past.never_judged, []);
+    let past = history(dir.path(), &HistoryQuery { never_judged: true, ..query() }).unwrap();
+    let [one] = past.never_judged.as_slice() else { panic!("{:?}", past.never_judged) };
+    assert_eq!((one.id.as_str(), one.ended), ("20@200", Some(time(5))));
+    assert_eq!(one.outcome, Outcome::Exited { ending: Ending::signal(15, None) });
 }

@@ -25,7 +25,7 @@ fn a_store_of_version_1_is_read() {
     let known = store.take_knowledge();
     assert_eq!(known.runs.len(), 2);
     assert_eq!(known.runs[0].run.key, unit());
-    assert_eq!(known.servers[0].server, tracked(10, unit(), 2));
+    assert_eq!(known.servers[0].server, Tracked { start: None, ..tracked(10, unit(), 2) });
     record(&mut store, [(9, reaped(10))]);
     drop(store);
     assert_eq!(open(dir.path()).take_knowledge().servers, []);
@@ -130,7 +130,7 @@ fn a_newer_one_is_refused_and_left_alone() {
     let line = refused.to_string();
     assert!(
         line.ends_with(
-            "has version 99, this orphand supports up to 4: run the newer orphand, or move the file away"
+            "has version 99, this orphand supports up to 7: run the newer orphand, or move the file away"
         ),
         "{line}"
     );

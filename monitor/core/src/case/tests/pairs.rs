@@ -142,7 +142,7 @@ fn a_deadline_comes() {
 #[test]
 fn an_inspection_finds_an_orphan() {
     let after = table(&inspected(finding()), &facts());
-    let new = "KeepView remember !orphan Release Proceed";
+    let new = "KeepView remember !orphan Release EndIfGone Proceed";
     assert_eq!(
         after,
         [

@@ -4,7 +4,6 @@
 //! thousand such changes and as many questions.
 
 use std::{
-    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -12,7 +11,7 @@ use std::{
 use rustc_hash::FxHashMap;
 
 use crate::{
-    lineage::{AgentKey, Program, ServerKey},
+    lineage::{AgentKey, ServerKey},
     model::{BootTime, ProcessId},
 };
 
@@ -28,12 +27,9 @@ type Age = (u64, ServerKey);
 pub(super) struct Likeness {
     owner: AgentKey,
     rule: Arc<str>,
-    arguments: Arguments,
+    /// As they are shown: a replay has no others.
+    arguments: Arc<[String]>,
 }
-
-/// The arguments of a program.
-#[derive(Clone, Debug)]
-struct Arguments(Arc<Program>);
 
 /// All servers that may have a duplicate.
 #[derive(Debug, Default)]
@@ -74,31 +70,8 @@ struct Listed {
 }
 
 impl Likeness {
-    pub(super) fn new(owner: AgentKey, rule: &str, program: &Arc<Program>) -> Self {
-        Self { owner, rule: rule.into(), arguments: Arguments(Arc::clone(program)) }
-    }
-}
-
-impl PartialEq for Arguments {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Arguments {}
-
-impl PartialOrd for Arguments {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Arguments {
-    fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) {
-            return Ordering::Equal;
-        }
-        self.0.image.argv.cmp(&other.0.image.argv)
+    pub(super) fn new(owner: AgentKey, rule: &str, arguments: Vec<String>) -> Self {
+        Self { owner, rule: rule.into(), arguments: arguments.into() }
     }
 }
 

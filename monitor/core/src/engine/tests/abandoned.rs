@@ -1,11 +1,12 @@
 //! Servers that a living owner abandoned, and those that only look like it.
 
+use super::story_scene::{SocketUse, WireState};
 use std::time::Duration;
 
 use super::story::*;
 use crate::{
     engine::Settings,
-    model::{ExitStatus, Holder, Signal, SocketUse, WireState, Work},
+    model::{ExitStatus, Holder, Signal, Work},
 };
 
 const NPX: &[&str] = &["node", "/usr/bin/npx", "-y", "@modelcontextprotocol/server-everything"];

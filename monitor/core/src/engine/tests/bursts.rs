@@ -1,9 +1,9 @@
-//! Tests of bursts of agents.
+//! Tests of bursts: of agents, and of new servers whose owners are unknown.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE};
 use crate::{
     engine::Settings,
-    model::{Input, Notice},
+    model::{Input, Notice, Stdio},
 };
 
 /// Starts `count` agents of this user, one after the other. Each lives for a moment.
@@ -87,4 +87,29 @@ fn what_was_not_told_yet_is_told_at_the_stop() {
     burst(&mut story, 1000, 1000, 100);
     story.hand_in(Input::Stop);
     assert_eq!(told(&story), (64, 64, 36));
+}
+
+/// Who started them has ended, so their owners are unknown. Some are inspected before anything else happens, the others in
+/// turn beside it.
+#[test]
+fn a_burst_of_servers_without_a_known_owner_leaves_the_loop_to_others() {
+    let mut story = Story::new(Settings::default());
+    story.hand_in(Input::Ready { kernel: String::new(), hooks: Vec::new() });
+    story.told();
+    story.late = Some(Vec::new());
+    let start = |story: &mut Story, user: u32, pid: u32| {
+        story.gone.insert(pid + 1000);
+        let wires = [Stdio::Pipe(u64::from(pid)), Stdio::Pipe(u64::from(pid) + 1000), Stdio::Null];
+        story.exec_as(user, pid, pid + 1000, SERVER, wires);
+        story.told().iter().filter(|line| *line == "server_started").count()
+    };
+    // The numbers of one range of subordinate ids are one user.
+    let at_once: usize = (0..20).map(|n| start(&mut story, 100_000 + n, 300 + n)).sum();
+    assert_eq!(at_once, 8);
+    assert_eq!(start(&mut story, 1000, 400), 1, "another user's is inspected at once");
+    story.answer_late();
+    let later = story.told().iter().filter(|line| *line == "server_started").count();
+    assert_eq!(later, 12);
+    story.pass_secs(1);
+    assert_eq!(start(&mut story, 100_000, 401), 1, "one more every second");
 }

@@ -3,11 +3,12 @@
 use super::{
     containers::found,
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    story_scene::WireState,
     units::NOTHING,
 };
 use crate::{
     engine::Settings,
-    model::{ContainerFacts, Report, WireState},
+    model::{ContainerFacts, Report},
 };
 
 const RUN: &[&str] = &["docker", "run", "-i", "--name", "box", "mcp/fetch"];

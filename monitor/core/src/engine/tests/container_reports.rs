@@ -1,13 +1,14 @@
 //! Tests of what is told about containers: their memory, those of living servers, the setting that is missing.
 
 use super::{
-    containers::{OTHER, RUN, detected, found, with_client},
+    containers::{OTHER, RUN, detected, found, found_with, with_client},
     proof::judged,
     story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
+    story_scene::WireState,
 };
 use crate::{
     engine::Settings,
-    model::{ContainerFacts, Input, Notice, OtherClient, Policy, WireState},
+    model::{ContainerFacts, Input, Notice, OtherClient, Policy},
 };
 
 #[test]
@@ -28,8 +29,7 @@ fn the_memory_of_the_container_counts() {
     };
     assert_eq!(freed(ContainerFacts { memory_bytes: Some(800 * MIB), ..found() }), (Some(800), 803));
     // That of its processes, where the control group does not tell.
-    let mut without = found();
-    without.inside.processes[0].rss_bytes = 700 * MIB;
+    let without = found_with(|outside| outside.processes[0].rss_bytes = 700 * MIB);
     assert_eq!(freed(without), (Some(700), 703));
 }
 

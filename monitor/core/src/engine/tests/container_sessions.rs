@@ -1,14 +1,15 @@
 //! Sessions of servers that work in containers.
 
 use super::{
-    containers::{RUN, found},
+    containers::{RUN, found, found_with},
     containers_late::{by_the_shim, comes_late, enclosing},
     sessions::{ACTIVE, MISSING, answers, did, held_by, settings},
     story::{CLAUDE, Story, TERMINAL, WIRE, id},
+    story_scene::WireState,
 };
 use crate::{
     engine::Settings,
-    model::{ContainerFacts, ServerReport, SessionState, WireState},
+    model::{ContainerFacts, ServerReport, SessionState},
 };
 
 fn asking() -> Settings {
@@ -67,8 +68,7 @@ fn a_container_that_works_is_in_use_though_its_client_rests() {
 #[test]
 fn a_container_that_may_still_be_talked_to_is_never_stopped_for_its_session() {
     let mut story = manager(asking(), 30);
-    let mut held = found();
-    held.inside.stdin = held.inside.stdout.clone();
+    let held = found_with(|outside| outside.stdin = outside.stdout.clone());
     story.facts.container = Some(Box::new(held));
     answers(&mut story, 3000, &[("a", MISSING)]);
     assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven wire_held"]);

@@ -1,13 +1,13 @@
 //! Tests of the second look at a container between its inspection and its stop.
 
 use super::{
-    containers::{RUN, found, with_client},
+    containers::{RUN, found, found_with, with_client},
     proof::judged,
     story::{id, image},
+    story_scene::{ProcessFacts, SocketUse, WireState},
 };
-use crate::model::{
-    ContainerFacts, ContainerId, Holder, OtherClient, ProcessFacts, ServerFacts, SocketUse, WireState,
-};
+use crate::model::{ContainerFacts, ContainerId, Holder, OtherClient};
+use crate::verdict::change;
 
 #[test]
 fn a_container_that_changed_is_inspected_again() {
@@ -37,11 +37,6 @@ fn a_container_that_changed_is_inspected_again() {
 
 #[test]
 fn what_counts_as_a_change() {
-    let inside = |change: &dyn Fn(&mut ServerFacts)| {
-        let mut facts = found();
-        change(&mut facts.inside);
-        facts
-    };
     let holder = |pid: u32| Holder { process: id(pid), image: image(&["x"]), ..Holder::default() };
     let held = |pids: &[u32], unseen| {
         let holders = pids.iter().map(|pid| holder(*pid)).collect();
@@ -50,16 +45,16 @@ fn what_counts_as_a_change() {
     let client = |pid| OtherClient { process: id(pid), image: image(&["docker", "ps"]) };
     let one = |pid| ProcessFacts { process: id(pid), ..ProcessFacts::default() };
     let inside_socket = |client| SocketUse { inside: vec![id(client)], ..SocketUse::default() };
-    assert_eq!(found().change(&found()), None);
+    assert_eq!(change(&found(), &found()), None);
     let same = [
-        inside(&|facts| facts.processes[0].rss_bytes = 1),
-        inside(&|facts| facts.processes.push(one(91))),
-        inside(&|facts| facts.stdout = held(&[89, 90], false)),
-        inside(&|facts| facts.stdout = WireState::HungUp),
-        inside(&|facts| facts.processes[0].sockets = inside_socket(90)),
+        found_with(|facts| facts.processes[0].rss_bytes = 1),
+        found_with(|facts| facts.processes.push(one(91))),
+        found_with(|facts| facts.stdout = held(&[89, 90], false)),
+        found_with(|facts| facts.stdout = WireState::HungUp),
+        found_with(|facts| facts.processes[0].sockets = inside_socket(90)),
     ];
     for facts in same {
-        assert_eq!(found().change(&facts), None, "{facts:?}");
+        assert_eq!(change(&found(), &facts), None, "{facts:?}");
     }
     let changed = [
         ContainerFacts { name: "other".to_owned(), ..found() },
@@ -67,24 +62,24 @@ fn what_counts_as_a_change() {
         ContainerFacts { container: ContainerId::default(), ..found() },
         ContainerFacts { shared: true, ..found() },
         ContainerFacts { others: vec![client(70)], ..found() },
-        inside(&|facts| facts.processes = vec![one(92)]),
-        inside(&|facts| facts.processes.clear()),
-        inside(&|facts| facts.blind = Some("x".to_owned())),
-        inside(&|facts| facts.opted_out = true),
-        inside(&|facts| facts.stdin = held(&[89], false)),
-        inside(&|facts| facts.stdin = WireState::Unknown),
-        inside(&|facts| facts.stdout = held(&[89, 70], false)),
-        inside(&|facts| facts.stdout = held(&[89], true)),
-        inside(&|facts| facts.stdout = WireState::Unknown),
-        inside(&|facts| facts.processes[0].traced = true),
-        inside(&|facts| facts.processes[0].sockets.clients = true),
-        inside(&|facts| facts.processes[0].sockets = inside_socket(70)),
+        found_with(|facts| facts.processes = vec![one(92)]),
+        found_with(|facts| facts.processes.clear()),
+        found_with(|facts| facts.blind = Some("x".to_owned())),
+        found_with(|facts| facts.opted_out = true),
+        found_with(|facts| facts.stdin = held(&[89], false)),
+        found_with(|facts| facts.stdin = WireState::Unknown),
+        found_with(|facts| facts.stdout = held(&[89, 70], false)),
+        found_with(|facts| facts.stdout = held(&[89], true)),
+        found_with(|facts| facts.stdout = WireState::Unknown),
+        found_with(|facts| facts.processes[0].traced = true),
+        found_with(|facts| facts.processes[0].sockets.clients = true),
+        found_with(|facts| facts.processes[0].sockets = inside_socket(70)),
     ];
     for facts in changed {
-        assert!(found().change(&facts).is_some(), "{facts:?}");
+        assert!(change(&found(), &facts).is_some(), "{facts:?}");
     }
     // Those who were there before are known.
     let before = ContainerFacts { others: vec![client(70), client(71)], ..found() };
-    assert_eq!(before.change(&ContainerFacts { others: vec![client(71)], ..found() }), None);
-    assert!(before.change(&ContainerFacts { others: vec![client(72)], ..found() }).is_some());
+    assert_eq!(change(&before, &ContainerFacts { others: vec![client(71)], ..found() }), None);
+    assert!(change(&before, &ContainerFacts { others: vec![client(72)], ..found() }).is_some());
 }

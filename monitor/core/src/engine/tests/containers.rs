@@ -3,12 +3,13 @@
 use super::{
     proof::judged,
     story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
+    story_scene::{Outside, ProcessFacts, SocketUse, WireState, scene},
 };
 use crate::{
     engine::Settings,
     model::{
-        ContainerFacts, ContainerId, Guard, Holder, Input, Notice, OtherClient, ProcessFacts, ReapRequest,
-        ServerFacts, ServerView, Signal, SocketUse, Stdio, WireState,
+        ContainerFacts, ContainerId, Guard, Holder, Input, MadeContainer, Notice, OtherClient, ProcessId,
+        ReapRequest, ServerView, Signal, Stdio, scene::SceneServer,
     },
 };
 
@@ -83,7 +84,12 @@ fn a_client_holds_against_a_person() {
     assert_eq!(plan[0].guards, [Guard::Container]);
     for request in [
         ReapRequest::default(),
-        ReapRequest { pid: Some(30), include_unproven: true, include_active: true, ..ReapRequest::default() },
+        ReapRequest {
+            targets: vec![crate::model::Asked::Pid(30)],
+            include_unproven: true,
+            include_active: true,
+            ..ReapRequest::default()
+        },
     ] {
         story.hand_in(Input::Reap { request });
         story.pass_secs(100);
@@ -151,7 +157,21 @@ fn a_client_that_appears_among_the_killed_is_not_signalled() {
 
 /// What the engine tells of the container, 90, whose standard streams its shim, 89, holds.
 pub fn found() -> ContainerFacts {
+    found_with(|_| {})
+}
+
+/// The same, after a change to what is outside of its processes.
+pub fn found_with(change: impl FnOnce(&mut Outside)) -> ContainerFacts {
     let shim = Holder { process: id(89), image: image(&["containerd-shim-runc-v2"]), ..Holder::default() };
+    let stdio = [Stdio::Pipe(901), Stdio::Pipe(902), Stdio::Null];
+    let mut outside = Outside {
+        processes: vec![ProcessFacts { process: id(90), stdio, ..ProcessFacts::default() }],
+        stdout: WireState::Held { holders: vec![shim], unseen: false },
+        ..Outside::default()
+    };
+    change(&mut outside);
+    let processes: Vec<ProcessId> = outside.processes.iter().map(|one| one.process).collect();
+    let server = SceneServer { processes: processes.clone(), stdin: stdio[0], stdout: stdio[1] };
     ContainerFacts {
         container: ContainerId { engine: "docker".to_owned(), id: "0a".repeat(32) },
         client: id(30),
@@ -160,14 +180,19 @@ pub fn found() -> ContainerFacts {
         monitor: None,
         shared: false,
         memory_bytes: None,
-        processes: vec![id(90)],
+        processes,
         others: Vec::new(),
-        inside: Box::new(ServerFacts {
-            processes: vec![ProcessFacts { process: id(90), ..ProcessFacts::default() }],
-            stdin: WireState::HungUp,
-            stdout: WireState::Held { holders: vec![shim], unseen: false },
-            ..ServerFacts::default()
-        }),
+        made: vec![made(0x0a, 30)],
+        inside: Box::new(scene(&server, &outside, &[])),
+    }
+}
+
+/// A container that was made when the client with this pid had just been started.
+fn made(id: u8, client: u32) -> MadeContainer {
+    MadeContainer {
+        id: format!("{id:02x}").repeat(32),
+        name: format!("{id}"),
+        created: super::story::id(client).start,
     }
 }
 
@@ -229,22 +254,17 @@ fn an_engine_that_does_not_stop_it_is_told() {
 
 #[test]
 fn a_container_that_somebody_may_use_is_unproven() {
-    let inside = |change: &dyn Fn(&mut ServerFacts)| {
-        let mut facts = found();
-        change(&mut facts.inside);
-        facts
-    };
     let user = || Holder { process: id(70), image: image(&["python3", "x.py"]), ..Holder::default() };
     let held = || WireState::Held { holders: vec![user()], unseen: false };
     let clients = || SocketUse { clients: true, ..SocketUse::default() };
     let mut shared = found();
     shared.shared = true;
     for (facts, doubt) in [
-        (inside(&|facts| facts.stdin = held()), "wire_held"),
-        (inside(&|facts| facts.stdin = WireState::Unknown), "wire_unknown"),
-        (inside(&|facts| facts.stdout = held()), "stdout_read"),
-        (inside(&|facts| facts.processes[0].sockets = clients()), "clients"),
-        (inside(&|facts| facts.processes[0].traced = true), "traced"),
+        (found_with(|facts| facts.stdin = held()), "wire_held"),
+        (found_with(|facts| facts.stdin = WireState::Unknown), "wire_unknown"),
+        (found_with(|facts| facts.stdout = held()), "stdout_read"),
+        (found_with(|facts| facts.processes[0].sockets = clients()), "clients"),
+        (found_with(|facts| facts.processes[0].traced = true), "traced"),
         (shared, "clients"),
     ] {
         let mut story = with_engine(facts);
@@ -260,10 +280,8 @@ fn a_container_that_somebody_may_use_is_unproven() {
 
 #[test]
 fn a_container_that_is_not_seen_or_is_not_all_of_the_server_keeps_the_guard() {
-    let mut blind = found();
-    blind.inside.blind = Some("cannot read".to_owned());
-    let mut empty = found();
-    empty.inside.processes.clear();
+    let blind = found_with(|facts| facts.blind = Some("cannot read".to_owned()));
+    let empty = found_with(|facts| facts.processes.clear());
     for facts in [blind, empty] {
         let mut story = with_engine(facts);
         assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared container"));
@@ -276,9 +294,7 @@ fn a_container_that_is_not_seen_or_is_not_all_of_the_server_keeps_the_guard() {
     let mut story = judged(story);
     assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared container"));
     assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
-    let mut opted = found();
-    opted.inside.opted_out = true;
-    let mut story = with_engine(opted);
+    let mut story = with_engine(found_with(|facts| facts.opted_out = true));
     assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared opted_out"));
     assert_eq!(story.stops.len(), 0);
 }
@@ -307,6 +323,25 @@ fn other_clients_count() {
     assert_eq!(told(bare, client(70, bare)), "orphan_spared container");
     assert_eq!(told(bare, client(9000, bare)), "orphan_detected");
     assert_eq!(told(bare, client(70, &["docker", "run", "-i", "mcp/time"])), "orphan_detected");
+    // What it passes on may be about any container.
+    assert_eq!(told(RUN, client(70, &["docker", "system", "dial-stdio"])), "orphan_unproven clients");
+}
+
+/// The container that was made before the other client was started is not that one's.
+#[test]
+fn of_two_containers_of_one_image_the_times_tell_whose_each_is() {
+    let bare = &["docker", "run", "-i", "mcp/fetch"];
+    let stops = |made: Vec<MadeContainer>| {
+        let other = OtherClient { process: id(230), image: image(bare) };
+        let mut story = with_client(bare);
+        story.facts.container = Some(Box::new(ContainerFacts { others: vec![other], made, ..found() }));
+        let mut story = judged(story);
+        (story.sent(), story.stops.len())
+    };
+    assert_eq!(stops(vec![made(0x0a, 30), made(0x0b, 230)]), (vec![], 1));
+    // The other one may have been made for either.
+    assert_eq!(stops(vec![made(0x0a, 230), made(0x0b, 230)]), (vec![], 0));
+    assert_eq!(stops(vec![made(0x0a, 30)]), (vec![], 0));
 }
 
 #[test]

@@ -4,13 +4,12 @@ use super::{
     containers::{OTHER, RUN, detected, with_client},
     proof::judged,
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    story_scene::WireState,
     units::NOTHING,
 };
 use crate::{
     engine::Settings,
-    model::{
-        ContainerId, Enclosing, Holder, Image, Input, Notice, ReapRequest, ServerView, Signal, WireState,
-    },
+    model::{ContainerId, Enclosing, Holder, Image, Input, Notice, ReapRequest, ServerView, Signal},
 };
 
 const SHIM: &str = "/usr/bin/containerd-shim-runc-v2";
@@ -93,7 +92,11 @@ fn a_server_found_in_a_container_is_never_signalled() {
     assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop 0c0c0c0c0c0c");
     assert_eq!(story.told(), ["server_started", "orphan_detected container", "orphan_spared container"]);
     // Not on a person's word, either.
-    let request = ReapRequest { pid: Some(30), include_unproven: true, ..ReapRequest::default() };
+    let request = ReapRequest {
+        targets: vec![crate::model::Asked::Pid(30)],
+        include_unproven: true,
+        ..ReapRequest::default()
+    };
     story.hand_in(Input::Reap { request });
     story.pass_secs(1000);
     assert_eq!(story.sent(), []);

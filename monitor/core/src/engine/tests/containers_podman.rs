@@ -1,13 +1,15 @@
 //! Tests of containers of podman: the monitor below the client, conmon, holds their streams.
 
 use super::{
-    containers::{OTHER, detected, found, with_client},
+    containers::{OTHER, detected, found_with, with_client},
     proof::judged,
     story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
+    story_scene::{Outside, WireState},
 };
 use crate::{
     engine::Settings,
-    model::{ContainerFacts, ContainerId, Holder, OtherClient, Stdio, WireState},
+    model::{ContainerFacts, ContainerId, Holder, OtherClient, Stdio},
+    verdict::change,
 };
 
 const RUN: &[&str] = &["podman", "run", "-i", "--rm", "mcp/fetch"];
@@ -16,14 +18,19 @@ const APART: [Stdio; 3] = [Stdio::Null; 3];
 
 /// The container of the client 30: its monitor, 89, and its first process, 90.
 fn monitored() -> ContainerFacts {
+    monitored_with(|_| {})
+}
+
+fn monitored_with(change: impl FnOnce(&mut Outside)) -> ContainerFacts {
     let conmon = Holder { process: id(89), image: image(CONMON), ..Holder::default() };
-    let mut facts = ContainerFacts {
+    ContainerFacts {
         container: ContainerId { engine: "podman".to_owned(), id: "0a".repeat(32) },
         monitor: Some(id(89)),
-        ..found()
-    };
-    facts.inside.stdout = WireState::Held { holders: vec![conmon], unseen: false };
-    facts
+        ..found_with(|outside| {
+            outside.stdout = WireState::Held { holders: vec![conmon], unseen: false };
+            change(outside);
+        })
+    }
 }
 
 /// The client starts conmon, which goes into the background, and the container's process below it.
@@ -87,10 +94,10 @@ fn another_monitor_below_the_client_is_exempt() {
 #[test]
 fn somebody_else_who_may_use_it_is_a_doubt() {
     let another = Holder { process: id(87), image: image(CONMON), ..Holder::default() };
-    let mut read = monitored();
-    read.inside.stdout = WireState::Held { holders: vec![another], unseen: false };
-    let mut held = monitored();
-    held.inside.stdin = WireState::Held { holders: Vec::new(), unseen: true };
+    let read =
+        monitored_with(|outside| outside.stdout = WireState::Held { holders: vec![another], unseen: false });
+    let held =
+        monitored_with(|outside| outside.stdin = WireState::Held { holders: Vec::new(), unseen: true });
     let shared = ContainerFacts { shared: true, ..monitored() };
     let visitor = OtherClient { process: id(70), image: image(&["podman", "exec", "-i", "box", "sh"]) };
     let visited = ContainerFacts { others: vec![visitor], ..monitored() };
@@ -121,9 +128,9 @@ fn other_clients_of_the_image_do_not_matter() {
 
 #[test]
 fn another_monitor_is_a_change() {
-    assert_eq!(monitored().change(&monitored()), None);
+    assert_eq!(change(&monitored(), &monitored()), None);
     for monitor in [None, Some(id(87))] {
-        assert!(monitored().change(&ContainerFacts { monitor, ..monitored() }).is_some());
+        assert!(change(&monitored(), &ContainerFacts { monitor, ..monitored() }).is_some());
     }
 }
 

@@ -1,11 +1,12 @@
 //! Tests of duplicates: further servers of one identity under a living owner.
 
+use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
 use crate::{
     engine::Settings,
-    model::{Holder, Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts, WireState},
+    model::{Holder, Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts},
 };
 
 const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10) };

@@ -1,5 +1,6 @@
 //! Tests of answers that come late: nothing is judged by a state that has changed since.
 
+use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
@@ -8,8 +9,11 @@ use crate::model::{Input, ProcessEvent, Signal};
 
 /// A server whose owner has exited. Its inspection was made, and the answer was not passed in yet.
 fn being_looked_at() -> Story {
-    let mut story =
-        Story::agent_with_server(Settings { grace: Duration::from_secs(2), ..Settings::default() });
+    let mut story = Story::agent_with_server(Settings {
+        grace: Duration::from_secs(2),
+        work_grace: Duration::ZERO,
+        ..Settings::default()
+    });
     story.fork(30, 31);
     story.late = Some(Vec::new());
     story.end(20);
@@ -159,7 +163,7 @@ fn one_that_runs_anew_without_a_pause_gets_no_signal() {
 /// The process that held the wire at the inspection has exited. Its number belongs to a living agent by now.
 #[test]
 fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
-    use crate::model::{Holder, ProcessId, WireState};
+    use crate::model::{Holder, ProcessId};
     let mut story = being_looked_at();
     let older = Holder { process: ProcessId::new(40, 7), image: super::story::image(CLAUDE), ..holder() };
     story.late.as_mut().unwrap().clear();
@@ -174,12 +178,5 @@ fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
 }
 
 fn holder() -> crate::model::Holder {
-    crate::model::Holder {
-        process: id(1),
-        uid: 0,
-        sid: 0,
-        image: crate::model::Image::default(),
-        unit: None,
-        clients: false,
-    }
+    crate::model::Holder { process: id(1), uid: 0, sid: 0, image: crate::model::Image::default(), unit: None }
 }

@@ -1,9 +1,10 @@
 //! Tests of a launcher that no rule knows, between a host and its server.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use super::story_scene::WireState;
 use crate::{
     engine::Settings,
-    model::{AgentView, FirstMessage, Holder, Notice, Signal, Stdio, WireState},
+    model::{AgentView, FirstMessage, Holder, Notice, Signal, Stdio},
 };
 
 const HOST: &[&str] = &["/opt/desk/deskhost"];

@@ -1,17 +1,20 @@
 //! Tests of what one daemon stores for the next daemon of the same boot.
 
-use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use super::{
+    proof::{HOST, PLAIN},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+};
 use crate::{
     engine::Settings,
     model::{
-        End, Evidence, Fact, Input, Knowledge, Notice, RememberedOrphan, RememberedRun, RememberedServer,
-        Signal, SnapshotProcess,
+        End, Evidence, ExitStatus, Fact, Input, Knowledge, Notice, RememberedOrphan, RememberedRun,
+        RememberedServer, Signal, SnapshotProcess,
     },
 };
 
 /// The knowledge that the store builds from a daemon's facts.
 fn knowledge(facts: &[Fact]) -> Knowledge {
-    let mut known = Knowledge::default();
+    let mut known = Knowledge { restarted: true, ..Knowledge::default() };
     for fact in facts {
         match fact {
             Fact::Run { run } => {
@@ -38,6 +41,15 @@ fn ready() -> Input {
     Input::Ready { kernel: String::new(), hooks: Vec::new() }
 }
 
+/// The first daemon of a boot, which finds these processes in /proc.
+fn first_of_all(found: Vec<SnapshotProcess>) -> Story {
+    let mut first = Story::new(Settings::default());
+    first.hand_in(Input::Remembered { knowledge: Knowledge::default() });
+    first.snapshot(found);
+    first.hand_in(ready());
+    first
+}
+
 /// The next daemon, which finds these processes in /proc.
 fn next(first: &Story, found: Vec<SnapshotProcess>) -> Story {
     let mut next = Story::new(Settings::default());
@@ -49,7 +61,7 @@ fn next(first: &Story, found: Vec<SnapshotProcess>) -> Story {
 
 fn ends(story: &Story) -> Vec<(u32, End)> {
     let ended = story.facts_persisted.iter().filter_map(|fact| match fact {
-        Fact::Ended { server, end } => Some((server.pid, *end)),
+        Fact::Ended { server, end } => Some((server.pid, end.clone())),
         _ => None,
     });
     ended.collect()
@@ -82,6 +94,78 @@ fn an_owner_that_lives_is_the_owner_still() {
     next.end(20);
     next.pass_secs(10);
     assert_eq!(next.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+}
+
+#[test]
+fn a_server_without_an_owner_has_none_after_a_restart() {
+    let mut first = Story::new(Settings::default());
+    first.exec(20, 10, CLAUDE, TERMINAL);
+    first.fork(20, 25);
+    first.exec(25, 20, &["bash", "-c", "x | y > z"], PLAIN);
+    first.fork(25, 30);
+    first.exec(30, 25, SERVER, WIRE);
+    first.end(25);
+    first.end(20);
+    let left = || vec![seen(10, 1, &["/sbin/init"], PLAIN), seen(30, 1, SERVER, WIRE)];
+    // Nor is it judged where the earlier daemon had not stored it: it may have had a reason.
+    let unknown = Story::new(Settings::default());
+    for earlier in [first, unknown] {
+        let mut next = next(&earlier, left());
+        next.pass_secs(1000);
+        assert_eq!(next.sent(), []);
+        let mut third = self::next(&next, left());
+        third.pass_secs(1000);
+        assert_eq!(third.sent(), []);
+    }
+    let mut twin = first_of_all(left());
+    assert_eq!(twin.sent(), []);
+    twin.pass_secs(100);
+    assert!(twin.sent().contains(&(30, Signal::Term)), "nobody ever knew whose it was");
+}
+
+#[test]
+fn what_the_first_daemon_found_adopted_was_so_for_the_next() {
+    let found = |parent| vec![seen(10, 1, &["bash"], TERMINAL), seen(30, parent, SERVER, WIRE)];
+    for (parent, adopted) in [(1, true), (10, false)] {
+        let first = first_of_all(found(parent));
+        let mut next = next(&first, found(1));
+        next.pass_secs(100);
+        assert_eq!(next.sent().contains(&(30, Signal::Term)), adopted, "{:?}", next.told());
+    }
+}
+
+#[test]
+fn a_host_that_no_rule_knows_is_the_owner_still() {
+    let mut first = Story::new(Settings::default());
+    let host = || seen(20, 10, HOST, PLAIN);
+    first.creator = Some(host());
+    first.exec(20, 10, HOST, PLAIN);
+    first.fork(20, 30);
+    first.exec(30, 20, SERVER, WIRE);
+    assert_eq!(first.told(), ["agent_started", "server_started"]);
+    // It was started by a double fork, and its owner has let go of its wires.
+    let mut next = Story::new(Settings::default());
+    next.creator = Some(host());
+    next.hand_in(Input::Remembered { knowledge: knowledge(&first.facts_persisted) });
+    next.snapshot(vec![host(), seen(30, 1, SERVER, WIRE)]);
+    next.hand_in(ready());
+    assert_eq!(next.told(), ["agent_started", "server_started", "ready"]);
+    next.pass_secs(1000);
+    assert_eq!(next.sent(), []);
+    next.end(20);
+    next.pass_secs(100);
+    assert!(next.sent().contains(&(30, Signal::Term)));
+}
+
+#[test]
+fn the_copy_that_took_over_is_stored_as_the_owner() {
+    let mut first = Story::agent_with_server(Settings::default());
+    first.fork(20, 21);
+    first.setsid(21);
+    first.end_with(20, ExitStatus::Code(0));
+    let known = knowledge(&first.facts_persisted);
+    let owner = known.servers.iter().find_map(|known| known.server.owner.as_ref());
+    assert_eq!(owner.map(|owner| owner.main), Some(id(21)), "{:?}", first.told());
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Tests of the search for the process that made the wire, where no record names it.
 
 use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
+use super::story_scene::{ProcessFacts, SocketUse, WireState};
 use crate::{
     engine::Settings,
-    model::{AgentView, Holder, Notice, Signal, Stdio, WireState},
+    model::{AgentView, Holder, Notice, Signal, Stdio},
 };
 
 const HOST: &[&str] = &["python3", "/srv/app/host.py"];
@@ -124,7 +125,9 @@ fn a_sibling_with_clients_may_use_the_wire_for_them() {
         let mut story = Story::agent_with_server(Settings::default());
         story.fork(20, 31);
         story.exec(31, 20, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
-        let sibling = Holder { process: id(31), image: image(SERVER), clients, ..Holder::default() };
+        let sockets = SocketUse { clients, ..SocketUse::default() };
+        story.apart.insert(31, ProcessFacts { sockets, ..ProcessFacts::default() });
+        let sibling = Holder { process: id(31), image: image(SERVER), ..Holder::default() };
         story.facts.stdin = WireState::Held { holders: vec![sibling], unseen: false };
         story.end(20);
         story.pass_secs(10);
@@ -156,6 +159,23 @@ fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
     story.pass_secs(10);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+/// A supervisor started the server and was killed while the engine was late: that it could not be asked any more proves
+/// nothing. On time it is a helper that exited at once.
+#[test]
+fn a_maker_that_was_asked_late_is_no_helper() {
+    for late in [false, true] {
+        let mut story = Story::new(Settings::default());
+        story.gone.insert(20);
+        let at = story.now;
+        if late {
+            story.pass_secs(1);
+        }
+        story.exec_at(at, 0, 30, 20, SERVER, WIRE);
+        story.pass_secs(15);
+        assert_eq!(story.sent().is_empty(), late, "late: {late}");
+    }
 }
 
 /// The same, but no process holds the wire: nobody can use the server, whoever started it. If a process reads its

@@ -2,9 +2,10 @@
 //! ended.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
+use super::story_scene::{Copy, ProcessFacts};
 use crate::{
     engine::Settings,
-    model::{CopyFacts, Notice, ProcessFacts, Signal, Stdio, Work},
+    model::{Notice, Signal, Stdio, Work},
 };
 
 pub(super) const PLAIN: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
@@ -170,21 +171,6 @@ fn a_job_in_a_session_of_its_own_that_merely_inherited_the_input_is_let_go() {
 }
 
 #[test]
-fn a_job_that_shall_outlive_its_session_is_let_go() {
-    // It ignores SIGHUP; the twin's server does, too, because its agent was started so.
-    for (server_too, stays) in [(false, true), (true, false)] {
-        let mut story = with_child(PLAIN);
-        let ignores = |stdio| ProcessFacts { ignores_hangup: true, ..apart(10, stdio) };
-        story.apart.insert(31, ignores(PLAIN));
-        story.apart.insert(30, if server_too { ignores(WIRE) } else { apart(10, WIRE) });
-        story.polite.insert(30);
-        story.end(20);
-        story.pass_secs(100);
-        assert_eq!(story.sent().iter().any(|(pid, _)| *pid == 31), !stays, "{server_too}");
-    }
-}
-
-#[test]
 fn what_was_let_go_is_told() {
     let mut story = with_child(PLAIN);
     story.apart.insert(31, apart(31, PLAIN));
@@ -321,9 +307,9 @@ pub(super) fn with_copy() -> Story {
     story
 }
 
-pub(super) fn idle(sid: u32) -> CopyFacts {
+pub(super) fn idle(sid: u32) -> Copy {
     let work = Some(Work { process: id(21), cpu_ns: 1, ..Work::default() });
-    CopyFacts { process: id(21), sid, connected: false, work }
+    Copy { process: id(21), sid, work, ..Copy::default() }
 }
 
 #[test]

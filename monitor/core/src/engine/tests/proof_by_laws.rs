@@ -4,13 +4,11 @@ use super::{
     proof::{HOST, OTHER, PLAIN, apart, ended, idle, judged, with_copy},
     proof_of_use::{held_by, unproven},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
+    story_scene::{Copy, ProcessFacts, SocketUse, WireState},
 };
 use crate::{
     engine::Settings,
-    model::{
-        CopyFacts, ExitStatus, Holder, Input, Losses, Notice, ProcessEvent, ProcessFacts, ProcessId,
-        SnapshotProcess, Stdio, WireState,
-    },
+    model::{ExitStatus, Holder, Input, Losses, Notice, ProcessEvent, ProcessId, SnapshotProcess, Stdio},
 };
 
 #[test]
@@ -81,7 +79,7 @@ fn who_was_left_with_the_heir_is_an_heir_when_that_one_is_killed() {
         if left_together {
             story.fork(20, 22);
         }
-        story.copies = vec![CopyFacts { process: id(22), ..idle(0) }];
+        story.copies = vec![Copy { process: id(22), ..idle(0) }];
         story.facts.stdin = held_by(22, CLAUDE);
         let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
         story.hand_in(Input::Process { event: exit });
@@ -292,20 +290,21 @@ fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
 
 #[test]
 fn a_bridge_whose_exec_was_lost_may_use_the_server_behind_it() {
-    // The process looks like another server of the same dead owner, which would hold the wire by accident.
-    for bridge in [true, false] {
+    // The process looks like another server of the same dead owner. Whether somebody reaches it tells what it is.
+    for in_use in [true, false] {
         let mut story = Story::agent_with_server(Settings::default());
         story.fork(20, 31);
-        let creator = if bridge { 31 } else { 20 };
-        story.fork(creator, 32);
-        story.exec(32, creator, SERVER, OTHER);
+        story.fork(31, 32);
+        story.exec(32, 31, SERVER, OTHER);
         story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });
         let other = [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null];
         let processes =
             [seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 20, SERVER, other)];
-        story.snapshot([&processes[..], &[seen(32, creator, SERVER, OTHER)]].concat());
+        story.snapshot([&processes[..], &[seen(32, 31, SERVER, OTHER)]].concat());
         story.facts.stdin = held_by(31, SERVER);
+        let sockets = SocketUse { clients: in_use, ..SocketUse::default() };
+        story.apart.insert(31, ProcessFacts { sockets, ..ProcessFacts::default() });
         let mut story = judged(story);
-        assert_eq!(!story.sent().iter().any(|(pid, _)| *pid == 32), bridge, "{:?}", story.told());
+        assert_eq!(!story.sent().iter().any(|(pid, _)| *pid == 32), in_use, "{:?}", story.told());
     }
 }

@@ -4,13 +4,11 @@
 use super::{
     proof::{OTHER, PLAIN, apart, ended, idle, judged, with_child, with_copy},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image},
+    story_scene::{Copy, ProcessFacts, SocketUse, WireState},
 };
 use crate::{
     engine::Settings,
-    model::{
-        CopyFacts, ExitStatus, Holder, Input, ProcessEvent, ProcessFacts, ReapRequest, SocketUse, WireState,
-        Work,
-    },
+    model::{Asked, ExitStatus, Holder, Input, ProcessEvent, ReapRequest, State, Work},
 };
 
 pub(super) fn held_by(pid: u32, argv: &[&str]) -> WireState {
@@ -67,10 +65,10 @@ fn an_idle_copy_of_the_killed_owner_holds_the_wire_by_accident() {
     let active = |cpu_ns| Some(Work { process: id(21), cpu_ns, ..Work::default() });
     for (change, in_use) in [
         (idle(0), false),
-        (CopyFacts { work: active(2), ..idle(0) }, true),
-        (CopyFacts { work: None, ..idle(0) }, true),
-        (CopyFacts { connected: true, ..idle(0) }, true),
-        (CopyFacts { sid: 21, ..idle(0) }, true),
+        (Copy { work: active(2), ..idle(0) }, true),
+        (Copy { work: None, ..idle(0) }, true),
+        (Copy { connected: true, ..idle(0) }, true),
+        (Copy { sid: 21, ..idle(0) }, true),
     ] {
         let mut story = with_copy();
         story.copies = vec![idle(0)];
@@ -85,6 +83,33 @@ fn an_idle_copy_of_the_killed_owner_holds_the_wire_by_accident() {
             ended(&mut story, 30);
             assert!(!story.sent().iter().any(|(pid, _)| *pid == 21), "the copy is nobody's server");
         }
+    }
+}
+
+#[test]
+fn no_copy_is_an_accident_while_another_one_is_at_work_that_may_give_it_work() {
+    let waiting = || Copy { waits_for: Some(id(22)), ..idle(0) };
+    let other = |cpu_ns| {
+        let work = Some(Work { process: id(22), cpu_ns, ..Work::default() });
+        Copy { process: id(22), work, ..idle(0) }
+    };
+    for at_work in [false, true] {
+        let mut story = with_copy();
+        story.fork(20, 22);
+        story.copies = vec![waiting(), other(1)];
+        // The other copy has no wire, but a queue that this one waits at.
+        story.facts.stdin = held_by(21, CLAUDE);
+        story.told();
+        story.end(20);
+        story.copies = vec![waiting(), other(1 + u64::from(at_work))];
+        story.pass_secs(10);
+        if at_work {
+            assert_eq!(story.sent(), []);
+            story.end(22);
+            story.copies = vec![idle(0)];
+            story.pass_secs(20);
+        }
+        ended(&mut story, 30);
     }
 }
 
@@ -214,8 +239,10 @@ fn an_unproven_server_is_no_orphan_and_ends_at_a_persons_word() {
     assert_eq!(story.engine.counts(), [0, 1, 0]);
     assert_eq!(story.engine.report().orphans().count(), 0);
     assert_eq!(story.engine.plan(&ReapRequest::default()), []);
-    let request = ReapRequest { pid: Some(30), ..ReapRequest::default() };
-    assert_eq!(story.engine.plan(&request)[0].state, "unproven");
+    let named = ReapRequest { targets: vec![Asked::Pid(30)], ..ReapRequest::default() };
+    assert_eq!(story.engine.plan(&named), [], "a filter is no word");
+    let request = ReapRequest { include_unproven: true, ..named };
+    assert_eq!(story.engine.plan(&request)[0].state, State::Unproven);
     story.hand_in(Input::Reap { request });
     story.pass_secs(1);
     ended(&mut story, 30);

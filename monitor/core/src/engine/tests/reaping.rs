@@ -1,11 +1,12 @@
 //! Tests of ending orphans that resist.
 
+use super::story_scene::ProcessFacts;
 use std::time::Duration;
 
 use super::story::{SERVER, Story, WIRE, id};
 use crate::{
     engine::Settings,
-    model::{Input, Mode, Notice, ProcessFacts, Signal},
+    model::{Input, Mode, Notice, Signal},
 };
 
 const EPERM: i32 = 1;
@@ -150,7 +151,8 @@ fn of_a_server_of_thousands_a_few_are_shown_and_all_are_counted() {
         }
     }
     assert_eq!((seen, failed), (vec![(64, 1500)], vec![1500]));
-    let request = crate::model::ReapRequest { pid: Some(2400), ..Default::default() };
+    let request =
+        crate::model::ReapRequest { targets: vec![crate::model::Asked::Pid(2400)], ..Default::default() };
     assert_eq!(story.engine.plan(&request).len(), 1, "one that is not shown is a process of it all the same");
 }
 

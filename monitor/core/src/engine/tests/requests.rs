@@ -1,9 +1,10 @@
 //! Tests of reaping at a person's request.
 
 use super::story::{SERVER, Story, TERMINAL, WIRE, id, image, seen};
+use super::story_scene::WireState;
 use crate::{
     engine::Settings,
-    model::{Guard, Holder, Input, Mode, ReapRequest, Signal, WireState},
+    model::{Asked, Guard, Holder, Input, Mode, ReapRequest, Signal, State},
 };
 
 fn ask(story: &mut Story, request: ReapRequest) {
@@ -46,7 +47,7 @@ fn who_asks_overrules_observation() {
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
     assert_eq!(story.engine.plan(&ReapRequest::default()).len(), 1);
-    ask(&mut story, ReapRequest { pid: Some(30), ..ReapRequest::default() });
+    ask(&mut story, ReapRequest { targets: vec![Asked::Pid(30)], ..ReapRequest::default() });
     story.pass_secs(1);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
@@ -58,14 +59,14 @@ fn what_was_asked_for_is_being_ended_before_the_look_is_answered() {
     let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
     story.end(20);
     story.pass_secs(100);
-    let state = |story: &Story| story.engine.plan(&ReapRequest::default())[0].state.clone();
-    assert_eq!(state(&story), "orphan", "that orphand only observes is nothing to a person");
+    let state = |story: &Story| story.engine.plan(&ReapRequest::default())[0].state;
+    assert_eq!(state(&story), State::Orphan, "that orphand only observes is nothing to a person");
     story.late = Some(Vec::new());
     ask(&mut story, ReapRequest::default());
-    assert_eq!((state(&story), story.sent()), ("terminating".to_owned(), vec![]));
+    assert_eq!((state(&story), story.sent()), (State::Ending, vec![]));
     story.answer_late();
     assert_eq!(story.sent(), [(30, Signal::Term)]);
-    assert_eq!(state(&story), "terminating");
+    assert_eq!(state(&story), State::Ending);
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn a_refused_server_in_use_is_in_use_as_before() {
     assert_eq!(story.told(), ["orphan_spared opted_out"]);
     assert_eq!(story.engine.report().orphans().count(), 0);
     assert_eq!(story.engine.plan(&ReapRequest::default()), []);
-    assert_eq!(story.engine.plan(&active())[0].state, "live");
+    assert_eq!(story.engine.plan(&active())[0].state, State::Live);
     // The exit of its owner is judged as usual.
     story.facts.opted_out = false;
     story.facts.stdin = WireState::HungUp;
@@ -129,7 +130,7 @@ fn a_guard_stops_the_end_of_a_server_in_use_for_good() {
     story.facts.stdin = WireState::HungUp;
     story.pass_secs(1000);
     assert_eq!((story.sent(), story.told()), (vec![], vec![]));
-    assert_eq!(story.engine.plan(&active())[0].state, "live");
+    assert_eq!(story.engine.plan(&active())[0].state, State::Live);
 }
 
 #[test]

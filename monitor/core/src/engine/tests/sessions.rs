@@ -1,13 +1,14 @@
 //! Sessions that expire while their owner lives.
 
+use super::story_scene::{ProcessFacts, WireState};
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
 use crate::{
     engine::Settings,
     model::{
-        BootTime, Doubt, Evidence, Holder, Input, KeyState, Mode, Notice, ProcessFacts, RegistryLife,
-        SessionMark, SessionPolicy, SessionState, SessionsSeen, Signal, Stdio, WireState, Work,
+        BootTime, Doubt, Evidence, Holder, Input, KeyState, Mode, Notice, RegistryLife, SessionMark,
+        SessionPolicy, SessionState, SessionsSeen, Signal, Stdio, Work,
     },
 };
 
@@ -308,7 +309,11 @@ fn a_person_may_end_it_and_nothing_else_changes_that() {
     answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
     answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
     story.hand_in(Input::Reap {
-        request: crate::model::ReapRequest { include_active: true, pid: Some(30), ..Default::default() },
+        request: crate::model::ReapRequest {
+            include_active: true,
+            targets: vec![crate::model::Asked::Pid(30)],
+            ..Default::default()
+        },
     });
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }

@@ -1,12 +1,10 @@
 //! Tests of servers whose owner lives, and whose thread has ended.
 
 use super::story::{SERVER, Story, TERMINAL, WIRE, id, image};
+use super::story_scene::WireState;
 use crate::{
     engine::Settings,
-    model::{
-        BootTime, Evidence, Holder, Input, Losses, Notice, Policy, ProcessEvent, Signal, Stdio, WireState,
-        Work,
-    },
+    model::{BootTime, Evidence, Holder, Input, Losses, Notice, Policy, ProcessEvent, Signal, Stdio, Work},
     recognise::Rules,
 };
 
@@ -28,8 +26,7 @@ fn held_as(by: &[u32], argv: &[&str]) -> WireState {
     WireState::Held { holders: by.iter().map(holder).collect(), unseen: false }
 }
 
-fn work(cpu_ns: u64, bytes: [u64; 2], writes: u64) -> Work {
-    let [read_bytes, written_bytes] = bytes;
+fn work(cpu_ns: u64, [read_bytes, written_bytes]: [u64; 2], writes: u64) -> Work {
     Work { cpu_ns, read_bytes, written_bytes, writes, ..Work::default() }
 }
 
@@ -335,14 +332,18 @@ fn another_program_of_one_agent_says_nothing_about_the_threads_of_another() {
 
 #[test]
 fn after_execs_were_lost_no_thread_is_judged() {
-    let mut story = left(SCOPED);
-    story.told();
-    story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });
-    assert!(story.told().contains(&"orphan_cleared owner_found".to_owned()));
-    story.snapshot(Vec::new());
-    story.end_thread(20, 22);
-    story.pass_secs(10_000);
-    assert_eq!(story.sent(), []);
+    let losses = Losses { exec: 1, ..Losses::default() };
+    for input in [Input::Lost { losses }, Input::Crowded { users: vec![0] }] {
+        let mut story = left(SCOPED);
+        story.told();
+        story.hand_in(input);
+        assert!(story.told().contains(&"orphan_cleared owner_found".to_owned()));
+        story.snapshot(Vec::new());
+        story.hand_in(Input::Crowded { users: Vec::new() });
+        story.end_thread(20, 22);
+        story.pass_secs(10_000);
+        assert_eq!(story.sent(), []);
+    }
 }
 
 #[test]

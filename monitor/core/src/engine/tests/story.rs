@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
+use super::story_scene::{Copy, Outside, ProcessFacts, SocketUse};
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, CopyFacts, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice,
-        ProcessEvent, ProcessFacts, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
-        SocketUse, Stdio, UnitFacts, Whereabouts, WireState, Work,
+        About, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice, ProcessEvent,
+        ProcessId, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, UnitFacts, Whereabouts, Work,
     },
 };
 
@@ -45,7 +45,7 @@ pub struct Story {
     pub engine: Engine,
     pub now: BootTime,
     /// What an inspection of a server finds. Its processes are filled in.
-    pub facts: ServerFacts,
+    pub facts: Outside,
     /// How each process of a server uses sockets.
     pub sockets: SocketUse,
     /// What an inspection finds about single processes, in place of what is set for all.
@@ -53,7 +53,7 @@ pub struct Story {
     /// The ids of the sessions that servers were started for, by pid.
     pub sessions: BTreeMap<u32, String>,
     /// What forked copies of an agent do.
-    pub copies: Vec<CopyFacts>,
+    pub copies: Vec<Copy>,
     /// Where each process works; a process without an entry cannot be read.
     pub places: BTreeMap<u32, Whereabouts>,
     /// Of which processes it was asked where they work.
@@ -92,6 +92,8 @@ pub struct Story {
     pub wire_looks: Vec<(BootTime, usize)>,
     /// What is said first to each process, by pid.
     pub messages: BTreeMap<u32, FirstMessage>,
+    /// The command lines of which it was asked whether settings declare them.
+    pub lines_asked: Vec<Vec<Vec<String>>>,
     /// The names under which settings declare processes.
     pub declared: BTreeMap<u32, String>,
     /// When it was asked what is said first to which process.
@@ -122,11 +124,7 @@ impl Story {
         Self {
             engine: Engine::new(settings),
             now: BootTime::default() + Duration::from_secs(1000),
-            facts: ServerFacts {
-                stdin: WireState::HungUp,
-                stdout: WireState::HungUp,
-                ..ServerFacts::default()
-            },
+            facts: Outside::default(),
             sockets: SocketUse::default(),
             apart: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -150,6 +148,7 @@ impl Story {
             late: None,
             hung_up: BTreeSet::new(),
             wire_looks: Vec::new(),
+            lines_asked: Vec::new(),
             messages: BTreeMap::new(),
             declared: BTreeMap::new(),
             message_looks: Vec::new(),
@@ -235,7 +234,12 @@ impl Story {
     }
 
     pub(super) fn work_of(&self, processes: &[ProcessId]) -> Vec<Work> {
-        let of = |process: &ProcessId| self.work.get(&process.pid).map(|w| Work { process: *process, ..*w });
+        // In a story that is not about work nobody works.
+        let rests = self.work.is_empty().then(Work::default);
+        let of = |process: &ProcessId| {
+            let work = self.work.get(&process.pid).copied().or(rests)?;
+            Some(Work { process: *process, ..work })
+        };
         processes.iter().filter_map(of).collect()
     }
 
@@ -273,10 +277,23 @@ impl Story {
     }
 
     pub fn exec_as(&mut self, uid: u32, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {
+        self.exec_at(self.now, uid, pid, parent, argv, stdio);
+    }
+
+    /// The same; the record says when it was, which may be before now.
+    pub fn exec_at(
+        &mut self,
+        at: BootTime,
+        uid: u32,
+        pid: u32,
+        parent: u32,
+        argv: &[&str],
+        stdio: [Stdio; 3],
+    ) {
         let (process, parent, image) = (id(pid), id(parent), image(argv));
         self.ran.insert(pid);
         self.hand_in(Input::Process {
-            event: ProcessEvent::Exec { at: self.now, process, parent, uid, sid: 0, image, stdio },
+            event: ProcessEvent::Exec { at, process, parent, uid, sid: 0, image, stdio },
         });
     }
 

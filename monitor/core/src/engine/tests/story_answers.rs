@@ -1,9 +1,11 @@
 //! What the simulated host answers.
 
-use super::story::Story;
+use super::{
+    story::Story,
+    story_scene::{Outside, ProcessFacts, scene},
+};
 use crate::model::{
-    About, Answer, CopyFacts, FirstMessage, OwnEnd, ProcessFacts, ProcessId, ServerFacts, SnapshotProcess,
-    Subject,
+    About, Answer, CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, SnapshotProcess, Subject,
 };
 
 impl Story {
@@ -39,7 +41,8 @@ impl Story {
                 let processes = servers.iter().filter(hung_up).map(|end| end.process).collect();
                 Answer::HungUp { processes }
             }
-            About::Declared { process, .. } => {
+            About::Declared { process, lines, .. } => {
+                self.lines_asked.push(lines);
                 let name = self.declared.get(&process.pid).cloned();
                 let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
                 Answer::FirstMessage { message }
@@ -49,9 +52,13 @@ impl Story {
                 let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
                 Answer::FirstMessage { message }
             }
-            About::Copies { copies, .. } => {
-                let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
-                Answer::Copies { copies: self.copies.iter().filter(asked).copied().collect() }
+            About::Copies(asked) => {
+                let copies = self.copies.iter().filter(|copy| asked.contains(&copy.process));
+                let facts = copies.map(|copy| {
+                    let (process, sid, work) = (copy.process, copy.sid, copy.work);
+                    CopyFacts { process, sid, work }
+                });
+                Answer::Copies { copies: facts.collect() }
             }
             About::Session(subject) => {
                 let of = |one: ProcessId| self.sessions.get(&one.pid).cloned();
@@ -64,29 +71,46 @@ impl Story {
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
             About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
-            About::Server(Subject { processes, copies, work, .. }) => {
+            About::Server(subject) => {
+                let Subject { processes, question, work, .. } = subject;
                 self.looks.push(self.now);
                 let (uid, rss_bytes) = (self.uid, self.rss_bytes);
                 let sockets = self.sockets.clone();
                 let facts = |process| ProcessFacts {
                     process,
+                    parent: self.parent(process),
                     uid,
                     rss_bytes,
                     sockets: sockets.clone(),
                     ..ProcessFacts::default()
                 };
                 let apart = |id: ProcessId| {
-                    self.apart.get(&id.pid).map(|facts| ProcessFacts { process: id, ..facts.clone() })
+                    let facts = self.apart.get(&id.pid)?.clone();
+                    Some(ProcessFacts { process: id, parent: self.parent(id), ..facts })
                 };
                 let inside = self.facts.container.iter().flat_map(|container| &container.processes);
                 let all: Vec<ProcessId> = processes.iter().chain(inside).copied().collect();
                 let work = if work { self.work_of(&all) } else { Vec::new() };
                 let processes =
                     processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
-                let asked = |copy: &&CopyFacts| copies.contains(&copy.process);
-                let copies = self.copies.iter().filter(asked).copied().collect();
-                Answer::Server { facts: ServerFacts { processes, copies, work, ..self.facts.clone() } }
+                let copies = self.copies.iter().filter(|copy| question.copies.contains(&copy.process));
+                let copies = copies.copied().collect();
+                let outside = Outside { processes, copies, ..self.facts.clone() };
+                let others = question.servers.iter().skip(1).flat_map(|other| &other.processes);
+                let others: Vec<_> = others
+                    .map(|id| apart(*id).unwrap_or(ProcessFacts { process: *id, ..ProcessFacts::default() }))
+                    .collect();
+                let server = question.servers.first().cloned().unwrap_or_default();
+                let scene = scene(&server, &outside, &others);
+                let Outside { container, enclosing, .. } = outside;
+                Answer::Server { facts: ServerFacts { scene, work, container, enclosing } }
             }
         }
+    }
+
+    /// The number of its creator, or of init if that has ended.
+    fn parent(&self, process: ProcessId) -> u32 {
+        let creator = self.engine.world.node(process).and_then(|node| node.creator);
+        creator.filter(|creator| self.engine.world.node(*creator).is_some()).map_or(1, |creator| creator.pid)
     }
 }

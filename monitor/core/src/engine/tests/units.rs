@@ -1,11 +1,12 @@
 //! Tests of runs, and of what units tell about them.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use super::story_scene::WireState;
 use crate::{
     engine::Settings,
     model::{
         Evidence, Fact, Knowledge, Notice, RememberedRun, Signal, SnapshotProcess, Stdio, Unit, UnitFacts,
-        UnitState, WireState,
+        UnitState,
     },
     recognise::Rules,
 };
@@ -74,7 +75,7 @@ fn numbers_go_on_where_an_earlier_daemon_stopped() {
         Fact::Run { run } => Some(RememberedRun { run: run.clone(), this_boot: true }),
         _ => None,
     });
-    let knowledge = Knowledge { runs: runs.collect(), servers: Vec::new() };
+    let knowledge = Knowledge { runs: runs.collect(), ..Knowledge::default() };
     let mut next = Story::new(Settings::default());
     next.hand_in(crate::model::Input::Remembered { knowledge });
     next.snapshot(vec![

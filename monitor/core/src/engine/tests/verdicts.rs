@@ -1,11 +1,12 @@
 //! Tests of what an inspection of the host means, and of what delays a verdict.
 
+use super::story_scene::WireState;
 use std::time::Duration;
 
-use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
 use crate::{
     engine::Settings,
-    model::{Input, Losses, Signal, WireState},
+    model::{Holder, Input, Losses, Signal},
     recognise::Rules,
 };
 
@@ -142,14 +143,6 @@ fn a_repair_finds_a_server_that_an_agents_own_interpreter_runs() {
 }
 
 #[test]
-fn the_wires_of_those_whose_owner_is_gone_are_asked_for_together() {
-    let mut story = Story::agent_with_server(Settings::default());
-    assert!(story.engine.judged_wires().is_empty());
-    story.end(20);
-    assert_eq!(story.engine.judged_wires(), WIRE[..2]);
-}
-
-#[test]
 fn looks_that_fail_for_good_are_told_as_a_doubt() {
     let mut story = Story::agent_with_server(Settings::default());
     story.facts.blind = Some("no list of sockets".to_owned());
@@ -181,5 +174,22 @@ fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
             story.pass_secs(2);
             assert_eq!(story.told(), ["resynced", "orphan_detected"]);
         }
+    }
+}
+
+/// All records about it were lost, the end of its owner, too. Nobody can use it: its wires are hung up.
+#[test]
+fn what_a_repair_finds_adopted_is_judged_by_its_wires() {
+    for held in [false, true] {
+        let mut story = Story::new(Settings::default());
+        story.hand_in(Input::Ready { kernel: String::new(), hooks: Vec::new() });
+        if held {
+            let reader = Holder { process: id(5), image: image(&["cat"]), ..Holder::default() };
+            story.facts.stdout = WireState::Held { holders: vec![reader], unseen: false };
+        }
+        story.hand_in(Input::Lost { losses: Losses { fork: 1, exec: 1, exit: 1, ..Losses::default() } });
+        story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
+        story.pass_secs(100);
+        assert_eq!(story.sent().is_empty(), held, "{:?}", story.told());
     }
 }

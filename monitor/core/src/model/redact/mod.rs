@@ -1,399 +1,254 @@
-//! Masks secrets in command lines before anybody sees them.
+//! Shows of a command line what is known to be harmless, and masks everything else.
 //!
-//! Pure and total. Invariants, each checked by a property test: the number of arguments stays the same; the
-//! function is idempotent; the time is linear in the length; the program position (`argv[0]`, a script, a
-//! package) is never changed, so that recognition does not depend on redaction. The shape stays readable:
-//! `--token ***`, `API_KEY=***`, `postgres://me:***@db/x`.
+//! Harmless are the name of the program, of its script, package or image, the names of options, paths whose parts a
+//! person has named, numbers, addresses without users and queries, and some hundred words (`words`). Any other value is
+//! `***`, whatever it is; so is any value, harmless or not, behind a name that announces a secret. An argument of many
+//! words is masked as a whole, unless it is a title or the script of a shell, which are command lines again.
 //!
-//! Masked are: values that a name announces (`key`), tokens with a service's prefix (`services`), passwords
-//! and secret paths in URLs (`url`), short options of some tools (`tool`). Words that only look random are
-//! not masked: hashes of commits and images, UUIDs. Users need them to identify things; a UUID that is a key
-//! is masked if its name says so.
+//! Pure and total. Invariants, each with a property test: nothing that was masked is in the output; the number of
+//! arguments stays; twice is the same as once; the time is linear; the name of the program stays.
 //!
-//! An argument may contain a whole command line: npm and many servers overwrite their argv with a title, and
-//! the argument of a shell's `-c` is a script. So the words within an argument are treated like arguments.
+//! Recognition and judgement read what a process was really started with. Whatever leaves the core ([`Image`] when it is
+//! written, `ProcessView`) goes through here.
 //!
-//! Every producer of an `Image` calls this: the decoder of kernel records and the reader of /proc.
+//! [`Image`]: super::Image
 
-mod key;
-mod options;
-mod services;
-mod shape;
-mod stop;
-mod tool;
-mod url;
-mod word;
+mod harmless;
+mod words;
 
 use std::mem;
 
-use options::{mask_login, what_option_expects};
-use stop::{Stop, begins_key, comma_separated, separator};
-use tool::{Style, Tool};
-use word::{
-    find_close, is_program, is_run, is_scheme, is_value, mask_behind_scheme, mask_if_any, split_first,
-    split_while,
-};
+use serde::{Serializer, ser::SerializeSeq as _};
 
-/// Replaces a secret.
+/// Replaces a value.
 const MASK: &str = "***";
 
-/// Whether a secret of this argument may have been masked.
+/// How Python starts a fork server: its descriptors follow, by which a replay knows it.
+const FORK_SERVER: &str = "from multiprocessing.forkserver import main; main(";
+
+/// Whether a value of this argument may have been masked.
 pub fn is_masked(argument: &str) -> bool {
     argument.contains(MASK)
 }
 
-/// The limit on passes over a command line.
-const PASSES: usize = 8;
+/// The arguments as they may be shown.
+pub fn argv(arguments: &[String]) -> Vec<String> {
+    let mut line = Line::default();
+    let shown = |(at, argument): (usize, &String)| line.argument(at == 0, argument);
+    arguments.iter().enumerate().map(shown).collect()
+}
 
-/// Replaces secrets in the arguments by `***`. `truncated`: the kernel cut the last argument, perhaps in the
-/// middle of a secret.
-///
-/// The function is idempotent, so that the replay of a recording gives the same result. A mask may change how
-/// the text around it is read; therefore an argument with a mask is processed until nothing changes.
-pub fn argv(mut argv: Vec<String>, truncated: bool) -> Vec<String> {
-    for _ in 0..PASSES {
-        let shown = pass(&argv, truncated);
-        if shown == argv {
-            break;
-        }
-        argv = shown;
+/// Writes arguments as they may be shown.
+pub(super) fn serialize<S: Serializer>(arguments: &[String], to: S) -> Result<S::Ok, S::Error> {
+    let mut list = to.serialize_seq(Some(arguments.len()))?;
+    for argument in argv(arguments) {
+        list.serialize_element(&argument)?;
     }
-    argv
+    list.end()
 }
 
-fn pass(argv: &[String], truncated: bool) -> Vec<String> {
-    let mut redactor = Redactor::default();
-    let last = argv.len().saturating_sub(1);
-    let redact = |(n, argument): (usize, &String)| {
-        redactor.cut = truncated && n == last;
-        redactor.argument(n == 0, argument)
-    };
-    argv.iter().enumerate().map(redact).collect()
-}
-
-/// What the words so far say about the next word.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Expect {
-    #[default]
-    Nothing,
-    /// The secret that this name announces, unless the word is an option or a program.
-    Secret(String),
-    /// `KEY=VALUE` or `Name: value` (after `-e`, `-H`).
-    Pair,
-    /// `user:password` (after this option of a tool).
-    Login(Style),
-    /// A shell script (after `-c`).
-    Script,
-    /// The value of a header, up to this quote if there is one.
-    Header(Option<char>),
-    /// The rest of a cookie, for as long as words end with `;`.
-    Cookie,
-    /// The rest of a secret up to this quote, which is escaped by a backslash or not.
-    Quoted { quote: char, escaped: bool },
-}
-
+/// What the words so far say about the next one.
 #[derive(Debug, Default)]
-struct Redactor {
-    expect: Expect,
-    /// The tool that was named last.
-    tool: Option<Tool>,
-    /// Whether the argument is a command line, in which `;`, `&` and `|` end a word.
-    command: bool,
-    /// Whether the kernel cut the argument.
-    cut: bool,
-    /// Whether the string before was the name of a secret, as in JSON `"name":"TOKEN","value":"abc"`.
-    named: bool,
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+struct Line {
+    /// These are the words of one argument. Where a value ends is not certain then.
+    within_argument: bool,
+    /// A name has announced a secret.
+    announced: bool,
+    /// So many programs, packages or containers are named soon.
+    programs: u8,
+    /// The program is the client of a container engine.
+    engine: bool,
+    /// A container is named soon, perhaps by the number that its engine has given to it.
+    names_container: bool,
+    before: Before,
 }
 
-impl Redactor {
+/// The word before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    /// One that takes no value.
+    #[default]
+    Word,
+    /// An option that may take one.
+    Option,
+    /// The same, of one letter.
+    Letter,
+    /// The same; its value is a script.
+    Script,
+    /// The same; its value is the name of a container, which everybody is told who shall stop it.
+    Container,
+}
+
+impl Line {
     fn argument(&mut self, first: bool, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let expect = mem::take(&mut self.expect);
-        self.command = first || expect == Expect::Script;
-        match &expect {
-            Expect::Secret(_) if is_program(text) => return text.to_owned(),
-            Expect::Secret(name) if is_value(text) => {
-                if is_scheme(text) {
-                    self.expect = expect;
-                    return text.to_owned();
-                }
-                if !key::is_plain(name, text) {
-                    mask_behind_scheme(text, &mut out);
-                    return out;
-                }
-            }
-            Expect::Login(style) if is_value(text) && mask_login(*style, text, &mut out) => return out,
-            _ => {}
-        }
-        // After the first line of an armoured private key, everything is the key.
-        let (text, key) = text.split_at(word::end_of_armour(text));
-        self.cut &= key.is_empty();
-        self.shown(first, text, expect, &mut out);
-        if !key.is_empty() {
-            self.expect = Expect::Nothing;
-            if out.ends_with("PRIVATE KEY") {
-                let rest = key.strip_prefix(" BLOCK").unwrap_or(key);
-                let rest = key.len() - rest.trim_start_matches('-').len();
-                out.push_str(key.split_at(rest).0);
-                mask_if_any(key.split_at(rest).1, &mut out);
-            } else if !out.ends_with(MASK) {
-                out.push_str(MASK);
-            }
-        }
-        out
-    }
-
-    /// Handles an argument that is not a secret as a whole.
-    fn shown(&mut self, first: bool, text: &str, expect: Expect, out: &mut String) {
-        if !self.command && self.whole_pair(text, expect == Expect::Pair, out) {
-            return;
-        }
-        let mut rest = text;
         if first {
-            // The name of the program is never a secret.
-            let (name, tail) = split_while(text, |c| !c.is_whitespace());
-            out.push_str(name);
-            self.remember_tool(name);
-            rest = tail;
-        } else if matches!(expect, Expect::Pair | Expect::Header(_) | Expect::Cookie) {
-            self.expect = expect;
+            let name = text.split(char::is_whitespace).next().unwrap_or_default();
+            self.programs = u8::from(words::is_carrier(name) || name.starts_with('/') && text.contains(' '));
+            self.engine = words::is_engine(name);
+            let title = text.get(name.len()..).unwrap_or_default();
+            let inner = Self { within_argument: true, programs: self.programs, ..Self::default() };
+            return if title.trim().is_empty() {
+                text.to_owned()
+            } else {
+                format!("{name}{}", inner.text(title))
+            };
         }
-        self.words(rest, out);
-        if let Expect::Quoted { .. } | Expect::Header(Some(_)) = self.expect {
-            self.expect = Expect::Nothing;
+        if self.before != Before::Script {
+            return self.word(text);
         }
+        self.before = Before::Word;
+        if let Some(numbers) = text.strip_prefix(FORK_SERVER) {
+            let end =
+                numbers.find(|c: char| !c.is_ascii_digit() && !", ".contains(c)).unwrap_or(numbers.len());
+            return format!("{FORK_SERVER}{}{MASK}", numbers.get(..end).unwrap_or_default());
+        }
+        let inner = Self { within_argument: true, programs: 1, ..Self::default() };
+        inner.text(text).trim_start().to_owned()
     }
 
-    /// Handles an argument that is `KEY=VALUE` or `Name: value` as a whole; its value may contain blanks.
-    fn whole_pair(&mut self, text: &str, header: bool, out: &mut String) -> bool {
-        const OPTIONS: [&str; 3] = ["--header=", "--headers=", "-H"];
-        let option = OPTIONS.into_iter().find(|option| text.starts_with(option)).unwrap_or_default();
-        let (option, pair) = text.split_at(option.len());
-        let (name, tail) = split_while(pair, is_run);
-        let header = header || !option.is_empty() || key::is_header(name);
-        let separators: &[char] = if header { &['=', ':'] } else { &['='] };
-        if name.is_empty() || !tail.starts_with(separators) || !key::is_secret(name) {
-            return false;
+    /// Shows a command line within an argument, each word behind a blank.
+    fn text(mut self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for word in split(text) {
+            let (word, end) = word.strip_suffix(';').map_or((word, ""), |word| (word, ";"));
+            let word = self.word(word);
+            // How many words were masked says something, too.
+            if word != MASK || !shown.ends_with(" ***") {
+                shown.push(' ');
+                shown.push_str(&word);
+            }
+            shown.push_str(end);
+            if !end.is_empty() && !self.announced {
+                self.programs = 1;
+            }
         }
-        let (separator, value) = split_first(tail);
-        let (blank, value) = split_while(value, char::is_whitespace);
-        // npm's registry settings have `:` and later `=`.
-        if key::is_plain(name, value) || value.starts_with(['/', '=']) && separator == ":" {
-            return false;
-        }
-        out.push_str(option);
-        out.push_str(name);
-        out.push_str(separator);
-        out.push_str(blank);
-        if is_scheme(value) {
-            self.expect = Expect::Secret(name.to_owned());
-            out.push_str(value);
-        } else if value.is_empty() && separator == ":" {
-            self.expect = Expect::Header(None);
-        } else {
-            mask_behind_scheme(value, out);
-        }
-        true
+        shown
     }
 
-    fn words(&mut self, text: &str, out: &mut String) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (blank, tail) = split_while(rest, char::is_whitespace);
-            let (word, tail) = split_while(tail, |c| !c.is_whitespace());
-            if !matches!(self.expect, Expect::Quoted { .. }) {
-                out.push_str(blank);
-            }
-            if !word.is_empty() {
-                self.word(word, self.cut && tail.is_empty(), out);
-                self.expect_assigned(word, tail);
-            }
-            rest = tail;
+    fn word(&mut self, word: &str) -> String {
+        let before = mem::take(&mut self.before);
+        let most_digits = if matches!(before, Before::Letter | Before::Script) { 5 } else { 8 };
+        if words::is_operator(word) {
+            (self.programs, self.announced) = (1, false);
+            return word.to_owned();
         }
+        let is_option = word.starts_with("--") || (word.starts_with('-') && word.len() <= 2);
+        if self.announced && !is_option && !word.is_empty() {
+            // `Authorization: Bearer abc`, in one argument or in three
+            let continues = |word: &str| word.ends_with([':', ';', ',', '=']) || word == "Bearer";
+            self.announced = self.within_argument || continues(word);
+            return MASK.to_owned();
+        }
+        if word.is_empty() || word == MASK || before == Before::Container && harmless::is_container(word) {
+            return word.to_owned();
+        }
+        self.announced = false;
+        if word.starts_with('-') {
+            return self.option(word);
+        }
+        let assignment =
+            word.split_once('=').filter(|(name, value)| is_variable(name) && !value.starts_with('='));
+        if let Some((name, value)) = assignment {
+            return format!("{name}={}", value_of(name, value));
+        }
+        let is_container =
+            |word: &str| harmless::is_digest(word) || self.engine && harmless::is_container(word);
+        let names_container = self.names_container
+            && (before == Before::Word && is_container(word) || harmless::is_digest(word));
+        self.names_container &= before != Before::Word && !names_container;
+        let place = harmless::place(word);
+        let program = place.or_else(|| (self.programs > 0).then(|| harmless::package(word)).flatten());
+        let known = names_container || words::is_known(word) || harmless::is_number(word, most_digits);
+        self.announced = program.is_none() && !word.contains('/') && words::announces(word);
+        self.names_container |=
+            matches!(word, "start" | "attach") || self.engine && word == "exec" && !names_container;
+        if known || program.is_some() {
+            self.programs = match word {
+                // `docker exec box server`
+                "exec" => 2,
+                _ if words::is_starter(word) => 1,
+                _ if before != Before::Word || harmless::is_number(word, most_digits) => self.programs,
+                _ => self.programs.saturating_sub(1),
+            };
+        }
+        let known = known.then(|| word.to_owned());
+        known.or(program).unwrap_or_else(|| MASK.to_owned())
     }
 
-    /// Handles `TOKEN = abc`, as in TOML: a separate `=`, then a secret.
-    fn expect_assigned(&mut self, word: &str, tail: &str) {
-        let name = word.trim_matches(['"', '\'', '{', ',', '(']);
-        let is_name = !name.is_empty() && name.chars().all(is_run);
-        let next = split_while(tail.trim_start(), |c| !c.is_whitespace()).0;
-        if self.expect == Expect::Nothing
-            && is_name
-            && matches!(next, "=" | "=>" | ":" | ":=")
-            && key::is_secret(name)
-        {
-            self.expect = Expect::Secret(name.to_owned());
+    fn option(&mut self, word: &str) -> String {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let long = name.strip_prefix("--").or_else(|| name.strip_prefix("-D").filter(|_| value.is_some()));
+        let is_name = long.map_or_else(
+            || words::is_short_option(name) && value.is_none(),
+            |long| long.is_empty() || is_variable(long),
+        );
+        // `python -mMODULE`
+        let module = name.strip_prefix("-m").filter(|_| self.programs > 0 && value.is_none());
+        if !is_name && module.is_none_or(|module| !is_variable(module)) {
+            // `-pSECRET`
+            let letter = word
+                .get(..2)
+                .filter(|letter| letter.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-'));
+            return format!("{}{MASK}", letter.unwrap_or("-"));
         }
+        let is_container = self.engine && name == "--name";
+        if let Some(value) = value {
+            let known = is_container && harmless::is_container(value);
+            return if known { word.to_owned() } else { format!("{name}={}", value_of(name, value)) };
+        }
+        let is_attaching = |option: &str| {
+            let is_cluster = |letters: &str| letters.bytes().all(|byte| b"adit".contains(&byte));
+            matches!(option, "--attach" | "--detach" | "--interactive" | "--tty")
+                || option.strip_prefix('-').is_some_and(is_cluster)
+        };
+        self.before = match name {
+            _ if is_container => Before::Container,
+            _ if self.engine && is_attaching(name) => Before::Word,
+            _ if words::takes_script(name) => Before::Script,
+            _ if words::is_flag(name) => Before::Word,
+            _ if name.len() == 2 => Before::Letter,
+            _ => Before::Option,
+        };
+        self.announced = words::announces(name);
+        self.programs = self.programs.max(words::is_naming(name).into());
+        name.to_owned()
     }
+}
 
-    fn word(&mut self, word: &str, cut: bool, out: &mut String) {
-        let expect = mem::take(&mut self.expect);
-        match &expect {
-            Expect::Quoted { quote, escaped } => match find_close(word, *quote, *escaped) {
-                Some(end) => return self.inner(word.split_at(end).1, Some('*'), false, cut, out),
-                None => return self.expect = expect,
-            },
-            Expect::Secret(_) | Expect::Header(_) if matches!(word, "=" | "=>" | ":" | ":=") => {
-                self.expect = expect;
-                return out.push_str(word);
-            }
-            Expect::Header(quote) => {
-                if is_scheme(word) {
-                    self.expect = expect;
-                    return out.push_str(word);
-                }
-                if let Some(quote) = *quote {
-                    out.push_str(MASK);
-                    self.expect = Expect::Quoted { quote, escaped: false };
-                    return self.word(word, cut, out);
-                }
-                if is_value(word) {
-                    return self.mask_word(word, cut, out);
-                }
-            }
-            Expect::Cookie if is_value(word) => {
-                self.mask_word(word, cut, out);
-                if word.ends_with(';') {
-                    self.expect = Expect::Cookie;
-                }
-                return;
-            }
-            Expect::Secret(_) if is_program(word) => return out.push_str(word),
-            Expect::Secret(name) if is_value(word) => {
-                if is_scheme(word) {
-                    self.expect = expect;
-                    return out.push_str(word);
-                }
-                if !key::is_plain(name, word) {
-                    return self.mask_word(word, cut, out);
-                }
-            }
-            Expect::Login(style) if is_value(word) && mask_login(*style, word, out) => return,
+/// What is shown of the value that this name has.
+fn value_of(name: &str, value: &str) -> String {
+    let program = || words::is_naming(name).then(|| harmless::package(value)).flatten();
+    let known = || (words::is_known(value) || harmless::is_number(value, 8)).then(|| value.to_owned());
+    match value {
+        "" => String::new(),
+        _ if words::announces(name) => MASK.to_owned(),
+        _ => known().or_else(program).or_else(|| harmless::place(value)).unwrap_or_else(|| MASK.to_owned()),
+    }
+}
+
+/// Whether this may be the name of a variable or of an option.
+fn is_variable(name: &str) -> bool {
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_first) && harmless::is_name(name) && !name.contains(['~', '@', ',', '+'])
+}
+
+/// Splits a command line at blanks outside quotes.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let (mut quote, mut escaped) = (None, false);
+    let words = text.split(move |c: char| {
+        let before = mem::take(&mut escaped);
+        match (quote, c) {
+            _ if before => {}
+            (_, '\\') => escaped = true,
+            (None, '"' | '\'' | '`') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None, _) => return c.is_whitespace(),
             _ => {}
         }
-        self.remember_tool(word);
-        if self.short_option(word, out) {
-            return;
-        }
-        self.inner(word, None, expect == Expect::Pair, cut, out);
-        if self.expect == Expect::Nothing {
-            self.expect = what_option_expects(word);
-        }
-    }
-
-    fn mask_word(&mut self, word: &str, cut: bool, out: &mut String) {
-        let stop = Stop::after(None, self.command);
-        let tail = self.mask(word, stop, out);
-        self.inner(tail, Some('*'), false, cut, out);
-    }
-
-    /// Masks pairs, URLs and tokens of known shape within a word, wherever they begin.
-    fn inner(&mut self, text: &str, before: Option<char>, header: bool, cut: bool, out: &mut String) {
-        let (mut rest, mut before, mut header) = (text, before, header);
-        while !rest.is_empty() {
-            let (run, after) = split_while(rest, is_run);
-            if run.is_empty() {
-                let (other, tail) = split_first(rest);
-                out.push_str(other);
-                before = other.chars().next();
-                rest = tail;
-                continue;
-            }
-            if let Some(separator) = separator(after, before, header || key::is_header(run))
-                && begins_key(before)
-                && let value = after.strip_prefix(separator).unwrap_or_default()
-                && (key::is_secret(run)
-                    || (matches!(before, Some('?' | '&')) && key::is_secret_in_query(run, value))
-                    || (run == "value" && mem::take(&mut self.named)))
-                && !key::is_plain(run, Stop::after(before, self.command).value(value))
-            {
-                out.push_str(run);
-                out.push_str(separator);
-                if value.is_empty() && separator.ends_with(':') {
-                    // `"Name: value"`; not `"name": ..`, in which the quote is closed.
-                    let quote = before.filter(|c| matches!(c, '"' | '\'') && separator == ":");
-                    self.expect = match quote {
-                        None if separator != ":" => Expect::Secret(run.to_owned()),
-                        Some(_) => Expect::Header(quote),
-                        None if key::is_cookie(run) => Expect::Cookie,
-                        None => Expect::Header(None),
-                    };
-                    return;
-                }
-                if is_scheme(value) {
-                    out.push_str(value);
-                    self.expect = Expect::Secret(run.to_owned());
-                    return;
-                }
-                let stop = if separator.len() > 1 { Stop::List } else { Stop::after(before, self.command) };
-                rest = self.mask(value, stop, out);
-                before = Some('*');
-                // After the value of a header a new word begins.
-                header = false;
-            } else if let Some(separator) = comma_separated(after, before)
-                && run.starts_with('-')
-                && key::takes_secret(run)
-            {
-                // A JSON list of arguments: `"--token","abc"`.
-                out.push_str(run);
-                out.push_str(separator);
-                rest = self.mask(after.strip_prefix(separator).unwrap_or_default(), Stop::List, out);
-                before = Some('*');
-            } else if let Some(authority) = after.strip_prefix("://") {
-                out.push_str(run);
-                out.push_str("://");
-                rest = url::mask(run, authority, cut, out);
-                before = Some('/');
-            } else if after.starts_with('/') && url::is_known(run) {
-                rest = url::mask_path(rest, cut, out);
-                before = Some('/');
-            } else if begins_key(before)
-                && let Some(password) = after.strip_prefix(':')
-                && let Some(length) = word::password_before_host(run, password, cut)
-            {
-                out.push_str(run);
-                out.push(':');
-                out.push_str(MASK);
-                rest = password.split_at(length).1;
-                before = Some('*');
-            } else {
-                // `{"name":"TOKEN","value":"abc"}`.
-                self.named |= comma_separated(after, before).is_some() && key::is_secret(run);
-                if run == "Bearer" && after.is_empty() {
-                    self.expect = Expect::Secret(run.to_owned());
-                }
-                (rest, before) = shape::mask(rest, run, before, cut, out);
-            }
-        }
-    }
-
-    /// Masks the value at the start of `text` and returns the rest.
-    fn mask<'a>(&mut self, text: &'a str, stop: Stop, out: &mut String) -> &'a str {
-        let (escape, body) = split_while(text, |c| c == '\\');
-        let Some(quote) = body.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
-            let (value, tail) = stop.split(text);
-            if let (Stop::Quote(quote), "") = (stop, tail) {
-                self.expect = Expect::Quoted { quote, escaped: false };
-                out.push_str(MASK);
-            } else {
-                mask_if_any(value, out);
-            }
-            return tail;
-        };
-        let escaped = !escape.is_empty();
-        out.push_str(escape);
-        out.push(quote);
-        let (_, value) = split_first(body);
-        if let Some(end) = find_close(value, quote, escaped) {
-            let (value, tail) = value.split_at(end);
-            mask_if_any(value, out);
-            tail
-        } else {
-            out.push_str(MASK);
-            self.expect = Expect::Quoted { quote, escaped };
-            ""
-        }
-    }
+        false
+    });
+    words.filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]

@@ -55,6 +55,33 @@ fn agents() {
         crush => agent crush
         node /usr/bin/copilot -p x => agent copilot
         droid exec => agent droid
+        # native programs of npm's packages, on Linux too
+        /x/node_modules/@anthropic-ai/claude-code/bin/claude.exe --output-format stream-json => agent claude
+        /usr/lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe mcp serve => server claude.exe by mcp-arguments
+        claude.exe => agent claude
+        /x/node_modules/@anthropic-ai/claude-code-linux-x64/claude -p x => agent claude
+        /x/node_modules/@anthropic-ai/claude-agent-sdk-linux-x64-musl/claude --input-format stream-json => agent claude
+        /h/.vscode/extensions/anthropic.claude-code-2.1.330-linux-x64/resources/native-binary/claude => agent claude
+        /x/node_modules/opencode-ai/bin/opencode.exe serve => agent opencode
+        /x/node_modules/opencode-linux-x64-baseline/bin/opencode => agent opencode
+        /x/node_modules/@sourcegraph/amp/node_modules/@ampcode/cli/bin/amp.exe => agent amp
+        npx -y @sourcegraph/amp => agent amp
+        # scripts of their packages
+        node /x/node_modules/@openai/codex/bin/codex.js exec x => agent codex
+        /x/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/codex/codex app-server => agent codex
+        node /x/node_modules/@qwen-code/qwen-code/cli-entry.js -p x => agent qwen
+        node /x/node_modules/@github/copilot/npm-loader.js -p x => agent copilot
+        node /x/node_modules/@github/copilot/index.js --acp => agent copilot
+        /x/node_modules/@github/copilot-linux-x64/copilot --server --stdio => agent copilot
+        node /x/node_modules/@augmentcode/auggie/augment.mjs => agent auggie
+        node /x/node_modules/@charmland/crush/run-crush.js => agent crush
+        node /x/node_modules/cline/bin/cline => agent cline
+        node /x/node_modules/@kilocode/cli/bin/kilo => agent kilocode
+        /x/node_modules/@kilocode/cli-linux-x64/bin/kilo run x => agent kilocode
+        node /x/node_modules/@factory/cli/bin/droid => agent droid
+        node /x/node_modules/codebuff/index.js => agent codebuff
+        # its own folder of versions, whatever the command is called
+        exe: /h/.local/share/cursor-agent/versions/2026.1.2-a/node /h/.local/bin/agent --use-system-ca /h/.local/share/cursor-agent/versions/2026.1.2-a/index.js -p x => agent cursor-agent
         mcphost -m x => agent mcphost
         ",
     );
@@ -135,6 +162,13 @@ fn not_agents() {
         git commit -m codex => other git
         node /x/node_modules/openclaw/dist/plugin-worker.js => other plugin-worker
         node /x/node_modules/foo/bin/gemini.js => other gemini
+        /x/node_modules/@anthropic-ai/claude-code/vendor/ripgrep/x64-linux/rg --files => other rg
+        /x/node_modules/@anthropic-ai/claude-code-tools/bin/kilo => other kilo
+        node /x/node_modules/@qwen-code/qwen-code/dist/worker.js => other worker
+        node /x/node_modules/foo/cli-entry.js => other cli-entry
+        kilo /etc/hosts => other kilo
+        node /h/cursor-agent/versions/1/tool.js => other tool.js
+        node /h/other/versions/1/index.js => other index.js
         /usr/bin/claude-desktop => other claude-desktop
         copilot-language-server --stdio => other copilot-language-server
         timeout 60 claude -p x => launcher

@@ -11,6 +11,8 @@ fn the_built_in_ones() {
     let rules = Rules::builtin();
     for always in [
         "claude",
+        "claude.exe",
+        "opencode.exe",
         "codex",
         "gemini",
         "hermes",

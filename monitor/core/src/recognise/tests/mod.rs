@@ -4,7 +4,7 @@
 //! executable if it is not the first word.
 
 use super::{Role, Rules};
-use crate::model::Image;
+use crate::model::{Image, redact};
 
 mod agents;
 mod candidates;
@@ -84,4 +84,24 @@ fn check_with(rules: &Rules, table: &str) {
 
 fn check(table: &str) {
     check_with(&Rules::builtin(), table);
+    check_as_shown(table);
+}
+
+/// A replay has the arguments as they are shown: what a program is, and by which rule, is the same by them. The name of
+/// a server may be masked.
+fn check_as_shown(table: &str) {
+    let rules = Rules::builtin();
+    let kind = |image: &Image| match rules.role(image) {
+        Role::Server { rule, .. } => format!("server by {rule}"),
+        role => told(&role).split(' ').next().unwrap_or_default().to_owned(),
+    };
+    let mut wrong = Vec::new();
+    for line in table.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let real = image(line.rsplit_once(" => ").unwrap().0.trim());
+        let shown = Image { argv: redact::argv(&real.argv), ..real.clone() };
+        if kind(&real) != kind(&shown) {
+            wrong.push(format!("{line}\n    shown as {:?}: {}", shown.argv, kind(&shown)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -246,3 +246,48 @@ fn containers() {
         ",
     );
 }
+
+#[test]
+fn names_that_jobs_have_too() {
+    let rules = crate::recognise::Rules::builtin();
+    let is = |line: &str| rules.is_only_named(&super::image(line));
+    for line in [
+        "mcp-evals --suite all",
+        "/opt/acme/mcp-backup",
+        "python3 /srv/jobs/mcp-db-migrate",
+        "node /srv/mcp-sync.js",
+        "node /x/node_modules/.bin/mcp-evals",
+        "npx -y mcp-evals",
+        "uvx mcp-remote",
+        "python -m mcp_backup",
+        "python -m jobs_mcp",
+        "/srv/bin/backup-mcp",
+        "docker run -i --rm acme/mcp-backup",
+    ] {
+        assert!(is(line), "{line}");
+    }
+    for line in [
+        "mcp-server-git",
+        "/usr/bin/python3 /v/bin/mcp-server-time",
+        "github-mcp-server stdio",
+        "/opt/bin/FooMcpServer",
+        "npx -y @modelcontextprotocol/server-everything",
+        "npm exec @playwright/mcp@latest",
+        "npx -y chrome-devtools-mcp",
+        "uvx blender-mcp",
+        "node /x/node_modules/firecrawl-mcp/dist/index.js",
+        "node /h/.npm/_npx/1a/node_modules/.bin/playwright-mcp",
+        "python -m awslabs.docs_mcp_server.server",
+        "node /h/weather-mcp-server/build/index.js",
+        "npx task-master-ai",
+        "docker run -i --rm mcp/fetch",
+        "mcp-x mcp serve",
+        "claude mcp serve",
+        "fastmcp run x.py",
+    ] {
+        assert!(!is(line), "{line}");
+    }
+    for line in ["vim mcp-backup", "claude", "node index.js", "sh -c mcp-backup"] {
+        assert!(!is(line), "{line}");
+    }
+}

@@ -1,23 +1,23 @@
-//! Command lines with and without secrets: two tables with one row each.
+//! Two tables: command lines with secrets, none of which may show, and ordinary command lines with what is shown of them.
 
 use std::fmt::Write as _;
 
 use super::super::argv;
 
 const SECRETS: &str = include_str!("secrets.txt");
-const INNOCENTS: &str = include_str!("innocents.txt");
+const ORDINARY: &str = include_str!("ordinary.txt");
 
-/// The rows of a table as lists of arguments.
+/// The rows of a table.
 fn rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 fn arguments(row: &str) -> Vec<String> {
-    row.split(" ¦ ").map(str::to_owned).collect()
+    row.split(" ¦ ").map(|argument| argument.replace("\\n", "\n")).collect()
 }
 
-/// A secret of `length` characters of one kind. Its end has a capital, a digit and a small letter if the kind
-/// allows them.
+/// A secret of `length` characters of one kind. Its end has a capital, a digit and a small letter if the kind allows
+/// them.
 fn secret(kind: char, length: usize, seed: &mut u64) -> String {
     let letters = match kind {
         'a' | 'b' => "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
@@ -25,6 +25,7 @@ fn secret(kind: char, length: usize, seed: &mut u64) -> String {
         'd' => "0123456789",
         'c' => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
         'm' => "abcdefghijklmnopqrstuvwxyz0123456789",
+        'w' => "абвгдежзийклмнопрстуфхцчшщъыьэюя",
         'p' => return format!("hunter2{}", secret('d', 3, seed)),
         'u' => {
             let parts: Vec<_> = [8, 4, 4, 4, 12].iter().map(|length| secret('h', *length, seed)).collect();
@@ -32,20 +33,18 @@ fn secret(kind: char, length: usize, seed: &mut u64) -> String {
         }
         other => panic!("no kind {other:?}"),
     };
-    let mut made: String = (0..length)
-        .map(|_| {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let at = usize::try_from(*seed >> 33).unwrap() % letters.len();
-            letters.as_bytes()[at] as char
-        })
-        .collect();
+    let letters: Vec<char> = letters.chars().collect();
+    let mut draw = || {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        letters[usize::try_from(*seed >> 33).unwrap() % letters.len()]
+    };
     let end = match kind {
         'a' | 'b' => "x7Q",
         'c' => "X7Q",
         'm' => "x7q",
         _ => "",
     };
-    made.truncate(length - end.len().min(length));
+    let made: String = (0..length - end.len().min(length)).map(|_| draw()).collect();
     made + end
 }
 
@@ -63,71 +62,60 @@ fn fill(row: &str, seed: &mut u64) -> (String, Vec<String>) {
     (filled + rest, made)
 }
 
-/// Whether eight characters at either end of a secret are visible.
-fn shows(redacted: &str, secret: &str) -> bool {
-    let n = secret.len().min(8);
-    redacted.contains(&secret[..n]) || redacted.contains(&secret[secret.len() - n..])
-}
-
 #[test]
-fn known_shapes_never_show_and_others_seldom() {
-    let (mut all, mut shown, mut known_shown) = (0, Vec::new(), Vec::new());
+fn no_secret_of_the_table_shows() {
+    let (mut all, mut shown) = (0, Vec::new());
     for seed in 1..=8 {
         let mut seed = seed;
         for row in rows(SECRETS) {
-            let (filled, secrets) = fill(row.strip_prefix("! ").unwrap_or(row), &mut seed);
+            let (filled, secrets) = fill(row, &mut seed);
             assert!(!secrets.is_empty(), "no secret in {row}");
-            let redacted = argv(arguments(&filled), false).join(" ¦ ");
-            let again = argv(arguments(&redacted), false).join(" ¦ ");
-            assert_eq!(again, redacted, "twice is another thing than once: {row}");
+            let redacted = argv(&arguments(&filled));
+            assert_eq!(argv(&redacted), redacted, "twice is another thing than once: {row}");
             all += 1;
-            if secrets.iter().any(|secret| shows(&redacted, secret)) {
-                let list = if row.starts_with('!') { &mut known_shown } else { &mut shown };
-                list.push(format!("{row} => {redacted}"));
+            if secrets.iter().any(|secret| super::shows(&redacted, secret)) {
+                shown.push(format!("{row} => {redacted:?}"));
             }
         }
     }
-    assert!(all >= 8 * 150, "only {all} rows");
-    assert!(known_shown.is_empty(), "{}", known_shown.join("\n"));
-    assert!(shown.len() * 10 < all, "{} of {all}: {}", shown.len(), shown.join("\n"));
+    assert!(all >= 8 * 250, "only {all} rows");
+    assert!(shown.is_empty(), "{} of {all}: {}", shown.len(), shown.join("\n"));
 }
 
-#[test]
-fn innocent_words_stay() {
-    assert!(rows(INNOCENTS).count() >= 100);
-    let masked: Vec<_> = rows(INNOCENTS)
-        .map(|row| (row, argv(arguments(row), false).join(" ¦ ")))
-        .filter(|(row, out)| row != out)
-        .collect();
-    assert!(masked.is_empty(), "{masked:#?}");
-}
-
-/// The kernel keeps only the start of a long command line. Wherever it cuts, no start of a secret is visible.
+/// The kernel keeps only the start of a long command line. Wherever it cuts, next to no start of a secret is visible.
 #[test]
 fn a_secret_cut_in_half_does_not_show() {
-    // How many characters of a secret, after its prefix, are needed to recognise it.
-    const BEGUN: usize = 10;
-    let mut shown = Vec::new();
+    let (mut all, mut shown) = (0, Vec::new());
     let mut seed = 7;
-    for row in rows(SECRETS).filter_map(|row| row.strip_prefix("! ")) {
+    for row in rows(SECRETS) {
         let (filled, secrets) = fill(row, &mut seed);
         for secret in &secrets {
             let begin = filled.find(secret.as_str()).unwrap();
-            for length in [BEGUN, secret.len() * 3 / 4] {
-                if length < BEGUN || length >= secret.len() {
-                    continue;
+            for (length, _) in secret.char_indices().skip(10) {
+                let redacted = argv(&arguments(&filled[..begin + length]));
+                all += 1;
+                if super::shows(&redacted, &secret[..length]) {
+                    shown.push(format!("{row} => {redacted:?}"));
                 }
-                let cut = &filled[..begin + length];
-                let redacted = argv(arguments(cut), true).join(" ¦ ");
-                if redacted.contains(&secret[..length]) {
-                    shown.push(format!("{row} => {redacted}"));
-                }
-                let again = argv(arguments(&redacted), true).join(" ¦ ");
-                assert_eq!(again, redacted, "twice is another thing than once: {row}");
             }
         }
     }
-    // These cannot be recognised before they are complete: webhooks of unknown hosts, tokens of Discord and
-    // Terraform.
-    assert!(shown.len() <= 8, "{} shown: {}", shown.len(), shown.join("\n"));
+    // The first ten letters may by chance be such as can be spoken.
+    assert!(shown.len() * 500 < all, "{} of {all} shown: {}", shown.len(), shown.join("\n"));
+}
+
+/// Rows in pairs: what was run, and what is shown. One row alone is shown as it is.
+#[test]
+fn ordinary_command_lines_stay_recognisable() {
+    let (mut all, mut wrong) = (0, Vec::new());
+    for row in rows(ORDINARY) {
+        let (line, expected) = row.split_once(" => ").unwrap_or((row, row));
+        let shown = argv(&arguments(line)).join(" ¦ ");
+        all += 1;
+        if shown != expected {
+            wrong.push(format!("{line} => {shown}"));
+        }
+    }
+    assert!(all >= 60, "only {all} rows");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,0 +1,135 @@
+//! The pass over all tasks of the host: filter, fill, write. It asks no process for anything, so none can delay it.
+
+use core::hint::black_box;
+
+use aya_ebpf::helpers::generated::bpf_seq_write;
+use monitor_common::{Counter, TaskOffsets, TaskRecord, task_flags};
+
+use crate::{
+    ends::Meta,
+    maps::{self, offset},
+    task::{Task, pointer, read},
+};
+
+/// `PF_KTHREAD`, include/linux/sched.h.
+const KERNEL_THREAD: u32 = 0x0020_0000;
+/// `SIG_IGN`.
+const IGNORE: u64 = 1;
+/// `MAX_PID_NS_LEVEL`, `include/linux/pid_namespace.h`.
+const DEEPEST: u32 = 32;
+
+/// Set by user space from BTF, where the kernel has all of the fields.
+#[unsafe(no_mangle)]
+static TASK_OFFSETS: TaskOffsets = TASK_OFFSETS_UNSET;
+const TASK_OFFSETS_UNSET: TaskOffsets = {
+    // SAFETY: zeroes are valid for a structure of integers.
+    unsafe { core::mem::zeroed() }
+};
+
+/// The offsets that only this pass reads. Volatile, because the values in the object are not those at run time.
+macro_rules! at {
+    ($field:ident) => {
+        // SAFETY: a reference to a static is valid for reads.
+        unsafe { core::ptr::read_volatile(&TASK_OFFSETS.$field) }
+    };
+}
+
+/// `struct bpf_iter__task`, `kernel/bpf/task_iter.c`: what the kernel hands in.
+#[repr(C)]
+pub struct Visit {
+    meta: *const Meta,
+    task: *const u8,
+}
+
+/// Writes a record about this task if it is a process, or a thread that is traced. One that cannot be read is reported
+/// too: a pass that leaves something out must not look complete.
+#[inline(always)]
+pub fn visit(ctx: &Visit) {
+    // Null after the last one.
+    let task = black_box(ctx.task);
+    if task.is_null() {
+        return;
+    }
+    let mut record = TaskRecord::default();
+    match fill(task, &mut record) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(why) => {
+            maps::count(why);
+            record.flags = task_flags::UNREADABLE;
+        }
+    }
+    // SAFETY: the kernel hands in a valid pointer.
+    let seq = unsafe { (*ctx.meta).seq };
+    let bytes = core::ptr::from_ref(&record).cast();
+    // A full buffer is no failure: the kernel empties it and shows the same task again.
+    // SAFETY: the record is valid for its size.
+    unsafe { bpf_seq_write(seq, bytes, size_of::<TaskRecord>() as u32) };
+}
+
+/// Whether there is something to tell. What is being released has lost its number: it has ended.
+#[inline(always)]
+fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
+    let task = Task::new(address);
+    if read::<u32>(address, at!(task_flags))? & KERNEL_THREAD != 0 {
+        return Ok(false);
+    }
+    record.tgid = task.tgid()?;
+    record.tid = read(address, at!(task_pid))?;
+    if read::<u32>(address, at!(task_ptrace))? != 0 {
+        record.tracer = read(pointer(address, at!(task_parent))?, at!(task_pid))?;
+    }
+    if record.tid != record.tgid && record.tracer == 0 {
+        return Ok(false);
+    }
+    let signal = pointer(address, offset!(task_signal))?;
+    let number = pointer(address, at!(task_thread_pid))?;
+    if number.is_null() {
+        return Ok(false);
+    }
+    // What the kernel itself started has none: 0.
+    let session = pointer(signal, offset!(signal_sid))?;
+    if !session.is_null() {
+        record.sid = read(session, offset!(pid_nr))?;
+    }
+    record.start = task.group_birth()?;
+    record.uid = task.uid()?;
+    record.terminal = terminal(signal)?;
+    place(number, record)?;
+    if task.group_dead()? {
+        record.flags |= task_flags::DEAD;
+    }
+    let handlers = pointer(address, at!(task_sighand))?;
+    if !handlers.is_null() && read::<u64>(handlers, at!(sighand_hangup))? == IGNORE {
+        record.flags |= task_flags::IGNORES_HANGUP;
+    }
+    Ok(true)
+}
+
+/// `tty_devnum()`, include/linux/tty.h. A terminal that is released meanwhile is no longer that of the process.
+#[inline(always)]
+fn terminal(signal: *const u8) -> Result<u32, Counter> {
+    let tty = pointer(signal, at!(signal_tty))?;
+    if tty.is_null() {
+        return Ok(0);
+    }
+    let driver = pointer(tty, at!(tty_driver))?;
+    let major: u32 = read(driver, at!(driver_major))?;
+    let first: u32 = read(driver, at!(driver_minor_start))?;
+    let index: u32 = read(tty, at!(tty_index))?;
+    Ok((major << 20).wrapping_add(first).wrapping_add(index))
+}
+
+/// The namespace, and the number there: the last of its numbers (`ns_of_pid()`, include/linux/pid.h).
+#[inline(always)]
+fn place(number: *const u8, record: &mut TaskRecord) -> Result<(), Counter> {
+    record.level = read(number, at!(pid_level))?;
+    if record.level > DEEPEST {
+        return Err(Counter::Unreadable);
+    }
+    let own = at!(pid_numbers).wrapping_add(record.level.wrapping_mul(at!(upid_size)));
+    record.inner = read(number, own.wrapping_add(at!(upid_nr)))?;
+    let namespace = pointer(number, own.wrapping_add(at!(upid_ns)))?;
+    record.namespace = read(namespace, at!(namespace_inum))?;
+    Ok(())
+}

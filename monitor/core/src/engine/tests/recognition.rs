@@ -1,0 +1,202 @@
+//! What makes a program a server or an agent: names that prove little, programs on trial, agents that no rule knows.
+
+use super::story_scene::WireState;
+use std::time::Duration;
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use crate::{
+    engine::Settings,
+    model::{Doubt, Fact, FirstMessage, Guard, Input, Knowledge, Notice, RememberedServer, Signal, Stdio},
+    recognise::Rules,
+};
+
+const HOST: &[&str] = &["/opt/acme/scheduler"];
+const BACKUP: &[&str] = &["/opt/acme/mcp-backup", "--all"];
+const OWN: &[&str] = &["/usr/bin/python3", "server.py"];
+const SHELL: &[&str] = &["/bin/bash", "-c", "exec ./inventory"];
+const INNER: [Stdio; 3] = [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null];
+const NOWHERE: [Stdio; 3] = [Stdio::Null; 3];
+
+fn mcp() -> FirstMessage {
+    FirstMessage::Mcp { client: Some("acme".to_owned()) }
+}
+
+fn doubts(story: &Story) -> Vec<Doubt> {
+    let of = |notice: &Notice| match notice {
+        Notice::OrphanUnproven { doubts, .. } => Some(doubts.clone()),
+        _ => None,
+    };
+    story.notices.iter().rev().find_map(of).unwrap_or_default()
+}
+
+fn hung_up(mut story: Story) -> Story {
+    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story
+}
+
+/// A program of this host starts another one; what is said to that one.
+fn started(settings: Settings, host: &[&str], argv: &[&str], said: FirstMessage) -> Story {
+    let mut story = hung_up(Story::new(settings));
+    story.creator = Some(seen(20, 10, host, TERMINAL));
+    if host == CLAUDE {
+        story.exec(20, 10, host, TERMINAL);
+        story.fork(20, 30);
+    }
+    story.messages.insert(30, said);
+    story.exec(30, 20, argv, WIRE);
+    story
+}
+
+fn is_ended(mut story: Story) -> bool {
+    story.pass_secs(30);
+    story.end(20);
+    story.pass_secs(11);
+    let ended = story.sent() == [(30, Signal::Term)];
+    assert!(ended || (story.sent().is_empty() && doubts(&story) == [Doubt::OnlyNamed]));
+    ended
+}
+
+#[test]
+fn below_a_host_that_no_rule_knows_a_name_alone_proves_nothing() {
+    let silent = FirstMessage::Nothing;
+    for said in [silent.clone(), FirstMessage::Other, FirstMessage::Unknown] {
+        assert!(!is_ended(started(Settings::default(), HOST, BACKUP, said.clone())), "{said:?}");
+        assert!(is_ended(started(Settings::default(), CLAUDE, BACKUP, said)));
+    }
+    assert!(is_ended(started(Settings::default(), HOST, BACKUP, mcp())));
+    assert!(is_ended(started(Settings::default(), HOST, SERVER, silent.clone())));
+    let rules = Rules::from_source("[[server]]\nname = \"backup\"\nprogram = \"mcp-backup\"\n");
+    let settings = Settings { rules: rules.unwrap(), ..Settings::default() };
+    assert!(is_ended(started(settings, HOST, BACKUP, silent.clone())));
+    let mut story = started(Settings::default(), HOST, BACKUP, silent);
+    story.declared.insert(30, "backup".to_owned());
+    assert!(is_ended(story));
+}
+
+#[test]
+fn what_confirmed_a_name_is_known_after_a_restart() {
+    for said in [mcp(), FirstMessage::Other] {
+        let story = started(Settings::default(), HOST, BACKUP, said.clone());
+        let stored = story.facts_persisted.iter().rev().find_map(|fact| match fact {
+            Fact::Server { server } => Some(server.clone()),
+            _ => None,
+        });
+        let known = RememberedServer { server: stored.unwrap(), orphan: None };
+        let mut story = hung_up(Story::new(Settings::default()));
+        let knowledge = Knowledge { servers: vec![known], ..Knowledge::default() };
+        story.hand_in(Input::Remembered { knowledge });
+        story.snapshot(vec![seen(30, 1, BACKUP, WIRE)]);
+        story.pass_secs(11);
+        assert_eq!(!story.sent().is_empty(), said == mcp());
+        assert_eq!(doubts(&story).contains(&Doubt::OnlyNamed), said != mcp());
+    }
+}
+
+/// `bash -c` reads `~/.bashrc`, whose commands have the wires of the shell.
+#[test]
+fn a_program_that_leaves_the_message_and_ends_is_no_server() {
+    let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
+    for phantom in [31, 32, 33] {
+        story.messages.insert(phantom, mcp());
+        story.fork(30, phantom);
+        story.exec(phantom, 30, &["/usr/bin/mkdir", "-p", "x"], WIRE);
+        story.pass(Duration::from_millis(80));
+        story.end(phantom);
+    }
+    assert_eq!(story.told(), ["agent_started"]);
+    story.messages.remove(&34);
+    story.fork(30, 34);
+    story.exec(34, 30, OWN, WIRE);
+    assert_eq!(story.told(), ["server_started"]);
+    assert_eq!(story.engine.report().agents[0].servers[0].server.name, "server.py");
+    assert_eq!(story.engine.first_messages.len(), 0);
+}
+
+#[test]
+fn a_program_that_leaves_the_message_and_lives_is_the_server() {
+    let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
+    story.messages.insert(31, mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, OWN, WIRE);
+    story.pass(Duration::from_millis(240));
+    assert_eq!(story.told(), ["agent_started"]);
+    story.pass(Duration::from_millis(20));
+    assert_eq!(story.told(), ["server_started"]);
+}
+
+/// The message is seen on the program before anybody has looked at the shell.
+#[test]
+fn a_program_below_a_shell_is_on_trial_also_where_it_is_seen_first() {
+    let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    story.messages.insert(31, mcp());
+    story.fork(30, 31);
+    story.exec(31, 30, &["/usr/bin/rm", "x"], WIRE);
+    story.end(31);
+    assert_eq!(story.told(), ["agent_started"]);
+    story.fork(30, 34);
+    story.exec(34, 30, OWN, WIRE);
+    assert_eq!(story.told(), ["server_started"]);
+}
+
+#[test]
+fn what_a_shell_runs_in_its_place_is_known_by_what_the_shell_was() {
+    let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    story.exec(30, 20, &["./inventory"], WIRE);
+    story.pass(Duration::from_millis(200));
+    let lines =
+        [SHELL, &["./inventory"]].map(|line| line.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(story.lines_asked, [lines]);
+    // On wires that it made itself it is nobody's server.
+    let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    story.exec(30, 20, &["./inventory"], INNER);
+    story.pass(Duration::from_millis(200));
+    assert_eq!(story.lines_asked, Vec::<Vec<Vec<String>>>::new());
+    // The message that the shell was sent.
+    let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
+    story.messages.remove(&30);
+    story.exec(30, 20, &["./inventory"], WIRE);
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
+}
+
+/// Server 30 of claude starts tool 31 on streams of its own, which starts server 32.
+fn agent_below(tool: &[&str]) -> Story {
+    let mut story = started(Settings::default(), CLAUDE, SERVER, FirstMessage::Nothing);
+    story.fork(30, 31);
+    story.exec(31, 30, tool, NOWHERE);
+    story.fork(31, 32);
+    story.exec(32, 31, SERVER, INNER);
+    story
+}
+
+#[test]
+fn what_starts_servers_below_a_server_is_an_agent() {
+    for tool in [&["/opt/acme/assistant"][..], &["/x/node_modules/@anthropic-ai/claude-code/bin/claude.exe"]]
+    {
+        let mut story = agent_below(tool);
+        assert_eq!(story.engine.report().agents.len(), 2);
+        story.end(20);
+        story.pass_secs(60);
+        assert_eq!(story.sent(), [], "{tool:?}");
+        let spared = |notice: &Notice| matches!(notice, Notice::OrphanSpared { guards, .. } if guards == &[Guard::LiveAgentBelow]);
+        assert!(story.notices.iter().any(spared));
+        // When it ends, nothing protects the server any more.
+        story.end(32);
+        story.end(31);
+        story.pass_secs(60);
+        assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+    }
+}
+
+/// A bridge hands its client's requests on: both are one server.
+#[test]
+fn a_link_of_the_launch_chain_that_starts_servers_is_a_bridge() {
+    let mut story = started(Settings::default(), CLAUDE, SERVER, FirstMessage::Nothing);
+    story.fork(30, 31);
+    story.exec(31, 30, &["/usr/bin/node", "deeper.js"], WIRE);
+    story.fork(31, 32);
+    story.exec(32, 31, SERVER, INNER);
+    assert_eq!(story.engine.report().agents.len(), 1);
+    story.end(20);
+    story.pass_secs(11);
+    assert!(!story.sent().is_empty());
+}

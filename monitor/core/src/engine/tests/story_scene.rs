@@ -1,0 +1,262 @@
+//! The scene that a simulated host shows, from what a test says about a server in fewer words.
+
+use std::collections::BTreeSet;
+
+use crate::model::{
+    ContainerFacts, Enclosing, Holder as Named, ProcessId, Stdio, UnitFacts, Work,
+    scene::{
+        Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, SceneServer, Side, Unread, Wait,
+    },
+};
+
+/// What is outside of a server, and what its processes have in common.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    pub processes: Vec<ProcessFacts>,
+    /// Who has the other end of its standard input.
+    pub stdin: WireState,
+    /// Who has the other end of its standard output.
+    pub stdout: WireState,
+    /// Whether it still has its own ends of both.
+    pub own_ends: [bool; 2],
+    pub copies: Vec<Copy>,
+    pub opted_out: bool,
+    pub unit: Option<UnitFacts>,
+    pub container: Option<Box<ContainerFacts>>,
+    pub enclosing: Option<Box<Enclosing>>,
+    /// Why nothing could be read.
+    pub blind: Option<String>,
+}
+
+/// Nobody has a wire.
+impl Default for Outside {
+    fn default() -> Self {
+        Self {
+            processes: Vec::new(),
+            stdin: WireState::HungUp,
+            stdout: WireState::HungUp,
+            own_ends: [false; 2],
+            copies: Vec::new(),
+            opted_out: false,
+            unit: None,
+            container: None,
+            enclosing: None,
+            blind: None,
+        }
+    }
+}
+
+/// A process of a server.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessFacts {
+    pub process: ProcessId,
+    pub uid: u32,
+    pub sid: u32,
+    pub parent: u32,
+    pub rss_bytes: u64,
+    pub pss_bytes: Option<u64>,
+    pub stdio: [Stdio; 3],
+    /// Who has the other end of its standard error.
+    pub joined: Vec<ProcessId>,
+    pub sockets: SocketUse,
+    pub stale_binary: bool,
+    pub traced: bool,
+    pub ignores_hangup: bool,
+}
+
+/// How a process uses sockets of its own.
+#[derive(Clone, Debug, Default)]
+pub struct SocketUse {
+    pub listens: bool,
+    /// Whether somebody is connected who is not seen.
+    pub clients: bool,
+    /// Those who are connected.
+    pub inside: Vec<ProcessId>,
+}
+
+/// The other end of a wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WireState {
+    /// It could not be read.
+    Unknown,
+    /// Nobody has it.
+    HungUp,
+    /// These have it, and perhaps somebody `unseen`.
+    Held { holders: Vec<Named>, unseen: bool },
+}
+
+/// A forked copy of an agent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copy {
+    pub process: ProcessId,
+    pub sid: u32,
+    /// Whether somebody who is not seen is connected with it.
+    pub connected: bool,
+    /// Who shares the memory at which it waits.
+    pub waits_for: Option<ProcessId>,
+    pub work: Option<Work>,
+}
+
+/// The rows of what is outside of this server.
+pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -> Scene {
+    let mut scene = Scene::default();
+    for facts in &outside.processes {
+        let parent = outside.processes.iter().map(|one| one.process).find(|one| one.pid == facts.parent);
+        let row = ProcessRow {
+            process: facts.process,
+            parent: parent.or(Some(ProcessId::new(facts.parent, u64::from(facts.parent)))),
+            uid: facts.uid,
+            sid: facts.sid,
+            stdio: facts.stdio,
+            unit: outside.unit.clone(),
+            ignores_hangup: facts.ignores_hangup,
+            stale_binary: facts.stale_binary,
+            full: true,
+            rss_bytes: facts.rss_bytes,
+            pss_bytes: facts.pss_bytes,
+            ..ProcessRow::default()
+        };
+        scene.processes.push(row);
+        add_sockets(&mut scene, facts);
+    }
+    if let Some(row) = scene.processes.first_mut() {
+        row.opted_out = outside.opted_out;
+    }
+    for copy in &outside.copies {
+        let (process, sid, work) = (copy.process, copy.sid, copy.work);
+        scene.processes.push(ProcessRow {
+            process,
+            sid,
+            work,
+            waits: Wait::Ends,
+            full: true,
+            ..ProcessRow::default()
+        });
+        if copy.connected {
+            use_by_anybody(&mut scene, process);
+        }
+        if let Some(other) = copy.waits_for {
+            let at = endpoint(&mut scene, Endpoint::Memory { inode: 9 });
+            end(&mut scene, at, Holder::Process(process), Side::Reads, 9);
+            end(&mut scene, at, Holder::Process(other), Side::Writes, 9);
+        }
+    }
+    for facts in others {
+        let (process, sid, stdio, unit) = (facts.process, facts.sid, facts.stdio, outside.unit.clone());
+        scene.processes.push(ProcessRow { process, sid, stdio, unit, full: true, ..ProcessRow::default() });
+        add_sockets(&mut scene, facts);
+    }
+    let wires = [(server.stdin, &outside.stdin, true), (server.stdout, &outside.stdout, false)];
+    for ((wire, state, reads), own) in wires.into_iter().zip(outside.own_ends) {
+        let own = own || outside.processes.iter().any(|one| one.stdio.contains(&wire));
+        add_wire(&mut scene, server, (wire, reads), state, own);
+    }
+    if let Some(why) = &outside.blind {
+        scene.unread.push(Unread { process: None, why: why.clone() });
+    }
+    scene
+}
+
+fn endpoint(scene: &mut Scene, endpoint: Endpoint) -> u32 {
+    scene.endpoints.push(endpoint);
+    u32::try_from(scene.endpoints.len() - 1).unwrap()
+}
+
+fn end(scene: &mut Scene, endpoint: u32, holder: Holder, side: Side, number: u32) {
+    scene.ends.push(End { endpoint, holder, side, numbers: vec![number], beyond: false });
+}
+
+fn use_by_anybody(scene: &mut Scene, process: ProcessId) {
+    let at = endpoint(scene, Endpoint::Connection { near: 0, far: 0, began: Began::Far });
+    end(scene, at, Holder::Process(process), Side::Near, 9);
+    end(scene, at, Holder::Anybody, Side::Far, 9);
+}
+
+fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
+    let own = Holder::Process(facts.process);
+    if facts.sockets.listens {
+        let open = Endpoint::Open { inode: 0, by: Address::Tcp, called: Called::No };
+        let at = endpoint(scene, open);
+        end(scene, at, own, Side::Listens, 8);
+    }
+    if facts.sockets.clients {
+        use_by_anybody(scene, facts.process);
+    }
+    for client in &facts.sockets.inside {
+        let at = endpoint(scene, Endpoint::Connection { near: 0, far: 0, began: Began::Far });
+        end(scene, at, own, Side::Near, 9);
+        end(scene, at, Holder::Process(*client), Side::Far, 9);
+    }
+    if facts.traced {
+        let at = endpoint(scene, Endpoint::Trace);
+        end(scene, at, own, Side::Depends, 0);
+        end(scene, at, Holder::Anybody, Side::Serves, 0);
+    }
+    for other in &facts.joined {
+        let at = endpoint(scene, Endpoint::Pipe { inode: 0, named: false });
+        end(scene, at, own, Side::Reads, 2);
+        end(scene, at, Holder::Process(*other), Side::Writes, 2);
+    }
+}
+
+fn add_wire(
+    scene: &mut Scene,
+    server: &SceneServer,
+    (wire, reads): (Stdio, bool),
+    state: &WireState,
+    own: bool,
+) {
+    let (is, sides) = match wire {
+        Stdio::Pipe(inode) if reads => (Endpoint::Pipe { inode, named: false }, [Side::Reads, Side::Writes]),
+        Stdio::Pipe(inode) => (Endpoint::Pipe { inode, named: false }, [Side::Writes, Side::Reads]),
+        Stdio::Socket(near) => {
+            (Endpoint::Connection { near, far: near << 32, began: Began::Pair }, [Side::Near, Side::Far])
+        }
+        _ => return,
+    };
+    let Some(main) = server.processes.first() else { return };
+    let at = endpoint(scene, is);
+    let streams: Vec<ProcessId> =
+        scene.processes.iter().filter(|row| row.stdio.contains(&wire)).map(|row| row.process).collect();
+    for process in streams {
+        end(scene, at, Holder::Process(process), sides[0], u32::from(!reads));
+    }
+    if own || matches!(state, WireState::Held { .. }) {
+        end(scene, at, Holder::Process(*main), sides[0], u32::from(!reads));
+    }
+    match state {
+        WireState::HungUp => {}
+        WireState::Unknown => {
+            end(scene, at, Holder::Process(*main), sides[0], u32::from(!reads));
+            end(scene, at, Holder::Unreadable, sides[1], 0);
+        }
+        WireState::Held { holders, unseen } => {
+            if *unseen {
+                end(scene, at, Holder::Anybody, sides[1], 0);
+            }
+            for holder in holders {
+                end(scene, at, Holder::Process(holder.process), sides[1], 5);
+                add_holder(scene, holder);
+            }
+        }
+    }
+}
+
+fn add_holder(scene: &mut Scene, holder: &Named) {
+    let row = ProcessRow {
+        process: holder.process,
+        uid: holder.uid,
+        sid: holder.sid,
+        image: holder.image.clone(),
+        unit: holder.unit.clone(),
+        ..ProcessRow::default()
+    };
+    let known: BTreeSet<ProcessId> = scene.processes.iter().map(|row| row.process).collect();
+    if known.contains(&holder.process) {
+        for known in scene.processes.iter_mut().filter(|known| known.process == holder.process) {
+            (known.image, known.unit) = (row.image.clone(), row.unit.clone());
+        }
+    } else {
+        scene.processes.push(row);
+    }
+}

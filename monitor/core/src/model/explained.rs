@@ -1,0 +1,265 @@
+//! What the engine knows of one process: the facts behind `orphand explain`. Times are those of the kernel's boot
+//! clock; the shell turns them into sentences and dates.
+
+use std::{convert::Infallible, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentView, BootTime, ProcessId, ProcessView, ServerReport, Stdio};
+
+/// Which process a person asks about, as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// The process with this number: `4711`.
+    Pid(u32),
+    /// Exactly this process: `4711@229468`.
+    Id(ProcessId),
+    /// Servers and agents of this name.
+    Name(String),
+}
+
+impl FromStr for Asked {
+    type Err = Infallible;
+
+    fn from_str(typed: &str) -> Result<Self, Infallible> {
+        let id = || {
+            let (pid, start) = typed.split_once('@')?;
+            Some(ProcessId::new(pid.parse().ok()?, start.parse().ok()?))
+        };
+        let pid = || typed.parse().ok().map(Self::Pid);
+        Ok(pid().or_else(|| id().map(Self::Id)).unwrap_or_else(|| Self::Name(typed.to_owned())))
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pid(pid) => write!(f, "pid {pid}"),
+            Self::Id(id) => write!(f, "{id}"),
+            Self::Name(name) => write!(f, "\"{name}\""),
+        }
+    }
+}
+
+impl Asked {
+    /// Whether this process is meant; names are compared elsewhere.
+    pub fn is(&self, process: ProcessId) -> bool {
+        match self {
+            Self::Pid(pid) => process.pid == *pid,
+            Self::Id(id) => process == *id,
+            Self::Name(_) => false,
+        }
+    }
+
+    /// Whether a server or an agent of this name is meant.
+    pub fn names(&self, name: &str) -> bool {
+        matches!(self, Self::Name(asked) if asked == name)
+    }
+}
+
+/// What a process is to orphand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TakenFor {
+    /// A stdio server, or a part of one that a rule recognised.
+    Server,
+    /// A process that a server started.
+    ServerPart,
+    /// A shell or launcher around a server.
+    Wrapper,
+    /// An agent.
+    Agent,
+    /// Nothing.
+    Nothing,
+}
+
+/// Why a process is no server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoServer {
+    /// The kernel's own thread.
+    KernelThread,
+    /// A rule knows its program, and its standard streams are no wires.
+    NoWire,
+    /// A rule knows its program, it has wires, and it is not followed.
+    NotFollowed,
+    /// A shell.
+    Shell,
+    /// A program that starts others.
+    Launcher,
+    /// A terminal multiplexer.
+    Multiplexer,
+    /// A rule exempts its program.
+    Exempt,
+    /// A service manager.
+    ServiceManager,
+    /// It was started inside a multiplexer or an exempt program.
+    Protected,
+    /// An agent that is not followed yet.
+    AgentNotFollowed,
+    /// Its name looks like that of a server, and no rule matches it.
+    NearMiss,
+    /// A shell made its wires: it is a part of a pipeline, or a job.
+    ShellsJob,
+    /// It has wires, and nobody spoke the protocol to it.
+    Silent,
+    /// It has no wires, and no rule knows its program.
+    Unrelated,
+    /// Its program or its standard streams could not be read.
+    Unread,
+}
+
+/// Why a process is no server, and the rule that almost applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nothing {
+    /// The reason.
+    pub reason: NoServer,
+    /// The rule that knows its program, if one does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
+    /// Standard input and output.
+    pub streams: [Stdio; 2],
+}
+
+/// A creator of the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Creator {
+    /// The creator.
+    pub id: ProcessId,
+    /// The name of its program, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub program: Option<String>,
+    /// Its real user id, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub uid: Option<u32>,
+    /// Whether it is alive; absent if the engine does not follow it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub alive: Option<bool>,
+    /// When it exited, if that was seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exited: Option<BootTime>,
+    /// Whether the kernel reported that it created the next one. Otherwise it was its parent when /proc was read.
+    pub witnessed: bool,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextStep {
+    /// Nothing, as long as its owner lives.
+    OwnerEnds,
+    /// Nothing: nobody can leave it behind.
+    Never,
+    /// It is judged at the end of its grace.
+    Judged,
+    /// The host is being inspected now.
+    Inspected,
+    /// It is inspected again.
+    InspectedAgain,
+    /// The next step of ending it.
+    Ended,
+    /// It could not be ended, and nothing more is tried.
+    GivenUp,
+}
+
+/// What the engine knows of one process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// The process.
+    pub process: ProcessView,
+    /// What it is taken for.
+    pub taken_for: TakenFor,
+    /// Why it is nothing, if it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nothing: Option<Nothing>,
+    /// The agent that it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<AgentView>,
+    /// The rule that recognised this agent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
+    /// How many living servers this agent has.
+    #[serde(default)]
+    pub servers: u64,
+    /// The server that it belongs to, or the agent that was left behind, with the reasons of its verdict.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub report: Option<Box<ServerReport>>,
+    /// Whether nothing but its name says that it is a server.
+    #[serde(default)]
+    pub only_named: bool,
+    /// Who owns the server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub owner: Option<AgentView>,
+    /// When its owner exited.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub owner_exited: Option<BootTime>,
+    /// Why there is a case, as one word.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cause: Option<String>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub since: Option<BootTime>,
+    /// The creators, the nearest first.
+    pub creators: Vec<Creator>,
+    /// What happens next; absent without a daemon.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<NextStep>,
+    /// When that is due.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub due: Option<BootTime>,
+    /// Whether the daemon only observes.
+    #[serde(default)]
+    pub observes: bool,
+}
+
+impl Explained {
+    /// A process that the engine does not follow.
+    pub fn nothing(process: ProcessView, nothing: Nothing) -> Self {
+        Self {
+            process,
+            taken_for: TakenFor::Nothing,
+            nothing: Some(nothing),
+            agent: None,
+            rule: None,
+            servers: 0,
+            report: None,
+            only_named: false,
+            owner: None,
+            owner_exited: None,
+            cause: None,
+            since: None,
+            creators: Vec::new(),
+            next: None,
+            due: None,
+            observes: false,
+        }
+    }
+
+    /// Its identity.
+    pub const fn id(&self) -> ProcessId {
+        ProcessId::new(self.process.pid, self.process.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(typed: &str) -> Asked {
+        typed.parse().unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn what_is_typed_is_a_number_an_id_or_a_name() {
+        let id = ProcessId::new(4711, 229_468);
+        assert_eq!(asked("4711"), Asked::Pid(4711));
+        assert_eq!(asked("4711@229468"), Asked::Id(id));
+        for name in ["claude", "4711@", "@playwright/mcp", "99999999999", ""] {
+            assert_eq!(asked(name), Asked::Name(name.to_owned()));
+        }
+        assert!(asked("4711").is(id) && asked("4711@229468").is(id));
+        assert!(!asked("4711@1").is(id) && !asked("claude").is(id));
+        assert!(asked("claude").names("claude") && !asked("claude").names("claude2"));
+    }
+}

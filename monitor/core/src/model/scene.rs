@@ -1,0 +1,298 @@
+//! A scene: the raw facts of one moment about servers that may have been left behind, and about who is joined with
+//! them. It is one input of the core, and a recording shows it. It has no conclusion in it: [`crate::reach`] draws them.
+//!
+//! Invariant: the rows are closed. An end of which no row tells is held by nobody. So whoever fills a scene adds a row
+//! for what it could not find out, with [`Holder::Anybody`] or [`Holder::Unreadable`], and such a row can only keep a
+//! server, never end it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Image, ProcessId, Stdio, UnitFacts, Work};
+
+/// The question that a scene answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SceneQuestion {
+    /// The server that is due, then those of the same owner: they are read where they are joined with it.
+    pub servers: Vec<SceneServer>,
+    /// Forked copies of their dead owner, which may be inert.
+    pub copies: Vec<ProcessId>,
+}
+
+/// A server of a scene.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SceneServer {
+    /// Its launch chain, its main process and what descends from that. All of them are described in full.
+    pub processes: Vec<ProcessId>,
+    /// Its standard input when it was created. Both wires are asked about even if none of these processes has its end:
+    /// a child that nobody knows yet may have it.
+    pub stdin: Stdio,
+    /// Its standard output when it was created.
+    pub stdout: Stdio,
+}
+
+/// The raw facts of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scene {
+    /// The processes that were asked about and live, in full; and whoever else holds an end, in brief. A process that has
+    /// ended or is exiting holds nothing and has no row.
+    pub processes: Vec<ProcessRow>,
+    /// What joins processes.
+    pub endpoints: Vec<Endpoint>,
+    /// Who has which end of them.
+    pub ends: Vec<End>,
+    /// What could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unread: Vec<Unread>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct ProcessRow {
+    /// Its identity.
+    pub process: ProcessId,
+    /// Its real user id.
+    pub uid: u32,
+    /// Its session id.
+    pub sid: u32,
+    /// Its parent. A child of a server's process that no record has told of yet is part of the server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent: Option<ProcessId>,
+    /// What it runs.
+    pub image: Image,
+    /// The unit it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<UnitFacts>,
+    /// Its descriptors 0, 1 and 2.
+    #[serde(default)]
+    pub stdio: [Stdio; 3],
+    /// What all its threads wait for. Only for copies.
+    #[serde(skip_serializing_if = "Wait::is_for_anything", default)]
+    pub waits: Wait,
+    /// What it has done so far; absent if it could not be read, or is stopped and goes on some day.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub work: Option<Work>,
+    /// Whether its environment opts out (`ORPHAND_OPT_OUT=1`), or could not be read to its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub opted_out: bool,
+    /// Whether it ignores SIGHUP.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub ignores_hangup: bool,
+    /// Whether its executable was replaced or deleted on disk since it started.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale_binary: bool,
+    /// Whether it is described in full: all its ends have a row. Of other processes only those are told that lead to one
+    /// that was asked about.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub full: bool,
+    /// Resident set size in bytes.
+    #[serde(default)]
+    pub rss_bytes: u64,
+    /// Proportional set size in bytes; absent if it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pss_bytes: Option<u64>,
+}
+
+/// What the threads of a process wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// A time, a lock, a file, a terminal, a queue; or one runs, is stopped or could not be read. It may go on by itself.
+    #[default]
+    Anything,
+    /// Without a limit for pipes, sockets, memory that has a row, each other, a child or a signal.
+    Ends,
+}
+
+impl Wait {
+    /// Whether it may go on by itself.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    const fn is_for_anything(&self) -> bool {
+        matches!(self, Self::Anything)
+    }
+}
+
+/// Something that joins processes. [`End::endpoint`] is its index in the scene.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Endpoint {
+    /// A pipe or FIFO: [`Side::Reads`] and [`Side::Writes`].
+    Pipe {
+        /// Its inode number.
+        inode: u64,
+        /// Whether it still exists under a name, so that anybody may open it.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        named: bool,
+    },
+    /// A connection, a pair of sockets, or connected datagram sockets: [`Side::Near`] and [`Side::Far`]. One that waits to
+    /// be accepted is held by the listener's holders. A socket that is hung up has no other end.
+    Connection {
+        /// The inode number of the socket on the near side; 0 if that is not accepted yet.
+        near: u64,
+        /// The inode number of the socket on the far side; 0 if that is on another host, or not accepted yet.
+        far: u64,
+        /// Which side began it.
+        began: Began,
+    },
+    /// A socket that others may call or send to without an end of their own: [`Side::Listens`].
+    Open {
+        /// The inode number of the socket.
+        inode: u64,
+        /// How it is reached.
+        by: Address,
+        /// Whether anybody ever did: the access time of the socket's file, or a connection of the last minute (`TIME_WAIT`).
+        called: Called,
+    },
+    /// Memory that several processes share, and at which one waits: the waiter [`Side::Reads`], all that share it
+    /// [`Side::Writes`].
+    Memory {
+        /// The inode number of the mapped file.
+        inode: u64,
+    },
+    /// A terminal: who has its other side [`Side::Serves`], who works in it [`Side::Depends`].
+    Terminal,
+    /// A PID namespace: its first process [`Side::Serves`], all others [`Side::Depends`].
+    PidNamespace,
+    /// ptrace(2): the tracer [`Side::Serves`], the traced process [`Side::Depends`].
+    Trace,
+    /// A file system or a device that a process offers through the kernel (FUSE, TUN, CUSE, NBD ..): [`Side::Serves`]. Its
+    /// users [`Side::Depends`]: anybody.
+    Device,
+}
+
+/// Which side began a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Began {
+    /// The near side called.
+    Near,
+    /// The far side called.
+    Far,
+    /// Nobody called: a pair that one process made.
+    Pair,
+    /// That cannot be told.
+    Unknown,
+}
+
+/// How a socket is reached that is open to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Address {
+    /// A TCP port.
+    Tcp,
+    /// The name of a unix socket, for connections or datagrams.
+    Unix,
+    /// A UDP port that was chosen, or an address.
+    Udp,
+    /// Multicast DNS.
+    MulticastDns,
+    /// Anything else (vsock, another network namespace): nobody can tell who calls.
+    Other,
+}
+
+/// Whether anybody ever called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Called {
+    /// Somebody did.
+    Yes,
+    /// Nobody did. Of a TCP port: nobody in the last minute.
+    No,
+    /// That cannot be told.
+    #[default]
+    Unknown,
+}
+
+/// An end that somebody has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// The index of what it is an end of.
+    pub endpoint: u32,
+    /// Who has it.
+    pub holder: Holder,
+    /// Which end it is.
+    pub side: Side,
+    /// The lowest numbers of the holder's descriptors of it, 8 at most. None if it is kept without a descriptor
+    /// (`io_uring`), or by a thread with a table of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub numbers: Vec<u32>,
+    /// Whether the open file has more references than descriptors: a call that is going on (a thread waits in read(2)),
+    /// or somebody whom nobody sees.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub beyond: bool,
+}
+
+/// Who has an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holder {
+    /// This process, which has a row.
+    Process(ProcessId),
+    /// There is a reference that no descriptor accounts for, or somebody on another host, or anybody who wants to.
+    Anybody,
+    /// Whether and by whom it is held could not be found out.
+    Unreadable,
+}
+
+impl Holder {
+    /// The process, if one is known.
+    pub const fn process(self) -> Option<ProcessId> {
+        match self {
+            Self::Process(process) => Some(process),
+            Self::Anybody | Self::Unreadable => None,
+        }
+    }
+}
+
+/// The ends of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Reads from a pipe.
+    Reads,
+    /// Writes into a pipe.
+    Writes,
+    /// One side of a connection.
+    Near,
+    /// The other side of a connection.
+    Far,
+    /// Is open to calls.
+    Listens,
+    /// Others depend on it.
+    Serves,
+    /// Would end or stop with it.
+    Depends,
+}
+
+/// What could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// The process that was asked about and could not be read; absent if it concerns all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub process: Option<ProcessId>,
+    /// Why.
+    pub why: String,
+}
+
+impl Scene {
+    /// The row of a process.
+    pub fn row(&self, process: ProcessId) -> Option<&ProcessRow> {
+        self.processes.iter().find(|row| row.process == process)
+    }
+
+    /// Why one of these processes was not read, or nothing was; `None` if all were.
+    pub fn blind(&self, processes: &[ProcessId]) -> Option<&str> {
+        let concerns = |process: Option<ProcessId>| process.is_none_or(|one| processes.contains(&one));
+        self.unread.iter().find(|unread| concerns(unread.process)).map(|unread| unread.why.as_str())
+    }
+
+    /// Those of these processes that live and were read.
+    pub fn full<'a>(&'a self, processes: &'a [ProcessId]) -> impl Iterator<Item = &'a ProcessRow> {
+        self.processes.iter().filter(|row| row.full && processes.contains(&row.process))
+    }
+
+    /// What this end is an end of.
+    pub fn endpoint(&self, at: u32) -> Option<&Endpoint> {
+        self.endpoints.get(usize::try_from(at).ok()?)
+    }
+}

@@ -1,0 +1,207 @@
+//! The edges of a scene that lead to candidates: whoever has the other end of something that a candidate has an end of.
+//!
+//! Through it somebody can make the candidate act (send), waits for what it produces (receive), may begin to (an open
+//! listener), or would end with it (depend).
+
+use std::collections::BTreeMap;
+
+use super::{
+    exceptions,
+    party::{Kind, Party},
+};
+use crate::model::{
+    ProcessId,
+    scene::{End, Endpoint, Holder, Scene, Side},
+};
+
+/// An edge that counts, to a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    /// From whom.
+    pub from: Source,
+    /// To which candidate, by its index.
+    pub to: usize,
+    /// What can be done over it.
+    pub way: Way,
+    /// Over which endpoint of the scene, by its index.
+    pub endpoint: u32,
+}
+
+/// Where an edge comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A process that acts by itself.
+    Root(ProcessId),
+    /// A process of another candidate, which has this index.
+    Party(usize, ProcessId),
+    /// Whoever cannot be seen.
+    Anybody,
+    /// Whoever could not be read.
+    Unreadable,
+}
+
+/// What can be done over an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// Write to its standard input.
+    Input,
+    /// Read its standard output.
+    Output,
+    /// Use it in any other way.
+    Use,
+    /// Trace it.
+    Trace,
+    /// End or stop with it.
+    Depend,
+}
+
+/// One end of a candidate, and one that leads to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair<'a> {
+    pub scene: &'a Scene,
+    pub party: &'a Party,
+    pub endpoint: &'a Endpoint,
+    /// The candidate's end; its holder is not known if only the wire is.
+    pub own: &'a End,
+    /// Who has the other end.
+    pub from: Holder,
+    /// Whether that is another server's own end of its wire.
+    pub is_wire_of_another: bool,
+}
+
+impl Pair<'_> {
+    /// Whether it is a wire of the server, on the side that the server has.
+    pub fn is_wire(&self) -> bool {
+        ways(self).iter().any(|way| matches!(way, Way::Input | Way::Output))
+    }
+}
+
+/// An edge that does not count, and why.
+pub type LeftOut = (Edge, &'static str);
+
+/// All edges: those that count, and those that do not.
+pub(super) fn edges(scene: &Scene, parties: &[Party]) -> (Vec<Edge>, Vec<LeftOut>) {
+    let belonging = super::party::belonging(parties);
+    let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
+    for end in &scene.ends {
+        by_endpoint.entry(end.endpoint).or_default().push(end);
+    }
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for (at, ends) in &by_endpoint {
+        let Some(endpoint) = scene.endpoint(*at) else { continue };
+        for own in ends {
+            for to in holders(own, endpoint, &belonging, parties) {
+                let Some(party) = parties.get(to) else { continue };
+                for (from, side) in others(own, endpoint, ends, party) {
+                    let Some(source) = source(from, to, &belonging) else { continue };
+                    let is_wire_of_another = match source {
+                        Source::Party(other, _) => parties
+                            .get(other)
+                            .zip(side)
+                            .is_some_and(|(other, side)| other.has_as_wire(endpoint, side)),
+                        Source::Root(_) | Source::Anybody | Source::Unreadable => false,
+                    };
+                    let pair = Pair { scene, party, endpoint, own, from, is_wire_of_another };
+                    let ways = ways(&pair).into_iter();
+                    let edges = ways.map(|way| Edge { from: source, to, way, endpoint: *at });
+                    match exceptions::reason(&pair) {
+                        None => found.extend(edges),
+                        Some(reason) => left_out.extend(edges.map(|edge| (edge, reason))),
+                    }
+                }
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    (found, left_out)
+}
+
+/// The candidates that have, or may have, this end: an end of a server's wire that nobody is seen to have may be the
+/// server's.
+fn holders(
+    own: &End,
+    endpoint: &Endpoint,
+    belonging: &BTreeMap<ProcessId, usize>,
+    parties: &[Party],
+) -> Vec<usize> {
+    match own.holder {
+        Holder::Process(process) => belonging.get(&process).copied().into_iter().collect(),
+        Holder::Anybody | Holder::Unreadable => {
+            let is_pipe = matches!(endpoint, Endpoint::Pipe { .. });
+            let may_be = |party: &Party| is_pipe && party.has_as_wire(endpoint, own.side);
+            parties.iter().enumerate().filter(|(_, party)| may_be(party)).map(|(at, _)| at).collect()
+        }
+    }
+}
+
+/// Who may use this end of a candidate, and from which side: whoever has an opposite end, and whoever may come without
+/// one.
+fn others(own: &End, endpoint: &Endpoint, ends: &[&End], party: &Party) -> Vec<(Holder, Option<Side>)> {
+    let opposite = |end: &&&End| are_opposite(endpoint, own.side, end.side);
+    let mut found: Vec<_> =
+        ends.iter().filter(opposite).map(|other| (other.holder, Some(other.side))).collect();
+    let is_own_wire = party.has_as_wire(endpoint, own.side);
+    // What could not be read of the server's own end may be the other one.
+    if is_own_wire && own.holder == Holder::Unreadable {
+        found.push((own.holder, None));
+    }
+    // A reference without a descriptor; and a wire with a name, or what a copy waits at, may be opened by
+    // the next client.
+    let is_beyond = || ends.iter().filter(opposite).any(|other| other.beyond);
+    let is_named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
+    let may_be_opened = is_named && (is_own_wire || party.kind == Kind::Copy);
+    if own.side == Side::Listens || may_be_opened || (is_own_wire && is_beyond()) {
+        found.push((Holder::Anybody, None));
+    }
+    found
+}
+
+/// Whether the holder of the second side can reach the holder of the first.
+pub(super) const fn are_opposite(endpoint: &Endpoint, own: Side, other: Side) -> bool {
+    matches!(
+        (own, other),
+        (Side::Reads, Side::Writes)
+            | (Side::Writes, Side::Reads)
+            | (Side::Near, Side::Far)
+            | (Side::Far, Side::Near)
+            | (Side::Serves, Side::Depends)
+    ) && !matches!((endpoint, own), (Endpoint::Memory { .. }, Side::Writes))
+        // A debugger can make the program act that it debugs.
+        || matches!((endpoint, own, other), (Endpoint::Trace, Side::Depends, Side::Serves))
+}
+
+/// From whom an edge to this candidate comes; `None` if from itself.
+fn source(from: Holder, to: usize, belonging: &BTreeMap<ProcessId, usize>) -> Option<Source> {
+    match from {
+        Holder::Anybody => Some(Source::Anybody),
+        Holder::Unreadable => Some(Source::Unreadable),
+        Holder::Process(process) => match belonging.get(&process) {
+            Some(party) if *party == to => None,
+            Some(party) => Some(Source::Party(*party, process)),
+            None => Some(Source::Root(process)),
+        },
+    }
+}
+
+/// What can be done over this pair of ends.
+fn ways(pair: &Pair<'_>) -> Vec<Way> {
+    let [input, output] = match pair.party.kind {
+        Kind::Server => pair.party.is_wire(pair.endpoint),
+        Kind::Copy => [false; 2],
+    };
+    let one = |is_it: bool, way| if is_it { vec![way] } else { vec![Way::Use] };
+    match (pair.endpoint, pair.own.side) {
+        (Endpoint::Trace, Side::Depends) => vec![Way::Trace],
+        (Endpoint::Trace | Endpoint::Terminal | Endpoint::PidNamespace | Endpoint::Device, _) => {
+            vec![Way::Depend]
+        }
+        (Endpoint::Pipe { .. }, Side::Reads) => one(input, Way::Input),
+        (Endpoint::Pipe { .. }, Side::Writes) => one(output, Way::Output),
+        (Endpoint::Connection { .. }, _) if input || output => {
+            let both = [(input, Way::Input), (output, Way::Output)];
+            both.into_iter().filter(|(is_it, _)| *is_it).map(|(_, way)| way).collect()
+        }
+        _ => vec![Way::Use],
+    }
+}

@@ -1,0 +1,117 @@
+//! The one table of edges that do not count, each with its reason. Nothing else is left out.
+//!
+//! Invariant: whether a line applies depends on this pair of ends alone, and on what is known of the candidate; so one
+//! more row of a scene never takes an edge away.
+
+use super::{edges::Pair, party::Kind};
+use crate::{
+    model::scene::{Address, Began, Called, Endpoint, Holder, ProcessRow, Side},
+    recognise::{container_client, fork_server_listener, is_shell_of_a_person},
+};
+
+/// A line of the table: when it applies, and why such an edge does not count.
+struct Exception {
+    reason: &'static str,
+    applies: fn(&Pair<'_>) -> bool,
+}
+
+/// The edges that do not count.
+const TABLE: [Exception; 9] = [
+    Exception {
+        reason: "the server began this connection itself: it is the client",
+        applies: |pair| is_server(pair) && !pair.is_wire() && is_outbound(pair) && !is_from_owner(pair),
+    },
+    Exception {
+        reason: "nobody waits for what is written to standard error",
+        applies: |pair| is_server(pair) && !pair.is_wire() && pair.own.numbers == [2],
+    },
+    Exception {
+        reason: "nobody ever called this listener, and it was not told to serve",
+        applies: |pair| {
+            let is_silent = match pair.endpoint {
+                Endpoint::Open { by: Address::Tcp | Address::Unix, called, .. } => *called == Called::No,
+                // Each browser has such a socket, and every host on the network is asked.
+                Endpoint::Open { by: Address::MulticastDns, .. } => true,
+                _ => false,
+            };
+            is_server(pair) && is_silent && !pair.party.told_to_serve && pair.party.owner.is_none()
+        },
+    },
+    Exception {
+        reason: "a fork server is called only by those who have its pipe",
+        applies: |pair| {
+            matches!(pair.endpoint, Endpoint::Open { by: Address::Unix, .. })
+                && own_row(pair)
+                    .and_then(|row| fork_server_listener(&row.image))
+                    .is_some_and(|number| pair.own.numbers == [number])
+                && pair.party.owner.is_none()
+        },
+    },
+    Exception {
+        reason: "the living owner has let the server go, and the server did nothing since",
+        applies: |pair| {
+            let wires = pair.party.is_wire(pair.endpoint);
+            let let_go = |(is_wire, released): (bool, bool)| !is_wire || released;
+            is_from_owner(pair) && pair.is_wire() && wires.into_iter().zip(pair.party.released).all(let_go)
+        },
+    },
+    Exception {
+        reason: "what the client of a container is joined with belongs to the container",
+        applies: |pair| {
+            matches!(pair.endpoint, Endpoint::Connection { began: Began::Pair, .. })
+                && !pair.is_wire()
+                && own_row(pair).is_some_and(|row| container_client(&row.image).is_some())
+        },
+    },
+    Exception {
+        reason: "a shell that waits for a person's command, or what shall outlive its terminal, does not need it",
+        applies: |pair| {
+            let is_free = |row: &ProcessRow| {
+                row.ignores_hangup || (row.sid == row.process.pid && is_shell_of_a_person(&row.image))
+            };
+            matches!(pair.endpoint, Endpoint::Terminal) && other_row(pair).is_some_and(is_free)
+        },
+    },
+    Exception {
+        reason: "a pipe that the dead owner made as another server's wire was inherited by accident",
+        applies: |pair| {
+            pair.is_wire_of_another && !pair.is_wire() && matches!(pair.endpoint, Endpoint::Pipe { .. })
+        },
+    },
+    Exception {
+        reason: "what a copy inherited as its output brings it nothing",
+        applies: |pair| {
+            pair.party.kind == Kind::Copy
+                && matches!(pair.own.side, Side::Writes | Side::Near | Side::Far)
+                && matches!(pair.endpoint, Endpoint::Pipe { .. } | Endpoint::Connection { .. })
+                && !pair.own.numbers.is_empty()
+                && pair.own.numbers.iter().all(|number| [1, 2].contains(number))
+        },
+    },
+];
+
+/// Why the edge over this pair of ends does not count; `None` if it does.
+pub(super) fn reason(pair: &Pair<'_>) -> Option<&'static str> {
+    TABLE.iter().find(|line| (line.applies)(pair)).map(|line| line.reason)
+}
+
+fn is_server(pair: &Pair<'_>) -> bool {
+    pair.party.kind == Kind::Server
+}
+
+fn is_outbound(pair: &Pair<'_>) -> bool {
+    let Endpoint::Connection { began, .. } = pair.endpoint else { return false };
+    matches!((began, pair.own.side), (Began::Near, Side::Near) | (Began::Far, Side::Far))
+}
+
+fn is_from_owner(pair: &Pair<'_>) -> bool {
+    matches!((pair.from, pair.party.owner), (Holder::Process(from), Some(owner)) if from == owner)
+}
+
+fn own_row<'a>(pair: &Pair<'a>) -> Option<&'a ProcessRow> {
+    pair.scene.row(pair.own.holder.process()?)
+}
+
+fn other_row<'a>(pair: &Pair<'a>) -> Option<&'a ProcessRow> {
+    pair.scene.row(pair.from.process()?)
+}

@@ -1,0 +1,144 @@
+//! The candidates of a scene: the server that is judged, the other servers of its dead owner, and the owner's inert
+//! copies. Whoever is none of them acts by itself.
+
+use std::collections::BTreeSet;
+
+use super::{
+    inspection::Inspection,
+    membership::{Members, members},
+    rest::{is_unused, stays_silent},
+    spawner::{is_thread_scoped, thread_has_ended},
+};
+use crate::{
+    case::{Cause, Reason},
+    lineage::Node,
+    model::{ProcessId, UnitFacts, scene::Wait},
+    reach::{Kind, Party},
+    recognise::{Role, is_told_to_serve},
+    world::{Agent, Server},
+};
+
+/// The candidates of this scene; the server that is judged is the first.
+pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Party> {
+    let rows = inspection.rows;
+    let mut parties = vec![judged(inspection, own)];
+    let unit = |server: &Server| rows.unit(server).filter(|unit| unit.left_behind()).cloned();
+    // For servers that existed before the daemon the owners are unknown. Servers of one past invocation of a unit had the
+    // same owner.
+    let same_past = |server: &Server| {
+        let start = |unit: UnitFacts| (unit.unit, unit.invocation_id);
+        let ended = unit(inspection.server).map(start);
+        server.owner().is_none() && ended.is_some() && ended == unit(server).map(start)
+    };
+    let is_candidate = |server: &&&Server| {
+        inspection.owner().map_or_else(
+            || same_past(server),
+            |owner| !owner.is_alive() && server.owner() == inspection.server.owner(),
+        )
+    };
+    // Who has no row is joined with nobody here.
+    let is_joined = |server: &&&Server| {
+        server.processes().iter().chain(server.wrappers()).any(|one| rows.row(*one).is_some())
+    };
+    for server in inspection.siblings.iter().filter(is_joined).filter(is_candidate) {
+        parties.push(sibling(inspection, server));
+    }
+    parties.extend(inspection.copies().filter_map(|copy| inert_copy(inspection, copy)));
+    parties
+}
+
+/// The server that is judged.
+fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
+    let (server, rows) = (inspection.server, inspection.rows);
+    let (owner, released) = release(inspection, own);
+    let told = own.core.iter().chain(&own.wrappers);
+    Party {
+        kind: Kind::Server,
+        members: rows.with_new_children(own.all().collect(), inspection.graph),
+        wires: [server.stdin, server.stdout],
+        owner,
+        released,
+        told_to_serve: told.into_iter().any(|process| is_told(inspection, *process)),
+        acts: false,
+    }
+}
+
+/// Another server of the same dead owner. One that stays, whatever happens, acts by itself.
+fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
+    let rows = inspection.rows;
+    let all: Vec<ProcessId> = server.processes().iter().chain(server.wrappers()).copied().collect();
+    let own = members(&Inspection { server, ..*inspection });
+    let is_sanctuary =
+        |node: &Node| node.protected || matches!(node.role(), Some(Role::Exempt { .. } | Role::Multiplexer));
+    let stays = own.all().any(|process| {
+        rows.row(process).is_none_or(|row| row.opted_out)
+            || inspection.node(process).is_some_and(is_sanctuary)
+    });
+    let told = own.core.iter().chain(&own.wrappers);
+    Party {
+        kind: Kind::Server,
+        wires: [server.stdin, server.stdout],
+        owner: None,
+        released: [false; 2],
+        told_to_serve: told.into_iter().any(|process| is_told(inspection, *process)),
+        acts: stays || server.disowned || all.iter().any(|process| rows.is_unread(*process)),
+        members: rows.with_new_children(own.all().collect(), inspection.graph),
+    }
+}
+
+/// By its command line, as witnessed or as it is now: an exec may have been lost.
+fn is_told(inspection: &Inspection<'_>, process: ProcessId) -> bool {
+    let witnessed = inspection.node(process).and_then(Node::image);
+    let now = inspection.rows.row(process).map(|row| &row.image);
+    witnessed.into_iter().chain(now).any(is_told_to_serve)
+}
+
+/// A forked copy of the killed owner that is inert: it never ran another program, has no server and no child, is in its
+/// session, waits for nothing that comes by itself, and has done nothing since the owner's end.
+fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> {
+    let row = inspection.rows.row(process)?;
+    let (owner, node) = (inspection.owner()?, inspection.node(process)?);
+    let then = owner.copies.iter().find(|copy| copy.process == process)?;
+    let is_inert = owner.killed
+        && !owner.is_alive()
+        && node.origin() == owner.origin
+        && row.sid == owner.sid
+        && row.waits == Wait::Ends
+        && row.work.is_some()
+        && row.work == then.work
+        && !inspection.makers.made_a_server(process)
+        && inspection.graph.children(process).next().is_none();
+    let members = BTreeSet::from([process]);
+    is_inert.then(|| Party { kind: Kind::Copy, members, ..Party::default() })
+}
+
+/// The owner, if it lives and let the server go, and which wires it let go of: one mechanism for the abandoned server, the
+/// ended thread and the expired session. It still has ends, as a rule. Those do not count if the server did nothing since.
+fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>, [bool; 2]) {
+    let Some(owner) = inspection.owner().filter(|owner| owner.is_alive()) else { return (None, [false; 2]) };
+    if inspection.is_about_session() {
+        // Whether it was used is a doubt of its own, which a person may overrule.
+        return (Some(inspection.server.maker.unwrap_or(owner.main())), [true; 2]);
+    }
+    let under_living_owner = |cause: &Cause| cause.reason.under_living_owner();
+    if !inspection.server.phase.cause().is_some_and(under_living_owner) {
+        return (None, [false; 2]);
+    }
+    if thread_has_ended(inspection)
+        && is_thread_scoped(inspection.rules, inspection.graph, owner)
+        && is_unused(inspection, members, Reason::SpawnerThreadExited)
+    {
+        return (Some(owner.main()), [true; 2]);
+    }
+    // It closed standard input and ended the head of the launch chain.
+    let closed = inspection.is_abandoned()
+        && inspection.server.head_killed
+        && inspection.rows.is_hung_up(inspection.server.stdin, true, members)
+        && stays_silent(inspection, members);
+    (Some(owner.main()), [false, closed])
+}
+
+/// Whether a server's owner lives.
+pub(super) fn has_living_owner(inspection: &Inspection<'_>) -> bool {
+    inspection.owner().is_some_and(Agent::is_alive)
+}

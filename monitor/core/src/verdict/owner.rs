@@ -1,0 +1,115 @@
+//! Whose a server is, by who can talk to it: one notion of who may own a server, for those whose owner has exited and for
+//! those that never had one that anybody knows.
+
+use std::collections::BTreeSet;
+
+use super::{inspection::Inspection, rows::Rows};
+use crate::{
+    model::{Holder, ProcessId, UnitFacts, scene},
+    recognise::Role,
+};
+
+/// The process that a server works for from now on, although its owner has exited: the oldest of those that can talk to
+/// it which may own it. It existed before the server, or is an agent itself.
+pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -> Option<Holder> {
+    // The owner lives. Another process that can talk to the server is a doubt, and does not take over.
+    if inspection.is_about_session() {
+        return None;
+    }
+    holders(inspection.rows, talkers.iter().copied())
+        .into_iter()
+        .find(|holder| takes_over(inspection, holder))
+}
+
+fn takes_over(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+    let (node, server) = (inspection.node(holder.process), inspection.server);
+    // The case was opened although this owner lives. Neither it nor a copy of it is somebody else.
+    if server.phase.cause().is_some_and(|cause| cause.reason.under_living_owner())
+        && let Some(owner) = inspection.owner().filter(|owner| owner.is_alive())
+        && (owner.main() == holder.process || node.is_some_and(|node| node.origin() == owner.origin))
+    {
+        return false;
+    }
+    let role = inspection.rules.role(&holder.image);
+    let passes_on = matches!(
+        role,
+        Role::Shell | Role::Launcher | Role::ServiceManager | Role::Multiplexer | Role::Exempt { .. }
+    );
+    let is_part = node.is_some_and(|node| node.wraps.is_some() || node.protected);
+    if passes_on || is_part || !may_own(inspection, holder) {
+        return false;
+    }
+    // A copy of a killed owner did not take over. A copy that is not idle may use the server nevertheless.
+    if let Some((owner, node)) = inspection.owner().zip(node)
+        && !owner.is_alive()
+        && node.origin() == owner.origin
+    {
+        return !owner.killed;
+    }
+    is_agent(inspection, holder) || (server.owner().is_some() && holder.process.start < server.id.start)
+}
+
+/// What is known of the owner of a server that had none when it was recognised.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// The process that can talk to it, existed before it, and may own it.
+    pub owner: Option<Holder>,
+    /// Whether all who can talk to it are seen, or nobody can, or its unit went on without it.
+    pub proven: bool,
+}
+
+/// Seeks the owner of a server that had none when it was recognised: the oldest process that can talk to it. `is_new`: its
+/// beginning was witnessed, and only the process that made its wire is not known.
+pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
+    let (server, rows) = (inspection.server, inspection.rows);
+    let own: BTreeSet<ProcessId> = server.processes().iter().chain(server.wrappers()).copied().collect();
+    let others = rows.others_at(server.stdin, true, &own);
+    let talkers = || others.iter().filter_map(|holder| holder.process());
+    // The inspection may be ahead of the records. A process born in the same moment and not known yet may be a child of
+    // the server.
+    let is_older = |process: ProcessId| {
+        let known = !is_new || inspection.node(process).is_some();
+        process.start < server.id.start || (known && process.start == server.id.start)
+    };
+    // A service that a manager started itself (a socket's service) does not belong to its client, which runs in another
+    // unit. And a program that feeds a person's pipeline is no agent.
+    let is_near = |holder: &Holder| {
+        let name = |unit: Option<&UnitFacts>| unit.map(|unit| unit.unit.clone());
+        let [theirs, ours] = [name(holder.unit.as_ref()), name(inspection.unit())];
+        !is_new || (theirs == ours && (theirs.is_some() || is_agent(inspection, holder)))
+    };
+    let may_be = |holder: &Holder| {
+        let is_launcher = matches!(inspection.rules.role(&holder.image), Role::Launcher);
+        !is_launcher && may_own(inspection, holder) && is_near(holder) && is_older(holder.process)
+    };
+    let left_behind = inspection.unit().is_some_and(UnitFacts::left_behind);
+    let is_wire = server.stdin.is_wire();
+    Sought {
+        owner: holders(rows, talkers()).into_iter().find(may_be),
+        proven: left_behind || (is_wire && (others.is_empty() || talkers().next().is_some())),
+    }
+}
+
+/// Whether it is an agent, or a rule says that its program is one.
+fn is_agent(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+    inspection.agents.of(holder.process).is_some()
+        || matches!(inspection.rules.role(&holder.image), Role::Agent { .. })
+}
+
+/// Whether this process may own a server: it is none itself (another server may have inherited a descriptor), and no
+/// process of the server started it.
+fn may_own(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+    inspection.node(holder.process).is_none_or(|node| node.server.is_none())
+        && !inspection.graph.ancestors(holder.process).any(|above| inspection.server.contains(above.id))
+}
+
+/// Those of these processes that have a row, the oldest first.
+fn holders(rows: &Rows<'_>, processes: impl Iterator<Item = ProcessId>) -> Vec<Holder> {
+    let holder = |process: ProcessId| {
+        let scene::ProcessRow { process, uid, sid, image, unit, .. } = rows.row(process)?.clone();
+        Some(Holder { process, uid, sid, image, unit })
+    };
+    let mut all: Vec<Holder> = processes.filter_map(holder).collect();
+    all.sort_by_key(|holder| (holder.process.start, holder.process.pid));
+    all
+}

@@ -1,0 +1,196 @@
+//! The rows of a scene by process and by endpoint, and what follows from them without judgement.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::membership::Members;
+use crate::{
+    lineage::Graph,
+    model::{
+        ProcessId, Stdio, UnitFacts,
+        scene::{End, Endpoint, Holder, ProcessRow, Scene, Side},
+    },
+    world::Server,
+};
+
+/// The most levels that are climbed from a process.
+const LEVELS: usize = 64;
+
+/// The rows of a scene.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    pub(super) scene: &'a Scene,
+    processes: BTreeMap<ProcessId, &'a ProcessRow>,
+    by_process: BTreeMap<ProcessId, Vec<&'a End>>,
+    by_endpoint: BTreeMap<u32, Vec<&'a End>>,
+    unread: BTreeSet<ProcessId>,
+}
+
+impl<'a> Rows<'a> {
+    /// The same rows, sorted.
+    pub fn new(scene: &'a Scene) -> Self {
+        let mut by_process: BTreeMap<ProcessId, Vec<&End>> = BTreeMap::new();
+        let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
+        for end in &scene.ends {
+            by_endpoint.entry(end.endpoint).or_default().push(end);
+            if let Holder::Process(process) = end.holder {
+                by_process.entry(process).or_default().push(end);
+            }
+        }
+        let processes = scene.processes.iter().map(|row| (row.process, row)).collect();
+        let unread = scene.unread.iter().filter_map(|unread| unread.process).collect();
+        Self { scene, processes, by_process, by_endpoint, unread }
+    }
+
+    /// The row of a process.
+    pub fn row(&self, process: ProcessId) -> Option<&'a ProcessRow> {
+        self.processes.get(&process).copied()
+    }
+
+    /// Whether a process that was asked about could not be read.
+    pub fn is_unread(&self, process: ProcessId) -> bool {
+        self.unread.contains(&process)
+    }
+
+    fn of(&self, process: ProcessId) -> impl Iterator<Item = (&'a Endpoint, &'a End)> {
+        let ends = self.by_process.get(&process).into_iter().flatten();
+        ends.filter_map(|end| Some((self.scene.endpoint(end.endpoint)?, *end)))
+    }
+
+    fn opposite(&self, end: &End) -> impl Iterator<Item = &'a End> {
+        let other = match end.side {
+            Side::Reads => Some(Side::Writes),
+            Side::Writes => Some(Side::Reads),
+            Side::Near => Some(Side::Far),
+            Side::Far => Some(Side::Near),
+            Side::Listens | Side::Serves | Side::Depends => None,
+        };
+        let ends = self.by_endpoint.get(&end.endpoint).into_iter().flatten().copied();
+        ends.filter(move |one| Some(one.side) == other)
+    }
+
+    /// The rows of the processes that a server, or its launch chain, consists of, or that descend from them.
+    pub fn full(&self, server: &Server) -> impl Iterator<Item = &'a ProcessRow> {
+        let all: BTreeSet<ProcessId> = server.processes().iter().chain(server.wrappers()).copied().collect();
+        all.into_iter().filter_map(|process| self.row(process)).filter(|row| row.full)
+    }
+
+    /// The unit of a server: that of one of its processes whose invocation is known, or else of any.
+    pub fn unit(&self, server: &Server) -> Option<&'a UnitFacts> {
+        let units = || self.full(server).filter_map(|row| row.unit.as_ref());
+        units().find(|unit| unit.invocation_id.is_some()).or_else(|| units().next())
+    }
+
+    /// Whether this process opted out, or another of the server's processes did.
+    pub fn opted_out(&self, server: &Server) -> bool {
+        self.full(server).any(|row| row.opted_out)
+    }
+
+    /// Whether the process has a socket that is open to others.
+    pub fn listens(&self, process: ProcessId) -> bool {
+        self.of(process).any(|(_, end)| end.side == Side::Listens)
+    }
+
+    /// Whether one of these members of a server is connected with a socket of this process.
+    pub fn is_called_by(&self, process: ProcessId, members: &Members) -> bool {
+        let connections =
+            self.of(process).filter(|(endpoint, _)| matches!(endpoint, Endpoint::Connection { .. }));
+        connections.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
+    }
+
+    /// Whether one of these members of a server has the other end of a standard stream of this process.
+    pub fn is_joined(&self, process: ProcessId, members: &Members) -> bool {
+        let is_anonymous = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Pipe { named, .. } => !named,
+            Endpoint::Connection { .. } => true,
+            _ => false,
+        };
+        let streams = self.of(process).filter(|(endpoint, end)| {
+            is_anonymous(endpoint) && end.numbers.iter().any(|number| *number <= 2)
+        });
+        streams.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
+    }
+
+    /// These processes, and those below them that no record has told of yet.
+    pub fn with_new_children(&self, mut members: BTreeSet<ProcessId>, graph: &Graph) -> BTreeSet<ProcessId> {
+        let is_new = |row: &&ProcessRow| graph.get(row.process).is_none();
+        let below = |row: &ProcessRow| {
+            let parents = std::iter::successors(row.parent, |parent| self.row(*parent)?.parent);
+            parents.take(LEVELS).any(|parent| members.contains(&parent))
+        };
+        let new: Vec<ProcessId> = self
+            .scene
+            .processes
+            .iter()
+            .filter(is_new)
+            .filter(|row| below(row))
+            .map(|row| row.process)
+            .collect();
+        members.extend(new);
+        members
+    }
+
+    /// The server's own ends of a wire: those that read standard input, or write standard output.
+    fn own_ends(&self, wire: Stdio, reads: bool) -> impl Iterator<Item = &'a End> {
+        let is_own = move |end: &End| match self.scene.endpoint(end.endpoint) {
+            Some(Endpoint::Pipe { inode, .. }) => {
+                wire == Stdio::Pipe(*inode) && end.side == if reads { Side::Reads } else { Side::Writes }
+            }
+            Some(Endpoint::Connection { near, far, .. }) => match end.side {
+                Side::Near => wire == Stdio::Socket(*near),
+                Side::Far => wire == Stdio::Socket(*far),
+                _ => false,
+            },
+            _ => false,
+        };
+        self.scene.ends.iter().filter(move |end| is_own(end))
+    }
+
+    /// Whether a process of the server has one of these wires as a standard stream, and no row tells of it: the rows are
+    /// not of one moment.
+    pub fn lack_an_end_of(&self, wires: [Stdio; 2], members: &Members) -> bool {
+        let has =
+            |wire: Stdio| members.all().filter_map(|one| self.row(one)).any(|row| row.stdio.contains(&wire));
+        let is_told =
+            |wire| [true, false].into_iter().any(|reads| self.own_ends(wire, reads).next().is_some());
+        wires.into_iter().any(|wire| wire.is_wire() && has(wire) && !is_told(wire))
+    }
+
+    /// Whether a process of the server still has its own end of this wire.
+    pub fn has_own_end(&self, wire: Stdio, reads: bool, members: &Members) -> bool {
+        self.own_ends(wire, reads).any(|end| is_held_by(end, members))
+    }
+
+    /// Who has the other end of this wire, beside processes of the server.
+    pub fn others_at(&self, wire: Stdio, reads: bool, members: &BTreeSet<ProcessId>) -> Vec<Holder> {
+        let mut found = BTreeSet::new();
+        for own in self.own_ends(wire, reads) {
+            match own.holder {
+                // Somebody else has the same end.
+                Holder::Process(process) if !members.contains(&process) => continue,
+                Holder::Process(_) | Holder::Anybody => {}
+                Holder::Unreadable => {
+                    found.insert(own.holder);
+                }
+            }
+            let is_named =
+                matches!(self.scene.endpoint(own.endpoint), Some(Endpoint::Pipe { named: true, .. }));
+            let others: Vec<&End> = self.opposite(own).collect();
+            if is_named || others.iter().any(|other| other.beyond) {
+                found.insert(Holder::Anybody);
+            }
+            let is_outside =
+                |holder: &Holder| !matches!(holder, Holder::Process(process) if members.contains(process));
+            found.extend(others.iter().map(|other| other.holder).filter(is_outside));
+        }
+        found.into_iter().collect()
+    }
+
+    /// Whether nobody outside of the server has the other end of this wire.
+    pub fn is_hung_up(&self, wire: Stdio, reads: bool, members: &Members) -> bool {
+        wire.is_wire() && self.others_at(wire, reads, &members.all().collect()).is_empty()
+    }
+}
+
+fn is_held_by(end: &End, members: &Members) -> bool {
+    matches!(end.holder, Holder::Process(process) if members.contains(process))
+}

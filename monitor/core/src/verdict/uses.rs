@@ -1,0 +1,120 @@
+//! Who can still use a server, from a scene: what the mark phase says, in the words of a verdict.
+
+use std::collections::BTreeSet;
+
+use super::{
+    candidates::{candidates, has_living_owner},
+    inspection::Inspection,
+    membership::Members,
+    owner,
+    spawner::thread_has_ended,
+};
+use crate::{
+    model::{Doubt, Holder, ProcessId, ReachedBy, Stdio, scene},
+    reach::{Edge, Source, Step, Way, mark},
+    world::Agent,
+};
+
+/// What is found out about the use of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// The doubts about "nobody can use it".
+    pub doubts: BTreeSet<Doubt>,
+    /// A living process that the server works for.
+    pub host: Option<Holder>,
+    /// The kernel is still closing the files of the dead owner.
+    pub too_early: bool,
+    /// Whether nobody outside of the server has the other end of standard input, and of either wire.
+    pub hung_up: [bool; 2],
+    /// Whether one of its processes is open to calls.
+    pub listens: bool,
+    /// How it is reached.
+    pub path: Vec<ReachedBy>,
+}
+
+/// Who can use the server.
+pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
+    let (server, rows, scene) = (inspection.server, inspection.rows, inspection.rows.scene);
+    let parties = candidates(inspection, members);
+    let reach = mark(scene, &parties);
+    let mut doubts: BTreeSet<Doubt> = reach.edges_to(0).copied().map(doubt).collect();
+    // What is not a wire cannot hang up, and of a pipe that is both nobody knows where the answers go.
+    let no_wire = !server.stdin.is_wire() || !server.stdout.is_wire();
+    let both = matches!(server.stdin, Stdio::Pipe(_)) && server.stdin == server.stdout;
+    if no_wire
+        || both
+        || reach.is_reached(0) && doubts.is_empty()
+        || may_have_closed(inspection, members)
+        || rows.lack_an_end_of([server.stdin, server.stdout], members)
+    {
+        doubts.insert(Doubt::WireUnknown);
+    }
+    let own = parties.first().map(|party| &party.members).cloned().unwrap_or_default();
+    let [talkers, readers] =
+        [(server.stdin, true), (server.stdout, false)].map(|(wire, reads)| rows.others_at(wire, reads, &own));
+    let reaching: BTreeSet<ProcessId> = reach
+        .edges_to(0)
+        .filter(|edge| edge.way == Way::Input)
+        .filter_map(|edge| match edge.from {
+            Source::Root(process) | Source::Party(_, process) => Some(process),
+            Source::Anybody | Source::Unreadable => None,
+        })
+        .collect();
+    let dead = inspection.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
+    Uses {
+        host: owner::next(inspection, &reaching),
+        too_early: dead.is_some_and(|dead| {
+            talkers.iter().chain(&readers).any(|holder| *holder == scene::Holder::Process(dead))
+        }),
+        hung_up: [
+            server.stdin.is_wire() && talkers.is_empty(),
+            !no_wire && !both && talkers.is_empty() && readers.is_empty(),
+        ],
+        listens: members.all().any(|process| rows.listens(process)),
+        path: reach.steps_to(scene, 0).iter().map(|step| reached_by(inspection, step)).collect(),
+        doubts,
+    }
+}
+
+/// What an edge over which a server is reached says against its end.
+pub(super) const fn doubt(edge: Edge) -> Doubt {
+    match (edge.way, edge.from) {
+        (Way::Input | Way::Output, Source::Unreadable) => Doubt::WireUnknown,
+        (Way::Input, _) => Doubt::WireHeld,
+        (Way::Output, _) => Doubt::StdoutRead,
+        (Way::Trace, _) => Doubt::Traced,
+        (Way::Use, _) => Doubt::Clients,
+        (Way::Depend, _) => Doubt::DependedOn,
+    }
+}
+
+/// A step of the path, with the names that people know.
+fn reached_by(inspection: &Inspection<'_>, step: &Step) -> ReachedBy {
+    let row = step.process.and_then(|process| inspection.rows.row(process));
+    let program = |row: &scene::ProcessRow| {
+        let (role, exe) = (inspection.rules.role(&row.image), row.image.exe.rsplit('/').next());
+        role.name().or(exe).unwrap_or_default().to_owned()
+    };
+    ReachedBy {
+        pid: step.process.map(|process| process.pid),
+        start: step.process.map(|process| process.start),
+        program: row.map(program).filter(|name| !name.is_empty()),
+        user: row.map(|row| row.uid),
+        by: step.by.to_owned(),
+        via: step.via.to_owned(),
+    }
+}
+
+/// The owner is alive and let the server go, so the server must still have its own ends. One that closed them itself may
+/// be a service now.
+fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
+    let server = inspection.server;
+    let cause = server.phase.cause().filter(|cause| cause.reason.under_living_owner());
+    // While it is being ended, its main process may have exited.
+    if cause.is_none() || !has_living_owner(inspection) || server.phase.strongest_signal().is_some() {
+        return false;
+    }
+    let wires = [(server.stdin, true), (server.stdout, false)];
+    let closed = |(wire, reads)| !inspection.rows.has_own_end(wire, reads, members);
+    (inspection.is_abandoned() || thread_has_ended(inspection)) && wires.into_iter().any(closed)
+}

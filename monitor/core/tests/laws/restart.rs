@@ -1,0 +1,75 @@
+//! A daemon that is killed and started again, with the store between the two.
+
+use orphand_core::{
+    engine::Engine,
+    model::{Effect, Fact, Input, Knowledge, RememberedOrphan, RememberedRun, RememberedServer},
+};
+
+use crate::{histories::Story, host::Host, log::Log, world::World};
+
+impl Story {
+    /// The same story with a daemon that is restarted after some of its acts.
+    pub fn play_with_restarts(&self, after: &[u8]) -> World {
+        let mut world = World::new(self.settings(), self.manners(), self.space);
+        for act in &self.before {
+            act.play(&mut world);
+        }
+        world.host.start();
+        for (place, act) in self.acts.iter().enumerate() {
+            act.play(&mut world);
+            for _ in after.iter().filter(|n| usize::from(**n) % self.acts.len() == place) {
+                world.host.restart();
+            }
+        }
+        world.host.settle();
+        world
+    }
+}
+
+impl Host {
+    /// The daemon is killed, and the next one reads the store and /proc.
+    pub fn restart(&mut self) {
+        let knowledge = knowledge(&self.log);
+        self.core = Box::new(Engine::new(self.settings.clone()));
+        self.kernel.records.forget();
+        self.waiting.clear();
+        self.pidfds.clear();
+        (self.drain_at, self.resync) = (None, false);
+        self.give(Input::Remembered { knowledge });
+        self.look();
+        self.give(Input::Ready { kernel: "6.18.0".to_owned(), hooks: Vec::new() });
+        self.wake();
+    }
+}
+
+/// What the store makes of all facts so far.
+fn knowledge(log: &Log) -> Knowledge {
+    let mut known = Knowledge { restarted: true, ..Knowledge::default() };
+    let facts = log.effects.iter().filter_map(|(_, effect)| match effect {
+        Effect::Persist { fact, .. } => Some(&**fact),
+        _ => None,
+    });
+    for fact in facts {
+        let of = |known: &mut Knowledge, id| known.servers.iter().position(|one| one.server.id == id);
+        match fact {
+            Fact::Run { run } => {
+                known.runs.retain(|one| (&one.run.key, one.run.generation) != (&run.key, run.generation));
+                known.runs.push(RememberedRun { run: run.clone(), this_boot: true });
+            }
+            Fact::Forgotten { key } => known.runs.retain(|one| one.run.key != *key),
+            Fact::Server { server } => match of(&mut known, server.id) {
+                Some(place) => known.servers[place].server = server.clone(),
+                None => known.servers.push(RememberedServer { server: server.clone(), orphan: None }),
+            },
+            Fact::Reaping { server } => {
+                if let Some(place) = of(&mut known, *server) {
+                    let orphan = RememberedOrphan { reaping: true, ..RememberedOrphan::default() };
+                    known.servers[place].orphan = Some(orphan);
+                }
+            }
+            Fact::Ended { server, .. } => known.servers.retain(|one| one.server.id != *server),
+            _ => {}
+        }
+    }
+    known
+}

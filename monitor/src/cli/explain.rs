@@ -1,0 +1,23 @@
+//! The flags of `orphand explain`.
+
+use clap::Args;
+
+use super::Places;
+
+/// Which process, and who is asked.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand explain 4711
+  sudo orphand explain context7                         the servers of this name
+  sudo orphand explain 4711@229468 --json | jq '.explained[].reached_by'")]
+pub struct Explain {
+    /// A process number, the id of a server, or the name of a server or an agent
+    #[arg(value_name = "PID|NAME|ID")]
+    pub process: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
+}

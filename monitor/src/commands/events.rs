@@ -1,0 +1,141 @@
+//! `orphand events`: what the daemon told since a time, and with `--follow` what it tells now.
+//!
+//! The daemon is asked first, because a user who may ask it need not have access to its files.
+
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+
+use crate::{
+    cli::{self, ExitCode, Format},
+    control::client::{Client, ClientError, EventLines},
+    events::{Cursor, EventLine, EventQuery, stored},
+    sink::{Format as _, human::Text, paint::Paint, wall_clock::WallClock},
+};
+
+/// How far back it looks unless it is told.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Between two tries to reach a daemon that is gone.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Prints events.
+pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
+    let now = Zoned::now();
+    let since = match flags.since {
+        Some(typed) => Some(super::resolve(typed, &now)?),
+        None if flags.follow => None,
+        None => Some(now.timestamp().checked_sub(DAY)?),
+    };
+    let mut printer = Printer::new(if flags.json { Some(Format::Json) } else { flags.format });
+    let config = super::configured(&flags.places)?;
+    if flags.places.names_store_alone() {
+        anyhow::ensure!(!flags.follow, "--follow asks the daemon; give its --socket beside --state-dir");
+        return ended(kept(&config.state_dir, since, &mut printer));
+    }
+    let client = Client::new(&config.socket);
+    let query = EventQuery { since, follow: flags.follow, after: None };
+    match client.events(query) {
+        Ok(lines) if flags.follow => ended(follow(&client, lines, &mut printer)),
+        Ok(mut lines) => ended(lines.try_for_each(|line| printer.print(&line)).map_err(Into::into)),
+        Err(error @ ClientError::NoDaemon { .. }) if flags.follow => {
+            // Nobody tells what happens now. What was told is worth showing all the same.
+            if since.is_some() {
+                ended(kept(&config.state_dir, since, &mut printer))?;
+            }
+            Err(error.into())
+        }
+        Err(asked @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => {
+            let read = kept(&config.state_dir, since, &mut printer);
+            ended(read.map_err(|read| match read.downcast_ref::<io::Error>() {
+                Some(error) if error.kind() == io::ErrorKind::BrokenPipe => read,
+                _ => anyhow::anyhow!("{asked}; what it has kept cannot be read either: {read:#}"),
+            }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A reader that stops reading (`| head`) is no failure.
+fn ended(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    match done {
+        Err(error)
+            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            Ok(ExitCode::Done)
+        }
+        done => done.map(|()| ExitCode::Done),
+    }
+}
+
+/// Prints what is kept in the state directory.
+fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::Result<()> {
+    let mut result = Ok(());
+    let read = stored(dir, since, |line| {
+        result = printer.print(line);
+        result.is_ok()
+    });
+    read.with_context(|| format!("cannot read events in {}", dir.display()))?;
+    Ok(result?)
+}
+
+/// Prints what comes. If the daemon goes, it is waited for, and what was told meanwhile is not missed.
+fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyhow::Result<()> {
+    let mut seen = Cursor { life: lines.life(), seq: 0 };
+    loop {
+        let life = lines.life();
+        for line in &mut lines {
+            printer.print(&line)?;
+            let Some(seq) = EventLine::number(&line) else { continue };
+            // What another daemon told before comes first.
+            let life = if seq == 1 { life } else { seen.life };
+            seen = Cursor { life, seq };
+        }
+        eprintln!("orphand: the daemon has ended or closed the connection; waiting for it");
+        lines = loop {
+            thread::sleep(AGAIN);
+            // Before the first event there is nothing to continue after, but for where the events of that daemon began.
+            let query = EventQuery { since: None, follow: true, after: Some(seen.clone()) };
+            match client.events(query) {
+                Ok(lines) => break lines,
+                Err(ClientError::Response { what, .. }) if !what.contains("busy") => anyhow::bail!(what),
+                Err(_) => {}
+            }
+        };
+        eprintln!("orphand: the daemon is there again");
+    }
+}
+
+/// Prints lines as they are, or as text.
+struct Printer {
+    text: Option<Text>,
+}
+
+impl Printer {
+    fn new(asked: Option<Format>) -> Self {
+        let text = || Text::new(WallClock::default(), TimeZone::system(), Paint::of(&io::stdout()));
+        let is_text = Format::or_default(asked, super::on_terminal()) == Format::Text;
+        Self { text: is_text.then(text) }
+    }
+
+    fn print(&mut self, line: &str) -> io::Result<()> {
+        let mut out = String::new();
+        if let (Some(text), Some(event)) = (&mut self.text, EventLine::read(line)) {
+            text.wall = event.wall;
+            text.write(event.at, &event.notice, &mut out);
+        } else {
+            // An event that only a newer orphand knows is shown as it came: no line has anything that a terminal obeys.
+            out.push_str(line);
+            out.push('\n');
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(out.as_bytes())?;
+        stdout.flush()
+    }
+}

@@ -1,0 +1,173 @@
+//! `orphand explain`: gathers the facts. The daemon is asked first; without one an engine looks through /proc. The
+//! line of creators goes on above what the engine follows, from /proc, and what has ended is in the store.
+
+use std::path::Path;
+
+use super::offline::Offline;
+use crate::{
+    cli::{self, ExitCode},
+    config::Config,
+    control::client::{Client, ClientError},
+    explain::{self, Explanation, Moment},
+    host::{
+        Proc, ProcessDir, boot_id,
+        identity::{Presence, presence},
+    },
+    os::{clock, users::local_names},
+    sink::{paint::Paint, report, wall_clock::WallClock},
+    store,
+};
+use orphand_core::{
+    model::{
+        Asked, Creator, Explained, History, HistoryQuery, Image, NoServer, Nothing, PastOrphan, ProcessId,
+        ProcessView, Stdio, redact,
+    },
+    recognise::{Known, Rules},
+};
+
+/// How many ended servers one question shows, the latest of them.
+const ENDED: usize = 8;
+
+/// Explains a process.
+pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
+    let config = super::configured(&flags.places)?;
+    let asked: Asked = flags.process.parse().unwrap_or_else(|never| match never {});
+    let client = Client::new(&config.socket);
+    let mut all = living(flags, &config, &client, &asked)?;
+    let proc = Proc::system()?;
+    let rules = config.rules();
+    if all.living.is_empty() {
+        all.living.extend(untold(&proc, &rules, &asked));
+    }
+    for one in &mut all.living {
+        complete(&proc, &rules, one);
+    }
+    if all.living.is_empty() {
+        all.ended = ended(&asked, past(flags, &config.state_dir, &client, &mut all));
+    }
+    if all.living.is_empty() && all.ended.is_empty() {
+        let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();
+        let told = orphand_core::model::text::sanitise(&flags.process).into_owned();
+        if flags.json {
+            super::print(&report::json(&explain::json(&all, &moment()))?)?;
+        }
+        let what = format!("{told} is no process, and no server in the store{why}");
+        return Ok(super::unmatched(&what));
+    }
+    let paint = Paint::of(&std::io::stdout());
+    super::print(&if flags.json {
+        report::json(&explain::json(&all, &moment()))?
+    } else {
+        explain::render(&all, &moment(), paint)
+    })?;
+    Ok(ExitCode::Done)
+}
+
+fn moment() -> Moment {
+    let wall = WallClock { offset_ns: clock::realtime_offset() };
+    Moment { now: clock::now(), wall, zone: jiff::tz::TimeZone::system(), users: local_names() }
+}
+
+/// What the daemon knows; without one, what /proc shows.
+fn living(
+    flags: &cli::Explain,
+    config: &Config,
+    client: &Client,
+    asked: &Asked,
+) -> anyhow::Result<Explanation> {
+    let mut all = Explanation::default();
+    if !flags.places.names_store_alone() {
+        match client.explain(asked.clone()) {
+            Ok(living) => return Ok(Explanation { living, asked_daemon: true, ..all }),
+            Err(ClientError::NoDaemon { .. }) => {}
+            Err(error @ ClientError::Forbidden { .. }) => {
+                all.blind.push(format!("what the daemon knows: {error}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let offline = Offline::inspect(config, flags.places.below.clone())?;
+    all.living = offline.explain(asked);
+    all.blind.extend(offline.report().blind);
+    Ok(all)
+}
+
+/// A living process that no engine follows.
+fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<Explained> {
+    let pid = match asked {
+        Asked::Pid(pid) => *pid,
+        Asked::Id(id) => id.pid,
+        Asked::Name(_) => return None,
+    };
+    let dir = proc.process(pid).ok().filter(|dir| asked.is(dir.id()) && dir.stat().is_alive())?;
+    let image = dir.image();
+    let nothing = if dir.stat().is_kernel_thread() {
+        Nothing { reason: NoServer::KernelThread, rule: None, streams: [Stdio::Closed; 2] }
+    } else {
+        let streams = dir.fd_dir().is_ok().then(|| dir.stdio()).map(|[stdin, stdout, _]| [stdin, stdout]);
+        rules.why_nothing(&image, Known { streams, ..Known::default() })
+    };
+    let (ProcessId { pid, start }, uid) = (dir.id(), dir.uid().unwrap_or_default());
+    let Image { exe, argv, argv_truncated } = image;
+    let argv = redact::argv(&argv);
+    let process = ProcessView { pid, start, uid, exe, argv, argv_truncated, stale_binary: false };
+    Some(Explained::nothing(process, nothing))
+}
+
+/// Says of each creator whether it lives, and adds those above that no engine follows.
+fn complete(proc: &Proc, rules: &Rules, one: &mut Explained) {
+    for creator in one.creators.iter_mut().filter(|creator| creator.alive.is_none()) {
+        creator.alive = match presence(creator.id) {
+            Presence::Alive => Some(true),
+            Presence::Gone => Some(false),
+            Presence::Unseen => None,
+        };
+    }
+    let last = one.creators.iter().rev().find(|creator| creator.alive == Some(true));
+    let top = last.map_or(one.id(), |creator| creator.id);
+    let Ok(Some(dir)) = proc.identified(top) else { return };
+    let above: Vec<Creator> = proc.ancestors(&dir).take(64).map(|dir| parent(&dir, rules)).collect();
+    let known: Vec<ProcessId> = one.creators.iter().map(|creator| creator.id).collect();
+    one.creators.extend(above.into_iter().filter(|creator| !known.contains(&creator.id)));
+}
+
+fn parent(dir: &ProcessDir, rules: &Rules) -> Creator {
+    let image = dir.image();
+    let program = Some(rules.title(&image)).filter(|name| !name.is_empty());
+    let program = program.or_else(|| redact::argv(&image.argv).into_iter().next());
+    let (uid, alive) = (dir.uid().ok(), Some(true));
+    Creator { id: dir.id(), program, uid, alive, exited: None, witnessed: false }
+}
+
+/// The store, from the daemon or from its file. What cannot be read is said.
+fn past(flags: &cli::Explain, state_dir: &Path, client: &Client, all: &mut Explanation) -> History {
+    let query = HistoryQuery { boot_id: boot_id().ok(), never_judged: true, ..HistoryQuery::default() };
+    let asked = if all.asked_daemon { client.history(query.clone()).ok() } else { None };
+    match asked.map_or_else(|| store::history::history(state_dir, &query), Ok) {
+        Ok(history) => history,
+        // Where no store is asked for by name and none is there, nothing was ever judged.
+        Err(store::StoreError::Absent { .. }) if flags.places.state_dir.is_none() => History::default(),
+        Err(error) => {
+            all.blind.push(format!("its store: {error}"));
+            History::default()
+        }
+    }
+}
+
+/// What ended or was judged and matches, in the order of the verdicts and ends.
+fn ended(asked: &Asked, history: History) -> Vec<PastOrphan> {
+    let id = |one: &PastOrphan| {
+        let (pid, start) = one.id.split_once('@')?;
+        Some(ProcessId::new(pid.parse().ok()?, start.parse().ok()?))
+    };
+    let is_meant = |one: &PastOrphan| asked.names(&one.name) || id(one).is_some_and(|id| asked.is(id));
+    let mut all: Vec<PastOrphan> = history
+        .orphans
+        .into_iter()
+        .chain(history.unproven)
+        .chain(history.never_judged)
+        .filter(is_meant)
+        .collect();
+    all.sort_by_key(|one| one.judged);
+    all.split_off(all.len().saturating_sub(ENDED))
+}

@@ -1,0 +1,72 @@
+//! `orphand ps`: the one list.
+
+use std::{io::stdout, os::fd::AsFd, thread, time::Duration};
+
+use super::look::look;
+use crate::{
+    cli::{self, ExitCode},
+    os::clock,
+    sink::{
+        list::{self, Arrangement, Layout, Sample},
+        paint::Paint,
+        wall_clock::WallClock,
+    },
+};
+
+/// Between two looks at the daemon.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Between two looks through /proc, each of which costs far more.
+const PROC_AGAIN: Duration = Duration::from_secs(10);
+
+/// Homes the cursor and clears the terminal.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// Prints the list, once or again and again.
+pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
+    let config = super::configured(&flags.places)?;
+    loop {
+        let mut sample = look(&config, flags.places.below.as_ref(), flags.no_daemon)?;
+        let any = list::narrow(&mut sample.report, &flags.state, flags.agent.as_deref());
+        let text = text(flags, &sample)?;
+        if !flags.watch {
+            super::print(&text)?;
+            return Ok(code(flags, &sample, any));
+        }
+        super::print(&if super::on_terminal() { format!("{CLEAR}{text}") } else { text })?;
+        thread::sleep(if sample.mode.is_some() { AGAIN } else { PROC_AGAIN });
+    }
+}
+
+fn text(flags: &cli::Ps, sample: &Sample) -> anyhow::Result<String> {
+    if flags.json {
+        return Ok(list::json(sample, WallClock { offset_ns: clock::realtime_offset() })?);
+    }
+    let how =
+        Arrangement { tree: flags.tree, unfolded: flags.tree, sort: flags.sort, ..Arrangement::default() };
+    let mut entries = list::entries(sample);
+    let rows = list::rows(&mut entries, &sample.report.agents, &how);
+    let layout = Layout { paint: Paint::of(&stdout()), width: width(stdout()), wide: flags.output.is_some() };
+    Ok(list::render(sample, &entries, &rows, layout))
+}
+
+fn code(flags: &cli::Ps, sample: &Sample, any: bool) -> ExitCode {
+    let is_narrowed = flags.agent.is_some() || !flags.state.is_empty();
+    if flags.exit_code && sample.report.orphans().next().is_some() {
+        ExitCode::Found
+    } else if is_narrowed && !any {
+        let states: Vec<&str> = flags.state.iter().map(|state| state.word()).collect();
+        let states = if states.is_empty() { String::new() } else { format!(" {}", states.join(" or ")) };
+        let agent = flags.agent.as_deref().map(orphand_core::model::text::sanitise);
+        let agent = agent.map(|name| format!(" of {name}")).unwrap_or_default();
+        super::unmatched(&format!("no{states} server{agent} is there"))
+    } else {
+        ExitCode::Done
+    }
+}
+
+/// The number of columns if `out` is a terminal.
+fn width(out: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}

@@ -1,0 +1,141 @@
+//! Readers of events at the control socket.
+//!
+//! Limits: so many readers of a user, so many of all, and a batch of lines for each. A reader that is slow waits in its
+//! own task; what it has not read is in memory that all share, or in the files.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::{io::AsyncWriteExt as _, net::UnixStream, time::timeout};
+
+use super::protocol::{self, Response};
+use crate::{
+    events::{EventQuery, Latest, Reader, Step},
+    os::clock,
+};
+
+/// The most readers at a time. The other connections are left for questions.
+const READERS: usize = 32;
+
+/// The most readers of one user at a time.
+const READERS_OF_USER: usize = 4;
+
+/// How often it is looked whether the client is still there while nothing happens.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The events and who reads them.
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    latest: Latest,
+    readers: Arc<Mutex<BTreeMap<u32, usize>>>,
+}
+
+/// The right to read, given back on drop.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    feed: Feed,
+    uid: u32,
+}
+
+impl Feed {
+    pub(super) fn new(latest: Latest) -> Self {
+        Self { latest, readers: Arc::default() }
+    }
+
+    /// Admits one more reader of this user, unless there are too many.
+    pub(super) fn admit(&self, uid: u32) -> Option<Admitted> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = readers.values().sum();
+        let own = readers.get(&uid).copied().unwrap_or_default();
+        if all >= READERS || own >= READERS_OF_USER {
+            return None;
+        }
+        readers.insert(uid, own + 1);
+        drop(readers);
+        Some(Admitted { feed: self.clone(), uid })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut readers = self.feed.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = readers.get_mut(&self.uid) {
+            *own -= 1;
+            if *own == 0 {
+                readers.remove(&self.uid);
+            }
+        }
+    }
+}
+
+impl Admitted {
+    /// Sends what `query` asks for, until all is sent or the client goes.
+    pub(super) async fn serve(self, stream: &mut UnixStream, query: &EventQuery) -> io::Result<()> {
+        let latest = &self.feed.latest;
+        let mut news = latest.news();
+        let mut reader = Reader::new(latest, query);
+        stream.write_all(&protocol::write(Response::Events { life: latest.life() })?).await?;
+        loop {
+            let step = if reader.is_fast() {
+                reader.step(clock::now())
+            } else {
+                // A disk may be slow.
+                let work = move || (reader.step(clock::now()), reader);
+                let (step, back) = tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?;
+                reader = back;
+                step
+            };
+            match step {
+                Step::Lines(lines) => stream.write_all(lines.as_bytes()).await?,
+                Step::Wait(_) if !query.follow => return stream.shutdown().await,
+                Step::Wait(number) => {
+                    while timeout(LOOK, news.wait_for(|next| *next > number)).await.is_err() {
+                        if is_gone(stream)? {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether the client has closed its end. A client that only has nothing more to send is there.
+fn is_gone(stream: &UnixStream) -> io::Result<bool> {
+    let mut polled = [PollFd::new(stream, PollFlags::empty())];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(polled[0].revents().contains(PollFlags::HUP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::wall_clock::WallClock;
+
+    #[test]
+    fn readers_are_limited_by_user_and_in_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_keeper, latest, opened) = crate::events::open(dir.path(), WallClock::default());
+        opened.unwrap();
+        let feed = Feed::new(latest);
+        let mut admitted: Vec<_> = (0..READERS_OF_USER).map(|_| feed.admit(1).unwrap()).collect();
+        assert!(feed.admit(1).is_none());
+        admitted.pop();
+        assert!(feed.admit(1).is_some());
+        for uid in 2.. {
+            let all: Vec<_> = (0..READERS_OF_USER).filter_map(|_| feed.admit(uid)).collect();
+            admitted.extend(all);
+            if admitted.len() == READERS {
+                break;
+            }
+        }
+        assert!(feed.admit(1000).is_none());
+        admitted.clear();
+        assert!(feed.readers.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,121 @@
+//! The latest events in memory, shared by the thread that writes them and all readers.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use super::{position::Position, segments::BATCH};
+use crate::sink::wall_clock::WallClock;
+
+/// How many bytes of events are in memory.
+pub(super) const BYTES: usize = 256 * 1024;
+
+/// The latest events. A clone is the same.
+#[derive(Clone, Debug)]
+pub struct Latest(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    dir: PathBuf,
+    wall: WallClock,
+    ring: Mutex<Ring>,
+    /// The number of the next event. Changes when there is one.
+    next: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Ring {
+    /// Where the events of this daemon begin in the files.
+    pub began: Position,
+    /// Where the first line in memory begins in the files.
+    pub first_at: Position,
+    /// The number of the first line in memory; of the next event, if there is none.
+    pub first: u64,
+    lines: VecDeque<(Arc<str>, Position)>,
+    bytes: usize,
+}
+
+impl Latest {
+    pub(super) fn new(dir: &Path, began: Position, wall: WallClock) -> Self {
+        let ring = Ring { began, first_at: began, first: 1, lines: VecDeque::new(), bytes: 0 };
+        let (ring, next) = (Mutex::new(ring), watch::Sender::new(1));
+        Self(Arc::new(Shared { dir: dir.to_owned(), wall, ring, next }))
+    }
+
+    /// Where the files are.
+    pub(super) fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// The clock of this daemon.
+    pub(super) fn wall(&self) -> WallClock {
+        self.0.wall
+    }
+
+    /// Where the events of this daemon begin.
+    pub fn life(&self) -> Position {
+        self.ring().began
+    }
+
+    /// Tells when there are further events.
+    pub fn news(&self) -> watch::Receiver<u64> {
+        self.0.next.subscribe()
+    }
+
+    pub(super) fn ring(&self) -> MutexGuard<'_, Ring> {
+        // No code panics while it holds the lock, and the state would be consistent even then.
+        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an event; the next one begins at `next_at`.
+    pub(super) fn push(&self, line: &str, next_at: Position) {
+        self.ring().push(line, next_at);
+    }
+
+    /// Wakes the readers.
+    pub(super) fn tell(&self) {
+        let next = self.ring().next();
+        self.0.next.send_replace(next);
+    }
+}
+
+impl Ring {
+    fn push(&mut self, line: &str, next_at: Position) {
+        self.bytes += line.len();
+        self.lines.push_back((line.into(), next_at));
+        while self.bytes > BYTES && self.lines.len() > 1 {
+            let Some((line, next_at)) = self.lines.pop_front() else { break };
+            self.bytes -= line.len();
+            (self.first, self.first_at) = (self.first + 1, next_at);
+        }
+    }
+
+    /// The number of the next event.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.lines.len() as u64
+    }
+
+    /// Where the next event begins in the files.
+    pub(super) fn end(&self) -> Position {
+        self.lines.back().map_or(self.first_at, |(_, next_at)| *next_at)
+    }
+
+    /// Lines from this number on, and where the next one begins.
+    pub(super) fn batch(&self, from: u64) -> (Vec<Arc<str>>, Position) {
+        let skip = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let (mut lines, mut bytes, mut at) = (Vec::new(), 0, self.end());
+        for (line, next_at) in self.lines.iter().skip(skip) {
+            if bytes >= BATCH {
+                break;
+            }
+            bytes += line.len();
+            lines.push(Arc::clone(line));
+            at = *next_at;
+        }
+        (lines, at)
+    }
+}

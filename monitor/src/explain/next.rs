@@ -1,0 +1,91 @@
+//! What happens next and when, and what a person can type now.
+
+use super::Moment;
+use orphand_core::model::{Explained, Guard, NextStep, NoServer, ServerReport, State, TakenFor, text};
+
+pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) -> Vec<String> {
+    if one.taken_for == TakenFor::Nothing {
+        return vec!["Nothing: it is not judged, and orphand sends it no signal.".to_owned()];
+    }
+    if !asked_daemon {
+        return vec!["Without a daemon nothing happens.".to_owned()];
+    }
+    let due = one.due.map(|due| format!("{} ({})", moment.until(due), moment.boot_time(due)));
+    let due = due.unwrap_or_else(|| "before long".to_owned());
+    let is_kept = one.report.as_deref().is_some_and(|report| report.state == State::Kept);
+    let ended = if one.observes {
+        "then it is reported and not ended: orphand only observes"
+    } else {
+        "then it is ended: SIGTERM, and later SIGKILL"
+    };
+    vec![match one.next {
+        None => "Nothing, while it lives. When it has exited, its servers have their grace, and are judged."
+            .to_owned(),
+        Some(NextStep::OwnerEnds) if one.owner.as_ref().is_some_and(|owner| !owner.alive) => {
+            "Its owner has exited, and it is judged before long.".to_owned()
+        }
+        Some(NextStep::OwnerEnds) if one.owner.is_some() => {
+            "Nothing, while its owner lives. When the owner has exited, it has its grace, and is judged."
+                .to_owned()
+        }
+        Some(NextStep::OwnerEnds) => "Its owner is sought.".to_owned(),
+        Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.".to_owned(),
+        Some(NextStep::Judged) => format!("It is judged {due}. If nobody can use it, {ended}."),
+        Some(NextStep::Inspected) => "It is looked at now.".to_owned(),
+        Some(NextStep::InspectedAgain) if is_kept => {
+            format!("It is looked at again {due}. If no guard holds it, {ended}.")
+        }
+        Some(NextStep::InspectedAgain) => format!(
+            "It is looked at again {due}, or when a process that orphand follows has ended. If nothing keeps it, \
+             {ended}."
+        ),
+        Some(NextStep::Ended) => format!("It is being ended. The next step comes {due}."),
+        Some(NextStep::GivenUp) => {
+            "Nothing: it could not be ended, and no more is tried unless a person asks.".to_owned()
+        }
+    }]
+}
+
+/// What a person can type now, and what each does.
+pub(super) fn commands(one: &Explained) -> Vec<(String, String)> {
+    let pid = one.process.pid;
+    if let Some(nothing) = &one.nothing {
+        let is_unknown = matches!(nothing.reason, NoServer::NearMiss | NoServer::Silent);
+        let rule = (
+            "orphand config default".to_owned(),
+            "shows how a rule makes its program a server, if it is one.".to_owned(),
+        );
+        return is_unknown.then_some(rule).into_iter().collect();
+    }
+    let Some(report) = one.report.as_deref().filter(|_| one.taken_for != TakenFor::Agent) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    let guarded = report.guards.iter().any(|guard| *guard != Guard::Observe);
+    match report.state {
+        State::Ending => {}
+        _ if guarded => all.extend(stop_container(report)),
+        State::Unproven => all.push((
+            format!("sudo orphand reap {pid} --include-unproven"),
+            "ends it, although somebody may still use it.".to_owned(),
+        )),
+        State::Live | State::Suspect => all.push((
+            format!("sudo orphand reap {pid} --include-active"),
+            "ends it, and whoever uses it loses it.".to_owned(),
+        )),
+        _ => all.push((format!("sudo orphand reap {pid}"), "ends it.".to_owned())),
+    }
+    let holder = report.reached_by.last().and_then(|step| step.pid).filter(|holder| *holder != pid);
+    if let Some(holder) = holder {
+        all.push((
+            format!("sudo orphand explain {holder}"),
+            "shows what can reach it; when that has gone, orphand may end it.".to_owned(),
+        ));
+    }
+    all
+}
+
+fn stop_container(report: &ServerReport) -> Option<(String, String)> {
+    let container = report.server.container.as_ref().filter(|_| report.guards.contains(&Guard::Container))?;
+    Some((text::sanitise(&container.command).into_owned(), "stops its container.".to_owned()))
+}

@@ -1,0 +1,98 @@
+//! What has ended: who ended it, when, on which evidence, by which signal.
+
+use serde_json::{Value, json};
+
+use super::{
+    Moment,
+    layout::{Page, Section},
+    reasons::{doubt_sentence, evidence_sentence, guard_sentence},
+};
+use orphand_core::model::{Ending, Outcome, PastOrphan, Signal, text};
+
+pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
+    let evidence = one.evidence.iter().map(|one| evidence_sentence(*one).0.to_owned()).collect();
+    let doubts = one.doubts.iter().map(|one| doubt_sentence(*one).0.to_owned()).collect();
+    let guards = one.guards.iter().map(|one| guard_sentence(*one).0.to_owned()).collect();
+    Page {
+        title: format!("{} ({}): {}", text::sanitise(&one.name), text::sanitise(&one.id), state(one)),
+        sections: vec![
+            Section::new("What it was", what(one, moment)),
+            Section::new("How it ended", end(one, moment)),
+            Section::new("Evidence", evidence),
+            Section::new("Doubts", doubts),
+            Section::new("Guards", guards),
+        ],
+    }
+}
+
+pub(super) fn fields(one: &PastOrphan) -> Value {
+    let by = match one.outcome {
+        Outcome::Reaped { .. } | Outcome::Ending => Some("orphand"),
+        Outcome::Exited { ref ending } if ending.is_by_orphand() => Some("orphand"),
+        Outcome::Exited { .. } | Outcome::Unseen | Outcome::Stays => None,
+    };
+    json!({ "server": one, "ended_by": by })
+}
+
+const fn state(one: &PastOrphan) -> &'static str {
+    match one.outcome {
+        Outcome::Reaped { .. } => "ended by orphand",
+        Outcome::Exited { .. } | Outcome::Unseen => "ended",
+        Outcome::Ending => "signalled by orphand",
+        Outcome::Stays => "its end is not known",
+    }
+}
+
+fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
+    let mut all = vec![format!("It was a stdio server (rule {}).", text::sanitise(&one.rule))];
+    let owner = one.owner.as_ref().or_else(|| one.run.as_ref().map(|run| &run.agent));
+    if let Some(owner) = owner {
+        let run = one.run.as_ref().and_then(|run| run.generation);
+        let run = run.map(|generation| format!(" #{generation}")).unwrap_or_default();
+        all.push(format!("Its owner was {}{run}.", text::sanitise(owner)));
+    }
+    let verdict = match (one.evidence.is_empty(), one.doubts.is_empty()) {
+        (true, true) => {
+            all.push("It was never judged: its owner lived, or its grace went on.".to_owned());
+            return all;
+        }
+        (_, true) => "an orphan",
+        (_, false) => "unproven",
+    };
+    let memory = text::size(one.rss_bytes);
+    all.push(format!("It was judged {verdict} {}, with {memory} of memory.", moment.time(one.judged)));
+    all
+}
+
+fn exited(ending: &Ending, at: &str) -> String {
+    match ending.signal {
+        Some(_) => format!("It {},{at}.", ending.told()),
+        None => format!("It {}{at}. orphand did not end it.", ending.words()),
+    }
+}
+
+fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
+    let at = one.ended.map(|at| format!(" {}", moment.time(at))).unwrap_or_default();
+    let mut all = vec![match one.outcome {
+        Outcome::Reaped { signal, took_ms, .. } => {
+            let signal = match signal {
+                Some(Signal::Term) => " with SIGTERM",
+                Some(Signal::Kill) => " with SIGKILL",
+                None => "",
+            };
+            let took = took_ms.map(|ms| format!(", {ms} ms after the first signal")).unwrap_or_default();
+            format!("orphand ended it{signal}{at}{took}.")
+        }
+        Outcome::Exited { ref ending } => exited(ending, &at),
+        Outcome::Unseen => format!("It exited{at} while no daemon saw it."),
+        Outcome::Ending => "orphand sent it a signal, and did not see its end.".to_owned(),
+        Outcome::Stays => "It is not there, and no daemon saw its end.".to_owned(),
+    }];
+    if let Outcome::Reaped { freed_bytes, freed_pss_bytes, .. } = one.outcome {
+        all.push(format!("{}.", text::freed(freed_bytes, freed_pss_bytes)));
+    }
+    if let Some(failure) = &one.failure {
+        all.push(format!("A process of it could not be ended: {}.", text::sanitise(failure)));
+    }
+    all
+}

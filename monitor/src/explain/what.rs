@@ -1,0 +1,182 @@
+//! What a process is taken for and why, or why it is nothing.
+
+use super::Moment;
+use orphand_core::model::{
+    AgentView, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor, recognised_by, text,
+};
+
+/// The name of a process: that of its server, of its agent, or of its program.
+pub(super) fn name(one: &Explained) -> String {
+    let agent = one.agent.as_ref().map(|agent| agent.name.clone());
+    let server = one.report.as_deref().map(|report| report.server.name.clone());
+    let program = || {
+        let path = one.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&one.process.exe);
+        path.rsplit('/').next().unwrap_or(path).to_owned()
+    };
+    Some(agent.or(server).unwrap_or_else(program))
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "a process".to_owned())
+}
+
+pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
+    let mut all = Vec::new();
+    match (one.taken_for, &one.report, &one.agent, &one.nothing) {
+        (TakenFor::Agent, report, Some(agent), _) => {
+            all.extend(agent_sentences(agent, one));
+            if report.is_some() {
+                all.push("It was left behind itself.".to_owned());
+            }
+            return all;
+        }
+        (_, _, _, Some(nothing)) => return vec![nothing_sentence(nothing)],
+        (_, Some(report), ..) => all.extend(server_sentences(one, report)),
+        _ => return all,
+    }
+    all.push(owner_sentence(one, moment));
+    if let Some((cause, since)) = one.cause.as_deref().and_then(cause_sentence).zip(one.since) {
+        all.push(format!("{cause}, {}.", moment.boot_time(since)));
+    }
+    all
+}
+
+fn agent_sentences(agent: &AgentView, one: &Explained) -> Vec<String> {
+    let name = text::sanitise(&agent.name);
+    let by = match &one.rule {
+        _ if agent.implied => "because it started a server; no rule knows it".to_owned(),
+        Some(rule) => format!("by the rule {}", text::sanitise(rule)),
+        None => "by a rule".to_owned(),
+    };
+    let mut all = vec![format!("It is taken for an agent, \"{name}\", {by}.")];
+    if let Some(generation) = agent.generation {
+        all.push(format!("This is its run #{generation}."));
+    }
+    all.push(match one.servers {
+        0 => "It has no server now.".to_owned(),
+        many => format!("It has {} now.", text::count(many, "server", "servers")),
+    });
+    all
+}
+
+fn server_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
+    let (name, rule) = (text::sanitise(&report.server.name), text::sanitise(&report.server.rule));
+    let main = text::sanitise(&report.server.id);
+    let by = match recognised_by(&report.server.rule) {
+        "protocol" => "by a message of the protocol, or by the settings of an agent",
+        "arguments" => "by its arguments",
+        "name" => "by the name of its program",
+        _ => "by a rule of the configuration",
+    };
+    let by = format!("{by} (rule {rule})");
+    let mut all = vec![match one.taken_for {
+        TakenFor::Wrapper => format!("It is a shell or launcher around the server \"{name}\" ({main})."),
+        TakenFor::ServerPart => {
+            format!("It was started by the server \"{name}\" ({main}), and is part of it.")
+        }
+        _ => format!("It is taken for a stdio server, \"{name}\", {by}."),
+    }];
+    if one.taken_for != TakenFor::Server {
+        all.push(format!("That is taken for a server {by}."));
+    }
+    if one.only_named {
+        all.push("Only its name says so: no message of the protocol to it was seen.".to_owned());
+    }
+    if let Some(client) = &report.server.client {
+        all.push(format!("Its client calls itself \"{}\".", text::sanitise(client)));
+    }
+    if let Some(newest) = &report.duplicate_of {
+        all.push(format!("Its owner has a newer one of the same identity: {}.", text::sanitise(newest)));
+    }
+    if let Some(bytes) = report.server.rss_bytes {
+        let processes = text::count(report.server.count(), "process", "processes");
+        all.push(format!("It has {processes} and {} of memory.", text::size(bytes)));
+    }
+    all
+}
+
+fn owner_sentence(one: &Explained, moment: &Moment) -> String {
+    let Some(owner) = &one.owner else { return "No owner of it is known.".to_owned() };
+    let run = owner.generation.map(|generation| format!(" #{generation}")).unwrap_or_default();
+    let who = format!("Its owner is {}{run}, pid {}", text::sanitise(&owner.name), owner.pid);
+    match one.owner_exited {
+        Some(at) => format!("{who}, which exited {}.", moment.boot_time(at)),
+        None if owner.alive => format!("{who}, which lives."),
+        None => format!("{who}, which has exited."),
+    }
+}
+
+/// Why it is looked at, without its time.
+pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
+    Some(match cause {
+        "owner_exited" => "It is looked at because its owner exited",
+        "no_owner" => "It is looked at because it was found without an owner",
+        "unit_restarted" => "It is looked at because its unit was stopped, or started again without it",
+        "abandoned" => "It is looked at because its owner has abandoned it",
+        "spawner_thread_exited" => "It is looked at because the thread that started it has ended",
+        "asked" => "It is looked at because a person asked to end it",
+        "session_expired" => "It is looked at because its session has expired",
+        _ => return None,
+    })
+}
+
+/// Why it is nothing.
+pub(super) fn nothing_sentence(nothing: &Nothing) -> String {
+    let rule = text::sanitise(nothing.rule.as_deref().unwrap_or("of the configuration")).into_owned();
+    let [stdin, stdout] = nothing.streams.map(stream);
+    match nothing.reason {
+        NoServer::KernelThread => "It is nothing: a thread of the kernel.".to_owned(),
+        NoServer::NoWire => format!(
+            "It is nothing, though the rule {rule} knows its program: a stdio server talks through pipes or \
+             sockets, and its standard input is {stdin}, its standard output {stdout}."
+        ),
+        NoServer::NotFollowed => format!(
+            "The rule {rule} knows its program, and it has wires, but it is not followed: it has just begun, \
+             or it is outside of what was looked at."
+        ),
+        NoServer::Shell => "It is nothing: a shell. What a shell starts belongs to nobody.".to_owned(),
+        NoServer::Launcher => "It is nothing: a program that starts others, and no server runs below it on \
+             its streams."
+            .to_owned(),
+        NoServer::Multiplexer => {
+            "It is nothing: a terminal multiplexer. What runs in it belongs to nobody.".to_owned()
+        }
+        NoServer::Exempt => format!("It is nothing: the rule {rule} exempts it and what it starts."),
+        NoServer::ServiceManager => {
+            "It is nothing: a service manager. It adopts what others leave.".to_owned()
+        }
+        NoServer::Protected => {
+            "It is nothing: it was started inside a multiplexer or an exempt program.".to_owned()
+        }
+        NoServer::AgentNotFollowed => format!(
+            "The rule {rule} knows it as an agent, but it is not followed: it has just begun, or it is \
+             outside of what was looked at."
+        ),
+        NoServer::NearMiss => format!(
+            "It is nothing, though its name looks like that of a server: no rule matches it, and no message \
+             of the protocol to it was seen. Its standard input is {stdin}."
+        ),
+        NoServer::ShellsJob => {
+            "It is nothing: a shell made its pipes, so it is a job of that shell.".to_owned()
+        }
+        NoServer::Silent => "It is nothing: no rule knows its program, and no message of the protocol to it \
+             was seen."
+            .to_owned(),
+        NoServer::Unrelated => format!(
+            "It is nothing: no rule knows its program, and it has no wire. Its standard input is {stdin}."
+        ),
+        NoServer::Unread => {
+            "What it is cannot be said: its program or its streams could not be read. Ask as root.".to_owned()
+        }
+    }
+}
+
+const fn stream(stdio: Stdio) -> &'static str {
+    match stdio {
+        Stdio::Closed => "closed or not known",
+        Stdio::Null => "/dev/null",
+        Stdio::Terminal => "a terminal",
+        Stdio::File => "a file",
+        Stdio::Pipe(_) => "a pipe",
+        Stdio::Socket(_) => "a socket",
+        Stdio::Other => "a device",
+    }
+}

@@ -1,0 +1,100 @@
+//! The side of the helper: it gives up all rights, and then reads the question.
+//!
+//! Invariant: nothing is read that others wrote before the limits hold and the capabilities are gone for good.
+
+use std::{
+    fs::File,
+    io::{self, IoSliceMut, Read as _, Write as _},
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    io::Errno,
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
+    process::{
+        DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior,
+        set_parent_process_death_signal, setrlimit,
+    },
+    thread::{
+        CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_name,
+        set_no_new_privs,
+    },
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{FILES, Task};
+use crate::os::own;
+
+/// The first command-line argument that makes the program a helper. The second one is the name of its task.
+pub const ARGUMENT: &str = "__helper";
+
+/// The longest question.
+const LONGEST: u64 = 16 << 20;
+/// The limits: bytes of memory, of the main thread's stack, seconds on a processor, descriptors, bytes of a file that it
+/// writes, which is the answer. Nothing is left of a crash.
+const LIMITS: [(Resource, u64); 6] = [
+    (Resource::As, 1 << 30),
+    (Resource::Stack, 8 << 20),
+    (Resource::Cpu, 2),
+    (Resource::Nofile, 256),
+    (Resource::Fsize, super::LONGEST),
+    (Resource::Core, 0),
+];
+
+/// The main function of a helper. `work` gives the answer to the question, with the files that came with it. Returns
+/// whether the answer could be written.
+pub fn serve(work: impl FnOnce(Task, &[u8], Vec<OwnedFd>) -> Option<Vec<u8>>) -> bool {
+    let name = std::env::args().nth(2).unwrap_or_default();
+    let Some(task) = Task::ALL.into_iter().find(|task| task.name() == name) else { return false };
+    let asked = confine(task).and_then(|()| question()).ok();
+    let answer = asked.and_then(|(question, files)| work(task, &question, files));
+    answer.is_some_and(|answer| io::stdout().write_all(&answer).is_ok())
+}
+
+/// The answer of `work` to a question, as it is written; nothing if the question is none.
+pub fn answered<Q: DeserializeOwned, A: Serialize>(
+    question: &[u8],
+    work: impl FnOnce(Q) -> A,
+) -> Option<Vec<u8>> {
+    serde_json::to_vec(&work(serde_json::from_slice(question).ok()?)).ok()
+}
+
+fn confine(task: Task) -> io::Result<()> {
+    // execve(2) made the process dumpable again. Root owns the files in /proc of one that is not.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    own::drop_oom_protection();
+    // Otherwise the process would be called `exe`, after the path that it is started by.
+    let _ = set_name(c"orphand-helper");
+    for (resource, most) in LIMITS {
+        let most = getrlimit(resource).maximum.map_or(most, |had| had.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    if task == Task::Settings {
+        // A file that does not answer must not keep it for longer than the daemon. (The thread that starts one of another
+        // task may end before.)
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+    }
+    Ok(())
+}
+
+/// The question and the files that wait in the standard input.
+fn question() -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES + 1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(io::stdin(), &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let mut files = files.flatten();
+    let text = files.next().ok_or(Errno::NODATA)?;
+    let mut question = Vec::new();
+    File::from(text).take(LONGEST).read_to_end(&mut question)?;
+    Ok((question, files.collect()))
+}

@@ -1,0 +1,264 @@
+//! Helpers: this program once more, for what reads foreign bytes that no parser of ours stands between.
+//!
+//! What users write into their settings, and what engines and service managers answer, is parsed in a process of its
+//! own (`confine.rs`): without capabilities, as another user where it can be, with limits of memory, stack, processor
+//! time and descriptors. Invariant: whatever is in those bytes, a call of [`ask`] returns an answer of bounded size or
+//! an error, within its patience and `ENDING`; the helper is ended and waited for; and nothing else happens. What it
+//! cost is charged to the calling thread ([`processor_time`]).
+
+mod confine;
+mod unended;
+
+use std::{
+    fs::File,
+    io::{self, IoSlice, Read as _, Seek as _, Write as _},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::process::CommandExt as _,
+    },
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, memfd_create},
+    io::Errno,
+    net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+        sendmsg, socketpair,
+    },
+    process::{
+        DumpableBehavior, Pid, PidfdFlags, Signal, dumpable_behavior, pidfd_open, pidfd_send_signal,
+        set_dumpable_behavior,
+    },
+    thread::{LinkNameSpaceType, capabilities, move_into_link_name_space},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+pub use self::confine::{ARGUMENT, answered, serve};
+use crate::os::{
+    capabilities::{OTHER_USERS, raise},
+    own, processor_time,
+};
+
+/// The most files that a helper is given.
+pub const FILES: usize = 64;
+/// The longest answer, in bytes.
+const LONGEST: u64 = 64 * 1024;
+/// How long the end of a helper may take.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// What a helper is started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Talk to a container engine.
+    Engine,
+    /// Talk to a service manager.
+    Manager,
+    /// Read the settings of agents.
+    Settings,
+}
+
+impl Task {
+    const ALL: [Self; 3] = [Self::Engine, Self::Manager, Self::Settings];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Manager => "manager",
+            Self::Settings => "settings",
+        }
+    }
+}
+
+/// How a helper is started.
+#[derive(Debug)]
+pub struct Order {
+    /// What for.
+    pub task: Task,
+    /// What it is given to read from: not more than [`FILES`].
+    pub files: Vec<OwnedFd>,
+    /// The user and group that it runs as, if they are not ours. It is in no other group.
+    pub user: Option<(u32, u32)>,
+    /// The PID namespace that it is in, if that is not ours.
+    pub namespace: Option<OwnedFd>,
+    /// How long it may take to answer.
+    pub patience: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HelperError {
+    /// It could not be started, or listened to.
+    #[error("cannot start it: {0}")]
+    Start(#[from] io::Error),
+    /// The time was over.
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
+    /// It answered too much, too little, or nothing that is an answer.
+    #[error("no answer: {0}")]
+    Failed(ExitStatus),
+    /// An earlier helper for the same user, or too many, cannot be ended: a file that they read does not answer.
+    #[error("an earlier one has not ended yet")]
+    Stuck,
+}
+
+impl From<Errno> for HelperError {
+    fn from(errno: Errno) -> Self {
+        Self::Start(errno.into())
+    }
+}
+
+/// Whether helpers may run as other users.
+pub fn can_be_others() -> bool {
+    capabilities(None).is_ok_and(|had| had.permitted.contains(OTHER_USERS))
+}
+
+/// Starts a helper, puts the question to it, and gives its answer.
+pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Result<A, HelperError> {
+    let (patience, user, began) = (order.patience, order.user.map(|(uid, _)| uid), Instant::now());
+    unended::require_room(user)?;
+    // A file, not a pipe: a process with two wires might be a server.
+    let mut answer = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
+    let child = start(order, question, answer.try_clone()?)?;
+    let pid = Pid::from_raw(child.id().cast_signed()).ok_or(Errno::SRCH);
+    let pidfd = match pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+        Ok(pidfd) => pidfd,
+        Err(errno) => {
+            unended::keep(child, user);
+            return Err(errno.into());
+        }
+    };
+    let is_in_time = ends(&pidfd, patience);
+    let has_ended = is_in_time || {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+        ends(&pidfd, ENDING)
+    };
+    processor_time::add(processor_time::of_process(child.id()).unwrap_or_else(|| began.elapsed()));
+    if !has_ended {
+        unended::keep(child, user);
+        return Err(HelperError::Silent(patience));
+    }
+    let status = { child }.wait()?;
+    if !is_in_time {
+        return Err(HelperError::Silent(patience));
+    }
+    let mut said = Vec::new();
+    answer.rewind()?;
+    answer.take(LONGEST).read_to_end(&mut said)?;
+    let said = serde_json::from_slice(&said).ok().filter(|_| status.success());
+    said.ok_or(HelperError::Failed(status))
+}
+
+fn start(order: Order, question: &impl Serialize, stdout: File) -> Result<Child, HelperError> {
+    let Order { task, files, user, namespace, .. } = order;
+    let stdin = sent(question, &files)?;
+    drop(files);
+    let mut command = Command::new(own::PROGRAM);
+    command
+        .args([ARGUMENT, task.name()])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(stdin))
+        .stdout(stdout)
+        .stderr(Stdio::null());
+    let mut _raised = None;
+    if let Some((uid, gid)) = user {
+        _raised = Some(raise(OTHER_USERS).ok_or(Errno::PERM)?);
+        // `uid` drops the supplementary groups as well.
+        command.uid(uid).gid(gid);
+    }
+    let Some(namespace) = namespace else { return Ok(command.spawn()?) };
+    // The PID namespace of new children is a property of the thread. This thread ends together with the setting.
+    let child = thread::scope(|scope| {
+        let born = scope.spawn(|| {
+            let _hidden = Hidden::begin()?;
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+            command.spawn()
+        });
+        born.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    });
+    Ok(child?)
+}
+
+/// The end of a socket in which the question and the files wait.
+fn sent(question: &impl Serialize, files: &[OwnedFd]) -> Result<OwnedFd, HelperError> {
+    if files.len() > FILES {
+        return Err(Errno::TOOBIG.into());
+    }
+    let mut text = File::from(memfd_create("question", MemfdFlags::CLOEXEC)?);
+    serde_json::to_writer(&mut text, question).map_err(io::Error::from)?;
+    text.flush()?;
+    text.rewind()?;
+    let given: Vec<BorrowedFd<'_>> =
+        std::iter::once(text.as_fd()).chain(files.iter().map(OwnedFd::as_fd)).collect();
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES + 1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&given)) {
+        return Err(Errno::TOOBIG.into());
+    }
+    sendmsg(&ours, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(theirs)
+}
+
+/// Whether the process of this descriptor ends within this time.
+fn ends(pidfd: &OwnedFd, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    loop {
+        let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now())) else {
+            return false;
+        };
+        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&left)) {
+            Err(Errno::INTR) => {}
+            told => return told.is_ok_and(|ready| ready > 0),
+        }
+    }
+}
+
+/// While this value lives, an unprivileged process cannot trace this process, nor its child between fork(2)
+/// and execve(2) (`PR_SET_DUMPABLE(2const)`). Other processes in a container see such a child and may run as
+/// the same user, while the child still has the host's view of files.
+struct Hidden(DumpableBehavior);
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = dumpable_behavior()?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // The value 2 is set only by the kernel and cannot be set here. The process then stays hidden.
+        if let DumpableBehavior::Dumpable = self.0 {
+            let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Root owns the files in /proc of a process that is not dumpable, whichever user it runs as.
+    #[test]
+    fn it_is_hidden_for_as_long_as_it_takes() {
+        let before = dumpable_behavior().unwrap();
+        let hidden = Hidden::begin().unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        drop(hidden);
+        assert_eq!(dumpable_behavior().unwrap(), before);
+    }
+
+    #[test]
+    fn no_more_files_are_sent_than_fit() {
+        let file = || OwnedFd::from(File::open("/dev/null").unwrap());
+        let of = |count: usize| sent(&7, &(0..count).map(|_| file()).collect::<Vec<_>>());
+        assert!(of(0).is_ok() && of(FILES).is_ok() && of(FILES + 1).is_err());
+    }
+}

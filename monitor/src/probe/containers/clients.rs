@@ -1,0 +1,146 @@
+//! Who else may be a client of a container engine: its name says so, and it can reach the engine.
+//!
+//! Anybody may give a process the name and the arguments of a client. Only who may open the engine's socket can be one,
+//! or who is connected to it all the same. Invariant: what cannot be read counts as one who can.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    fs::{Stat, getxattr},
+    io::Errno,
+};
+
+use super::resembles_client;
+use crate::{
+    host::{Proc, TcpState, UNANSWERED, UnixSockets},
+    os::own,
+    probe::Probe,
+};
+use orphand_core::model::{OtherClient, ProcessId, Stdio};
+
+/// The most other clients that are listed.
+const MOST: usize = 256;
+/// The most connections to an engine whose holders are asked for.
+const CONNECTIONS: usize = 1000;
+
+/// The socket of an engine, and who can open it.
+pub(super) struct Door {
+    /// Its file.
+    stat: Stat,
+    /// It has an access list, which is not read.
+    listed: bool,
+}
+
+impl Door {
+    pub(super) fn new(socket: &OwnedFd, stat: Stat) -> Self {
+        let mut none = [0_u8; 0];
+        let list = getxattr(own::path_of(socket), "system.posix_acl_access", &mut none);
+        Self { stat, listed: !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP) | Ok(0)) }
+    }
+
+    /// Its file as the kernel's list of unix sockets names it, which has the lower half of the inode number.
+    pub(super) fn file(&self) -> (u32, u64) {
+        let inode = u32::try_from(self.stat.st_ino & u64::from(u32::MAX)).unwrap_or_default();
+        (inode, self.stat.st_dev)
+    }
+
+    /// Whether this process can open it. One that has ended cannot.
+    fn lets_in(&self, proc: &Proc, pid: u32) -> bool {
+        match proc.rights(pid, self.stat.st_uid) {
+            Ok(rights) => self.listed || rights.may_write(&self.stat),
+            Err(Errno::NOENT | Errno::SRCH) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+impl Probe {
+    /// The other processes of the host that may be clients of this engine; `None` if they are too many to list, or if one
+    /// cannot be told.
+    pub(super) fn other_clients(&self, engine: &str, client: ProcessId) -> Option<Vec<OtherClient>> {
+        let (socket, stat) = self.engines.open(engine).ok()?;
+        let door = Door::new(&socket, stat);
+        let (mut found, mut outside) = (Vec::new(), Vec::new());
+        for pid in self.proc.pids().ok()? {
+            match self.proc.process(pid) {
+                Ok(dir) => {
+                    let image = dir.image();
+                    if dir.id() == client || !resembles_client(&image) {
+                        continue;
+                    }
+                    let one = OtherClient { process: dir.id(), image };
+                    if door.lets_in(&self.proc, pid) {
+                        found.push(one);
+                    } else {
+                        outside.push(one);
+                    }
+                }
+                Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(UNANSWERED) if !self.may_be_client(pid, &door) => {}
+                Err(_) => return None,
+            }
+            if found.len() > MOST {
+                return None;
+            }
+        }
+        if !outside.is_empty() {
+            let connected = self.connected(&door);
+            let reaches = |one: &OtherClient| connected.as_ref().is_none_or(|all| all.contains(&one.process));
+            found.extend(outside.into_iter().filter(reaches));
+        }
+        (found.len() <= MOST).then_some(found)
+    }
+
+    /// Whether a process that does not answer may be a client. The kernel tells its name and its rights.
+    fn may_be_client(&self, pid: u32, door: &Door) -> bool {
+        match self.proc.rights(pid, door.stat.st_uid) {
+            Ok(rights) => {
+                let name = String::from_utf8_lossy(&rights.name).into_owned();
+                super::has_name_of_client(&name) && (door.listed || rights.may_write(&door.stat))
+            }
+            Err(errno) => !matches!(errno, Errno::NOENT | Errno::SRCH),
+        }
+    }
+
+    /// Who is connected to the engine through its socket; `None` if that may be anybody: it is not seen, or the engine
+    /// listens for TCP, too.
+    fn connected(&self, door: &Door) -> Option<BTreeSet<ProcessId>> {
+        let all = UnixSockets::here().ok()?.all().ok()?;
+        let (mut listeners, mut clients) = (HashSet::new(), HashSet::new());
+        for socket in all.into_iter().filter(|socket| socket.file == Some(door.file())) {
+            if socket.listens {
+                listeners.insert(Stdio::Socket(socket.inode));
+                clients.extend(socket.waiting.into_iter().map(Stdio::Socket));
+            } else {
+                clients.extend(socket.peer.filter(|peer| *peer > 0).map(Stdio::Socket));
+            }
+        }
+        let wires: Vec<Stdio> = listeners.iter().chain(&clients).copied().collect();
+        if listeners.is_empty() || wires.len() > CONNECTIONS {
+            return None;
+        }
+        let ends = self.pass(&wires).ok()?;
+        let holders = |of: &HashSet<Stdio>| -> BTreeSet<ProcessId> {
+            ends.iter().filter(|end| of.contains(&end.of)).map(|end| end.process).collect()
+        };
+        let engine = holders(&listeners);
+        // The service manager may hold the socket, too, and listens for others.
+        let mut engine = engine.into_iter().filter(|one| one.pid != 1);
+        if engine.any(|one| self.listens_for_tcp(one) != Some(false)) {
+            return None;
+        }
+        Some(holders(&clients))
+    }
+
+    /// `None` if that is not seen.
+    fn listens_for_tcp(&self, process: ProcessId) -> Option<bool> {
+        let dir = self.proc.identified(process).ok()??;
+        let table = dir.fd_table().ok().filter(|table| !table.cut)?;
+        let own: HashSet<u64> = table.sockets().collect();
+        let sockets = dir.tcp_sockets().ok()?;
+        Some(sockets.iter().any(|one| one.state == TcpState::Listen && own.contains(&one.inode)))
+    }
+}

@@ -1,0 +1,23 @@
+//! The scene of servers and copies: the raw facts of a moment ([`crate::read`]).
+
+use super::Probe;
+use crate::read::{Pass, Reader};
+use orphand_core::model::{
+    Stdio,
+    scene::{Scene, SceneQuestion},
+};
+
+impl Probe {
+    /// The scene of these servers and copies. This blocks for the time of an inspection.
+    pub fn scene(&self, question: &SceneQuestion) -> Scene {
+        let pass = |wanted: &[Stdio]| self.pass(wanted);
+        let pass: &Pass<'_> = &pass;
+        let reader = Reader {
+            proc: &self.proc,
+            pass: self.passes.is_some().then_some(pass),
+            tasks: &|| self.all_tasks(),
+            unit: &|process| self.unit(process),
+        };
+        reader.scene(question)
+    }
+}

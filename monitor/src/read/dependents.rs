@@ -1,0 +1,210 @@
+//! Who is joined with a process without a descriptor in common: through terminals, PID namespaces, debuggers, shared
+//! memory, and what a process offers through the kernel.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use rustix::io::Errno;
+
+use super::{
+    AllTasks,
+    process::Member,
+    rows::{Hold, Key, Rows},
+};
+use crate::host::TaskRow;
+use orphand_core::{
+    model::{
+        ProcessId,
+        scene::{Endpoint, Side},
+    },
+    recognise::is_debugger,
+};
+
+/// What is looked for among all processes of the host, each with its endpoint.
+#[derive(Default)]
+struct Wanted {
+    /// By the number of the terminal, with who opened it.
+    terminals: HashMap<u32, (u32, ProcessId)>,
+    /// The first processes of namespaces.
+    namespaces: Vec<(ProcessId, u32)>,
+    /// By the threads of debuggers.
+    debuggers: HashMap<u32, u32>,
+    /// By device and inode number of the mapped file.
+    memory: HashMap<(String, u64), u32>,
+}
+
+impl Wanted {
+    /// What all tasks are asked for.
+    fn depends(&self) -> Vec<u32> {
+        let terminals = self.terminals.values().map(|(at, _)| *at);
+        let namespaces = self.namespaces.iter().map(|(_, at)| *at);
+        terminals.chain(namespaces).chain(self.debuggers.values().copied()).collect()
+    }
+}
+
+/// Enters what these processes offer, and who depends on it.
+pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], tasks: &AllTasks<'_>) {
+    let mut wanted = Wanted::default();
+    for member in members {
+        let process = member.looked.process;
+        let holds = |side| Hold { process, side, number: None, beyond: false };
+        for terminal in &member.terminals {
+            let at = rows.endpoint(Key::Terminal(*terminal), || Endpoint::Terminal);
+            rows.hold(at, holds(Side::Serves));
+            wanted.terminals.insert(*terminal, (at, process));
+        }
+        if let Some(name) = &member.leads {
+            let at = rows.endpoint(Key::PidNamespace(name.clone()), || Endpoint::PidNamespace);
+            rows.hold(at, holds(Side::Serves));
+            wanted.namespaces.push((process, at));
+        }
+        if member.serves_a_device {
+            let at = rows.endpoint(Key::Device(process), || Endpoint::Device);
+            rows.hold(at, holds(Side::Serves));
+            rows.anybody(at, Side::Depends);
+        }
+        // Only the traced processes tell who traces them, and there may be tens of thousands. So they are asked only if
+        // one of those that were asked about is named like a debugger.
+        if is_debugger(&member.image) {
+            let at = rows.endpoint(Key::Trace(process), || Endpoint::Trace);
+            rows.hold(at, holds(Side::Serves));
+            match threads(rows, process) {
+                Ok(threads) => wanted.debuggers.extend(threads.into_iter().map(|thread| (thread, at))),
+                Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(_) => rows.unreadable(at, Side::Depends),
+            }
+        }
+        for memory in &member.memory {
+            let (device, inode) = memory.file.clone();
+            let at = rows.endpoint(Key::Memory(device, inode), || Endpoint::Memory { inode });
+            rows.hold(at, holds(Side::Reads));
+            if memory.is_named {
+                rows.anybody(at, Side::Writes);
+            }
+            wanted.memory.insert(memory.file.clone(), at);
+        }
+        traced(rows, member);
+    }
+    ask_tasks(rows, &wanted, tasks);
+    ask_maps(rows, &wanted);
+}
+
+fn threads(rows: &Rows<'_>, process: ProcessId) -> Result<Vec<u32>, Errno> {
+    rows.proc.identified(process)?.ok_or(Errno::SRCH)?.threads()
+}
+
+/// Enters who traces this process.
+fn traced(rows: &mut Rows<'_>, member: &Member) {
+    for thread in member.tracers.iter().copied() {
+        let tracer = rows
+            .proc
+            .process(thread)
+            .and_then(|dir| dir.leader())
+            .and_then(|leader| rows.proc.process(leader));
+        let process = member.looked.process;
+        let (at, tracer) = match tracer {
+            Ok(tracer) => (rows.endpoint(Key::Trace(tracer.id()), || Endpoint::Trace), Some(tracer.id())),
+            // The tracer has ended, and its tracing with it.
+            Err(Errno::NOENT | Errno::SRCH) => continue,
+            Err(_) => (rows.endpoint(Key::Trace(ProcessId::new(thread, 0)), || Endpoint::Trace), None),
+        };
+        match tracer {
+            Some(process) => rows.hold(at, Hold { process, side: Side::Serves, number: None, beyond: false }),
+            None => rows.unreadable(at, Side::Serves),
+        }
+        rows.hold(at, Hold { process, side: Side::Depends, number: None, beyond: false });
+    }
+}
+
+/// Enters who depends on what is wanted, of all tasks of the host. Who does not answer may depend on what it can have got
+/// to, and on nothing else: a stranger who is stuck keeps nobody's server.
+fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, tasks: &AllTasks<'_>) {
+    let all = wanted.depends();
+    if all.is_empty() {
+        return;
+    }
+    let list = match tasks() {
+        Ok(list) => list,
+        Err(why) => {
+            for at in all {
+                rows.unreadable(at, Side::Depends);
+            }
+            return rows.unread(None, why);
+        }
+    };
+    for (process, at) in &wanted.namespaces {
+        // It has ended, or does not answer.
+        let Some(first) = list.iter().find(|row| row.is(*process)) else { continue };
+        if first.partly {
+            rows.unreadable(*at, Side::Depends);
+        }
+        let inside = |row: &&TaskRow| !row.dead && !row.is(*process) && row.may_be_in_namespace_of(first);
+        for row in list.iter().filter(inside) {
+            depend(rows, *at, row, row.namespace.inode != 0);
+        }
+    }
+    for (number, (at, opener)) in &wanted.terminals {
+        let is_there = |row: &&TaskRow| row.pty() == Some(*number);
+        let sessions: HashSet<u32> = list.iter().filter(is_there).map(|row| row.session).collect();
+        let user = list.iter().find(|row| row.is(*opener)).map(|row| row.uid);
+        let can_be = |row: &TaskRow| {
+            sessions.contains(&row.session) || row.uid == 0 || user.is_none_or(|user| user == row.uid)
+        };
+        let concerned = |row: &&TaskRow| {
+            !row.dead
+                && !row.is(*opener)
+                && (is_there(row) || (row.partly && !row.ignores_hangup && can_be(row)))
+        };
+        for row in list.iter().filter(concerned) {
+            depend(rows, *at, row, is_there(&row));
+        }
+    }
+    for row in list.iter().filter(|row| !row.dead) {
+        let at: BTreeSet<u32> =
+            row.tracers.iter().filter_map(|tracer| wanted.debuggers.get(tracer)).copied().collect();
+        for at in at {
+            depend(rows, at, row, true);
+        }
+    }
+}
+
+/// Enters that a task depends on this, or may.
+fn depend(rows: &mut Rows<'_>, at: u32, row: &TaskRow, certain: bool) {
+    if certain && !row.partly {
+        rows.hold(at, Hold { process: row.process, side: Side::Depends, number: None, beyond: false });
+    } else {
+        rows.unreadable(at, Side::Depends);
+    }
+}
+
+/// Enters who maps the shared memory at which copies wait.
+fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
+    if wanted.memory.is_empty() {
+        return;
+    }
+    let pids = rows.proc.pids().unwrap_or_else(|error| {
+        rows.unread(None, error.to_string());
+        Vec::new()
+    });
+    for pid in pids {
+        let found = rows.proc.process(pid).and_then(|dir| {
+            let is_alive = !dir.stat().is_kernel_thread() && !dir.stat().has_begun_to_exit();
+            // Some hosts hide the memory of their first process, which is nobody's fork.
+            let shared = match dir.shared_memory() {
+                _ if !is_alive => Vec::new(),
+                Err(Errno::ACCESS | Errno::PERM) if pid == 1 => Vec::new(),
+                shared => shared?,
+            };
+            Ok((dir.id(), shared))
+        });
+        match found {
+            Ok((process, shared)) => {
+                for at in shared.iter().filter_map(|memory| wanted.memory.get(&memory.file)) {
+                    rows.hold(*at, Hold { process, side: Side::Writes, number: None, beyond: false });
+                }
+            }
+            Err(Errno::NOENT | Errno::SRCH) => {}
+            // It may have any of them.
+            Err(_) => wanted.memory.values().for_each(|at| rows.unreadable(*at, Side::Writes)),
+        }
+    }
+}

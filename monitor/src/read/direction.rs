@@ -1,0 +1,169 @@
+//! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell), and which
+//! side of connected UDP sockets asks the other.
+//!
+//! The side that connects uses a port of the range that the system assigns, and its peer is a listener. A UDP socket
+//! that is open to all is no listener: that of a client mostly is so, too. Where this does not decide, the code assumes
+//! that the other side began the connection. It prefers the error that takes an unused server for one in use.
+
+use std::{cell::OnceCell, collections::HashSet, net::IpAddr};
+
+use crate::host::{Endpoint, ProcessDir, port_range};
+
+/// A network namespace, with the facts that tell who began a connection in it. Each fact is read when it is
+/// first needed.
+pub(crate) struct Network<'a> {
+    /// A process in the namespace.
+    dir: &'a ProcessDir,
+    /// Whether it is the namespace of this process.
+    is_ours: bool,
+    /// The endpoints of all listeners in the namespace, of any process.
+    listeners: Vec<Endpoint>,
+    addresses: OnceCell<Option<HashSet<IpAddr>>>,
+    range: OnceCell<Option<(u16, u16)>>,
+}
+
+impl<'a> Network<'a> {
+    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: Vec<Endpoint>) -> Self {
+        Self { dir, is_ours, listeners, addresses: OnceCell::new(), range: OnceCell::new() }
+    }
+
+    /// Whether somebody listens for connections at this end.
+    pub fn listens(&self, local: Endpoint) -> bool {
+        self.listeners.iter().any(|listener| accepts(*listener, local))
+    }
+
+    /// Whether it is certain that the side of `local` began the connection.
+    pub fn is_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
+        if self.listens(local) {
+            return false;
+        }
+        match self.has(remote.0) {
+            Some(true) => self.listens(remote),
+            Some(false) => self.ports_say_outgoing(local, remote),
+            None => false,
+        }
+    }
+
+    /// Whether it is certain that the side of `local`, a connected UDP socket, asks the other side. No other socket is open
+    /// to all at its port, as that of a service with one socket for each client would be, and no socket at `remote` is
+    /// connected to it (`is_addressed`), because a service waits for everybody.
+    pub fn asks(&self, local: Endpoint, remote: Endpoint, is_addressed: bool) -> bool {
+        !is_addressed && !self.listens(local) && self.ports_say_outgoing(local, remote)
+    }
+
+    /// Whether the local port was assigned by the system, and the other is one that its owner chose.
+    fn ports_say_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
+        self.gives_out(local.1) == Some(true) && self.gives_out(remote.1) == Some(false)
+    }
+
+    /// Whether the address belongs to this host in this namespace; `None` if that is unknown.
+    pub fn has(&self, address: IpAddr) -> Option<bool> {
+        if address.is_loopback() {
+            return Some(true);
+        }
+        let known = self.addresses.get_or_init(|| Some(self.dir.addresses()?.into_iter().collect()));
+        Some(known.as_ref()?.contains(&address))
+    }
+
+    /// Whether the port is in the range that the system assigns to sockets that ask for any port; `None` if
+    /// unknown.
+    pub fn gives_out(&self, port: u16) -> Option<bool> {
+        let read = || {
+            let namespace = if self.is_ours { None } else { Some(self.dir.network_namespace().ok()?) };
+            port_range(namespace).ok()
+        };
+        let (first, last) = (*self.range.get_or_init(read))?;
+        Some((first..=last).contains(&port))
+    }
+}
+
+/// Whether a connection to `end` reaches a socket that listens at `listener`.
+pub(crate) fn accepts(listener: Endpoint, end: Endpoint) -> bool {
+    let (address, port) = listener;
+    let any = match address {
+        IpAddr::V4(address) => address.is_unspecified() && end.0.is_ipv4(),
+        IpAddr::V6(address) => address.is_unspecified(),
+    };
+    port == end.1 && (any || address == end.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    use super::*;
+    use crate::host::Proc;
+
+    fn end(text: &str) -> Endpoint {
+        let address: std::net::SocketAddr = text.parse().unwrap();
+        (address.ip(), address.port())
+    }
+
+    #[test]
+    fn who_accepts_what() {
+        for (listener, to, yes) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("127.0.0.1:80", "127.0.0.1:81", false),
+            ("0.0.0.0:80", "192.0.2.1:80", true),
+            ("0.0.0.0:80", "[::1]:80", false),
+            ("[::]:80", "192.0.2.1:80", true),
+            ("[::]:80", "[::1]:80", true),
+        ] {
+            assert_eq!(accepts(end(listener), end(to)), yes, "{listener} {to}");
+        }
+    }
+
+    #[test]
+    fn our_own_namespace() {
+        let proc = Proc::system().unwrap();
+        let dir = proc.process(std::process::id()).unwrap();
+        let network = Network::new(&dir, true, Vec::new());
+        assert_eq!(network.has(Ipv4Addr::new(127, 0, 0, 9).into()), Some(true));
+        // An address reserved for documentation: no host has it.
+        assert_eq!(network.has(Ipv4Addr::new(203, 0, 113, 9).into()), Some(false));
+        // A port that the system assigned is in the range that it assigns from.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(network.gives_out(stream.local_addr().unwrap().port()), Some(true));
+        assert_eq!(network.gives_out(443), Some(false));
+    }
+
+    #[test]
+    fn who_began_it() {
+        let proc = Proc::system().unwrap();
+        let dir = proc.process(std::process::id()).unwrap();
+        let network = Network::new(&dir, true, vec![end("127.0.0.1:8080"), end("0.0.0.0:22")]);
+        network.range.set(Some((32768, 60999))).unwrap();
+        for (local, remote, outgoing) in [
+            ("127.0.0.1:40000", "127.0.0.1:8080", true),
+            ("127.0.0.1:8080", "127.0.0.1:40000", false),
+            // No process listens at either end any more: either side may have begun it.
+            ("127.0.0.1:40000", "127.0.0.1:40001", false),
+            ("127.0.0.1:3000", "127.0.0.1:40001", false),
+            ("192.0.2.77:40000", "203.0.113.9:443", true),
+            ("192.0.2.77:443", "203.0.113.9:40000", false),
+            ("192.0.2.77:40000", "203.0.113.9:40001", false),
+            // A process listens at this end.
+            ("192.0.2.77:22", "203.0.113.9:443", false),
+        ] {
+            assert_eq!(network.is_outgoing(end(local), end(remote)), outgoing, "{local} {remote}");
+        }
+        // Of datagrams the ports tell, on this host and elsewhere.
+        for (local, remote, is_addressed, asks) in [
+            ("127.0.0.1:40000", "127.0.0.1:8125", false, true),
+            ("127.0.0.1:40000", "127.0.0.1:8125", true, false),
+            ("127.0.0.1:40000", "127.0.0.1:40001", false, false),
+            ("127.0.0.1:3000", "127.0.0.1:8125", false, false),
+            ("127.0.0.1:8080", "127.0.0.1:40001", false, false),
+            ("192.0.2.77:40000", "203.0.113.9:443", false, true),
+            ("192.0.2.77:22", "203.0.113.9:443", false, false),
+        ] {
+            assert_eq!(network.asks(end(local), end(remote), is_addressed), asks, "{local} {remote}");
+        }
+        // Without the lists, nothing is certain.
+        let blind = Network::new(&dir, true, Vec::new());
+        blind.addresses.set(None).unwrap();
+        assert!(!blind.is_outgoing(end("192.0.2.77:40000"), end("203.0.113.9:443")));
+    }
+}

@@ -1,0 +1,363 @@
+//! Who has the ends: a pass of the kernel over all descriptors of the host tells, and misses nobody. It also tells how
+//! many ends a pipe has and how often a file is open, so that an end in flight in a socket, or in an `io_uring`, shows
+//! as a count that is higher than the number of descriptors.
+//!
+//! Without passes, /proc lists the descriptors. It shows neither what is in flight nor what is kept without a
+//! descriptor, so anybody may have the other end of a wire too, unless poll(2) tells that nobody does.
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    thread::sleep,
+    time::Duration,
+};
+
+use super::{
+    Pass, Reader,
+    descriptors::Stream,
+    index::Index,
+    joints::Joints,
+    pipe::{self, Said},
+    process::Member,
+    rows::{Hold, Key, Rows},
+};
+use crate::host::{Access, OpenEnd, Target};
+use orphand_core::model::{
+    ProcessId, Stdio,
+    scene::{Began, Endpoint, Side},
+};
+
+/// The wait before a second pass. A reference without a descriptor may be a write(2) in progress in a process with
+/// threads, which is over by then.
+const SECOND_LOOK: Duration = Duration::from_millis(1);
+
+/// Enters who has which end.
+pub(super) fn enter(reader: &Reader<'_>, rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
+    let pipes: BTreeSet<u64> = members
+        .iter()
+        .flat_map(|member| member.streams.iter().map(|stream| stream.inode))
+        .chain(joints.wires().filter_map(|(wire, _)| pipe_of(wire)))
+        .collect();
+    let sockets: BTreeSet<u64> = joints.joined().chain(joints.sockets()).collect();
+    let wanted: Vec<Stdio> =
+        pipes.iter().copied().map(Stdio::Pipe).chain(sockets.into_iter().map(Stdio::Socket)).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let told = reader
+        .pass
+        .map(|pass| told(pass, rows, &wanted))
+        .and_then(|told| told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok());
+    let is_complete = told.is_some();
+    let ends = told.unwrap_or_else(|| listed(rows, &wanted));
+    let mut by_file: BTreeMap<Stdio, Vec<&OpenEnd>> = BTreeMap::new();
+    for end in &ends {
+        by_file.entry(end.of).or_default().push(end);
+    }
+    // The oldest holders are described: a process that is older than a server may own it.
+    for ends in by_file.values_mut() {
+        ends.sort_unstable_by_key(|end| (end.process.start, end.process.pid, end.number));
+    }
+    let mut streams: HashMap<u64, Vec<(ProcessId, Stream)>> = HashMap::new();
+    for Member { looked, streams: own, .. } in members {
+        for stream in own {
+            streams.entry(stream.inode).or_default().push((looked.process, *stream));
+        }
+    }
+    let host = Host { members, joints, beyond: Beyond::of(&ends), is_complete, hidden: OnceCell::new() };
+    for inode in pipes {
+        let ends = by_file.get(&Stdio::Pipe(inode)).map_or(&[][..], Vec::as_slice);
+        let streams = streams.get(&inode).map_or(&[][..], Vec::as_slice);
+        host.enter_pipe(rows, &Pipe { inode, ends, streams });
+    }
+    let beyond = host.beyond;
+    join_lost_wires(rows, joints, &by_file, is_complete);
+    for (socket, at) in joints.take_without_peer() {
+        let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
+        let peer = ends.iter().find_map(|end| end.peer).filter(|peer| *peer != 0);
+        match peer {
+            Some(peer) => joints.join(peer, at, Side::Far),
+            None if joints.is_wire(Stdio::Socket(socket)) => rows.unreadable(at, Side::Far),
+            None => rows.anybody(at, Side::Far),
+        }
+    }
+    let joined: BTreeSet<u64> = joints.joined().collect();
+    for socket in joined {
+        let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
+        enter_socket(rows, joints, socket, ends, &beyond, is_complete);
+    }
+}
+
+/// Joins sockets that are wires and that no table tells. One that nobody has any more is closed.
+fn join_lost_wires(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    by_file: &BTreeMap<Stdio, Vec<&OpenEnd>>,
+    is_complete: bool,
+) {
+    let of_socket = |(wire, _): (Stdio, _)| match wire {
+        Stdio::Socket(inode) => Some(inode),
+        _ => None,
+    };
+    let wires: Vec<u64> = joints.wires().filter_map(of_socket).collect();
+    for near in wires {
+        if !joints.ends(near).is_empty() {
+            continue;
+        }
+        let is_open = by_file.contains_key(&Stdio::Socket(near)) || !joints.owners(near).is_empty();
+        if is_open || !is_complete {
+            let connection = Endpoint::Connection { near, far: 0, began: Began::Unknown };
+            let at = rows.endpoint(Key::Connection(0, near, 0), || connection);
+            joints.join(near, at, Side::Near);
+            joints.without_peer(near, at);
+        }
+    }
+}
+
+const fn pipe_of(wire: Stdio) -> Option<u64> {
+    match wire {
+        Stdio::Pipe(inode) => Some(inode),
+        _ => None,
+    }
+}
+
+/// What a pass tells. A second one is made if there are references that no descriptor accounts for, beside those of the
+/// processes that were asked about, which mostly wait in a read(2).
+fn told(pass: &Pass<'_>, rows: &Rows<'_>, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
+    let ends = pass(wanted)?;
+    let beyond = Beyond::of(&ends);
+    let is_open = |end: &OpenEnd| beyond.files.contains(&end.file) && !rows.is_full(end.process);
+    if !ends.iter().any(is_open) && beyond.pipes.is_empty() {
+        return Ok(ends);
+    }
+    sleep(SECOND_LOOK);
+    pass(wanted)
+}
+
+/// What is open without a descriptor.
+struct Beyond {
+    /// Open files with more references than descriptors.
+    files: HashSet<u64>,
+    /// The ends of pipes, by inode number and device, of which more are open than the descriptors show.
+    pipes: BTreeSet<(u64, u32, Side)>,
+}
+
+impl Beyond {
+    fn of(ends: &[OpenEnd]) -> Self {
+        let (mut files, mut pipes) = (HashMap::<u64, (u64, u64)>::new(), BTreeMap::new());
+        for end in ends {
+            let (references, descriptors) = files.entry(end.file).or_default();
+            *references = end.references.max(*references);
+            *descriptors += 1;
+            if let Stdio::Pipe(inode) = end.of {
+                for (side, has, open) in [
+                    (Side::Reads, end.access.read, end.readers),
+                    (Side::Writes, end.access.write, end.writers),
+                ] {
+                    let (files, most): &mut (HashSet<u64>, u32) =
+                        pipes.entry((inode, end.device, side)).or_default();
+                    *most = open.max(*most);
+                    files.extend(has.then_some(end.file));
+                }
+            }
+        }
+        let more =
+            |(files, most): &(HashSet<u64>, u32)| files.len() < usize::try_from(*most).unwrap_or(usize::MAX);
+        Self {
+            files: files
+                .into_iter()
+                .filter(|(_, (all, listed))| all > listed)
+                .map(|(file, _)| file)
+                .collect(),
+            pipes: pipes.into_iter().filter(|(_, counts)| more(counts)).map(|(pipe, _)| pipe).collect(),
+        }
+    }
+}
+
+/// A pipe or FIFO, the descriptors of it on the host, and those that the processes that were asked about had before.
+struct Pipe<'a> {
+    inode: u64,
+    ends: &'a [&'a OpenEnd],
+    streams: &'a [(ProcessId, Stream)],
+}
+
+/// What pipes are looked up in.
+struct Host<'a> {
+    members: &'a [Member],
+    joints: &'a Joints,
+    beyond: Beyond,
+    /// Whether a pass told, which misses nobody.
+    is_complete: bool,
+    hidden: OnceCell<Option<HashSet<Stdio>>>,
+}
+
+impl Host<'_> {
+    fn enter_pipe(&self, rows: &mut Rows<'_>, pipe: &Pipe<'_>) {
+        let Pipe { inode, ends, streams } = *pipe;
+        let named = streams.iter().any(|(_, stream)| stream.named);
+        // The same inode number on another device is another file.
+        let all: BTreeSet<u32> = ends.iter().map(|end| end.device).collect();
+        let of_members = ends.iter().filter(|end| rows.is_full(end.process));
+        let ours: BTreeSet<u32> = of_members.map(|end| end.device).collect();
+        let devices = if ours.is_empty() { all } else { ours };
+        for device in devices.iter().copied().chain(devices.is_empty().then_some(0)) {
+            let at = rows.endpoint(Key::Pipe(inode, device), || Endpoint::Pipe { inode, named });
+            let here: Vec<&OpenEnd> = ends.iter().copied().filter(|end| end.device == device).collect();
+            let ours = |side| here.iter().any(|end| rows.is_full(end.process) && has(end.access, side));
+            let ours = [Side::Reads, Side::Writes].map(|side| (side, ours(side)));
+            for (side, is_ours) in ours {
+                let is_opposed = ours.iter().any(|(other, is_ours)| *other != side && *is_ours);
+                let is_shared = is_ours && !is_opposed && !self.joints.is_wire(Stdio::Pipe(inode));
+                for end in here.iter().filter(|end| has(end.access, side)) {
+                    // Hundreds of servers share the standard error of their agent: nobody can use a server through an end
+                    // that both have.
+                    if is_shared && !rows.is_full(end.process) && !rows.may_be_child(end.process) {
+                        continue;
+                    }
+                    let beyond = self.beyond.files.contains(&end.file);
+                    let number = Some(end.number);
+                    rows.hold(at, Hold { process: end.process, side, number, beyond });
+                }
+                self.enter_unseen(rows, pipe, at, (device, side));
+            }
+        }
+    }
+
+    /// Enters who may have this side of a pipe without a descriptor that is seen.
+    fn enter_unseen(&self, rows: &mut Rows<'_>, pipe: &Pipe<'_>, at: u32, (device, side): (u32, Side)) {
+        let wire = Stdio::Pipe(pipe.inode);
+        let is_ours =
+            |end: &&&OpenEnd| end.device == device && has(end.access, side) && rows.is_full(end.process);
+        let is_lost = self.joints.is_own(wire, side) && pipe.ends.iter().find(is_ours).is_none();
+        if self.beyond.pipes.contains(&(pipe.inode, device, side)) {
+            // The server itself may have its end without a descriptor.
+            if is_lost { rows.unreadable(at, side) } else { rows.anybody(at, side) }
+        }
+        // It had the end a moment ago.
+        let had_it = || pipe.streams.iter().any(|(_, stream)| has(stream.access, side));
+        if is_lost && (had_it() || (!self.is_complete && self.may_hide(rows, wire))) {
+            rows.unreadable(at, side);
+        }
+        let named = pipe.streams.iter().any(|(_, stream)| stream.named);
+        if !self.is_complete && (self.joints.is_wire(wire) || named) && is_open(rows, pipe, side) {
+            rows.anybody(at, side);
+        }
+    }
+
+    /// Whether one of these processes may have the wire open where `/proc/PID/fd` does not show it: a thread may have
+    /// a table of its own (unshare(2)), and an `io_uring` may keep a file.
+    fn may_hide(&self, rows: &Rows<'_>, wire: Stdio) -> bool {
+        self.hidden.get_or_init(|| hidden(rows, self.members)).as_ref().is_none_or(|all| all.contains(&wire))
+    }
+}
+
+/// What threads of these processes have open; `None` if there may be more.
+fn hidden(rows: &Rows<'_>, members: &[Member]) -> Option<HashSet<Stdio>> {
+    let mut found = HashSet::new();
+    for member in members {
+        let Ok(Some(dir)) = rows.proc.identified(member.looked.process) else { continue };
+        let tables = match dir.thread_tables() {
+            Ok(tables) => tables,
+            Err(_) if dir.still_alive() => return None,
+            Err(_) => continue,
+        };
+        for table in tables {
+            for fd in &table.fds {
+                match &fd.target {
+                    Target::Pipe(inode) => _ = found.insert(Stdio::Pipe(*inode)),
+                    Target::Socket(inode) => _ = found.insert(Stdio::Socket(*inode)),
+                    Target::Path(path) if path == b"anon_inode:[io_uring]" => return None,
+                    Target::Path(_) => {}
+                }
+            }
+            if table.cut {
+                return None;
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Whether this side of the pipe is open anywhere, as poll(2) on the other side tells: without passes, who has it is
+/// not known for certain.
+fn is_open(rows: &Rows<'_>, pipe: &Pipe<'_>, side: Side) -> bool {
+    let (own, other) = match side {
+        Side::Writes => (pipe::Side::Reads, Side::Reads),
+        _ => (pipe::Side::Writes, Side::Writes),
+    };
+    let mut is_open = false;
+    for (process, stream) in pipe.streams.iter().filter(|(_, stream)| has(stream.access, other)) {
+        let Ok(Some(dir)) = rows.proc.identified(*process) else { continue };
+        match pipe::ask(&dir, stream.number, pipe.inode, own) {
+            Ok(Some(Said::HungUp | Said::Waits)) => return false,
+            Ok(Some(Said::Held)) | Err(_) => is_open = true,
+            Ok(None) => {}
+        }
+    }
+    is_open
+}
+
+fn has(access: Access, side: Side) -> bool {
+    if side == Side::Reads { access.read } else { access.write }
+}
+
+fn enter_socket(
+    rows: &mut Rows<'_>,
+    joints: &Joints,
+    socket: u64,
+    ends: &[&OpenEnd],
+    beyond: &Beyond,
+    is_complete: bool,
+) {
+    let wire = Stdio::Socket(socket);
+    for (at, side) in joints.ends(socket).iter().copied() {
+        for end in ends {
+            let beyond = beyond.files.contains(&end.file);
+            rows.hold(at, Hold { process: end.process, side, number: Some(end.number), beyond });
+        }
+        let rings = joints.rings(socket);
+        for process in rings.iter().copied() {
+            rows.hold(at, Hold { process, side, number: None, beyond: false });
+        }
+        let is_own = side == Side::Near && joints.is_wire(wire);
+        if ends.is_empty() && rings.is_empty() && side != Side::Listens {
+            if is_own { rows.unreadable(at, side) } else { rows.anybody(at, side) }
+        } else if !is_complete && side == Side::Far && joints.is_wire_of(at) {
+            rows.anybody(at, side);
+        }
+    }
+}
+
+/// The same from /proc, as far as it can be read.
+fn listed(rows: &mut Rows<'_>, wanted: &[Stdio]) -> Vec<OpenEnd> {
+    let index = match Index::take(rows.proc) {
+        Ok(index) => index,
+        Err(error) => {
+            rows.unread(None, error.to_string());
+            return Vec::new();
+        }
+    };
+    let mut found = Vec::new();
+    for of in wanted.iter().copied() {
+        for (pid, number) in index.on(of) {
+            let Ok(dir) = rows.proc.process(pid) else { continue };
+            let Ok(fds) = dir.fd_dir() else { continue };
+            let Some(access) = fds.access(number) else { continue };
+            let file = found.len() as u64;
+            let process = dir.id();
+            found.push(OpenEnd {
+                process,
+                number,
+                of,
+                device: 0,
+                peer: None,
+                access,
+                file,
+                references: 1,
+                readers: 0,
+                writers: 0,
+            });
+        }
+    }
+    found
+}

@@ -1,0 +1,154 @@
+//! TCP and UDP sockets, from the tables of a network namespace.
+
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+};
+
+use super::{
+    direction::{Network, accepts},
+    joints::Joints,
+    rows::{Key, Rows},
+};
+use crate::host::{Endpoint as End, InternetSocket, ProcessDir, TableError, TcpState};
+use orphand_core::model::scene::{Address, Began, Called, Endpoint, Side};
+
+/// Enters the wanted sockets that are in the tables of this namespace. Returns all that are there.
+pub(super) fn enter(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    dir: &ProcessDir,
+    is_ours: bool,
+    wanted: &HashSet<u64>,
+) -> Result<HashSet<u64>, TableError> {
+    let (connections, datagrams) = (dir.tcp_sockets()?, dir.udp_sockets()?);
+    let is_listener = |entry: &&InternetSocket| entry.state == TcpState::Listen;
+    let listeners = connections.iter().filter(is_listener).map(|entry| entry.local).collect();
+    let network = Network::new(dir, is_ours, listeners);
+    add_tcp(rows, joints, &connections, &network, wanted);
+    let unconnected = |entry: &&InternetSocket| entry.remote.1 == 0;
+    let open = datagrams.iter().filter(unconnected).map(|entry| entry.local).collect();
+    add_udp(rows, joints, &datagrams, [&network, &Network::new(dir, is_ours, open)], wanted);
+    Ok(connections.iter().chain(&datagrams).map(|entry| entry.inode).collect())
+}
+
+/// Whether a connection has begun, and is not over.
+const fn has_begun(entry: &InternetSocket) -> bool {
+    !matches!(entry.state, TcpState::Listen | TcpState::Close | TcpState::SynSent)
+}
+
+fn add_tcp(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    entries: &[InternetSocket],
+    network: &Network<'_>,
+    wanted: &HashSet<u64>,
+) {
+    let of_ours = |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
+    let mut ours: HashMap<u16, Vec<(End, u64)>> = HashMap::new();
+    for entry in entries.iter().filter(of_ours) {
+        ours.entry(entry.local.1).or_default().push((entry.local, entry.inode));
+    }
+    let listening = |end: End| {
+        let here = ours.get(&end.1).map_or(&[][..], Vec::as_slice).iter();
+        here.filter(|(listener, _)| accepts(*listener, end)).map(|(_, inode)| *inode).collect::<Vec<_>>()
+    };
+    // If the other end is on this host, the table has the connection a second time, as seen from that end.
+    let all = entries.iter().filter(|entry| has_begun(entry));
+    let sockets: HashMap<(End, End), u64> =
+        all.clone().filter(|e| e.inode != 0).map(|e| ((e.local, e.remote), e.inode)).collect();
+    let mut called = HashSet::new();
+    for (place, entry) in (1..).zip(all) {
+        let (local, remote) = (entry.local, entry.remote);
+        let far = sockets.get(&(remote, local)).copied().unwrap_or_default();
+        let at_ours = listening(local);
+        let is_ours = wanted.contains(&entry.inode);
+        if entry.state == TcpState::TimeWait {
+            called.extend(at_ours);
+            // The side that closed first keeps this state: here the client's.
+            if network.has(remote.0) != Some(false) {
+                called.extend(listening(remote));
+            }
+        } else if is_ours || !at_ours.is_empty() {
+            let began = if !at_ours.is_empty() {
+                Began::Far
+            } else if network.is_outgoing(local, remote) {
+                Began::Near
+            } else if network.listens(local) {
+                Began::Far
+            } else {
+                Began::Unknown
+            };
+            let near = if is_ours { entry.inode } else { 0 };
+            let at = connection(rows, joints, (near, far), began, place);
+            // It is not accepted yet, or another process has it: it belongs to those who have the port, too.
+            if !is_ours {
+                for listener in at_ours {
+                    joints.join(listener, at, Side::Near);
+                }
+            }
+        }
+    }
+    for entry in entries.iter().filter(of_ours) {
+        let inode = entry.inode;
+        let called = if called.contains(&inode) { Called::Yes } else { Called::No };
+        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by: Address::Tcp, called });
+        joints.join(inode, at, Side::Listens);
+    }
+}
+
+/// Enters a connection of these two sockets. `place` tells apart those that have no socket.
+fn connection(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    (near, far): (u64, u64),
+    began: Began,
+    place: u64,
+) -> u32 {
+    let key = Key::Connection(near.min(far), near.max(far), if near == 0 || far == 0 { place } else { 0 });
+    let at = rows.endpoint(key, || Endpoint::Connection { near, far, began });
+    // The connection may have been entered from its other side.
+    if near != 0 && joints.ends(near).iter().any(|(endpoint, _)| *endpoint == at) {
+        return at;
+    }
+    if near != 0 {
+        joints.join(near, at, Side::Near);
+    }
+    if far == 0 {
+        rows.anybody(at, Side::Far);
+    } else {
+        joints.join(far, at, Side::Far);
+    }
+    at
+}
+
+fn add_udp(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    entries: &[InternetSocket],
+    [network, open_ones]: [&Network<'_>; 2],
+    wanted: &HashSet<u64>,
+) {
+    for (place, entry) in (1..).zip(entries).filter(|(_, entry)| wanted.contains(&entry.inode)) {
+        let (local, remote, inode) = (entry.local, entry.remote, entry.inode);
+        if remote.1 != 0 {
+            // Whether it was bound and then connected to who asked first, only the ports can tell.
+            let far = entries.iter().find(|other| other.local == remote && other.remote == local);
+            let is_addressed =
+                entries.iter().any(|other| other.remote == local && accepts(other.local, remote));
+            let asks = open_ones.asks(local, remote, is_addressed);
+            let began = if asks { Began::Near } else { Began::Unknown };
+            connection(rows, joints, (inode, far.map_or(0, |far| far.inode)), began, place);
+        } else if !local.0.is_unspecified() || network.gives_out(local.1) != Some(true) {
+            let by = if is_multicast_dns(local.0, local.1) { Address::MulticastDns } else { Address::Udp };
+            let open = Endpoint::Open { inode, by, called: Called::Unknown };
+            let at = rows.endpoint(Key::Open(inode), || open);
+            joints.join(inode, at, Side::Listens);
+        }
+    }
+}
+
+/// Whether this is the address of multicast DNS. Each browser has a socket there that is open to everybody.
+fn is_multicast_dns(address: IpAddr, port: u16) -> bool {
+    port == 5353 && (address.is_unspecified() || address.is_multicast())
+}

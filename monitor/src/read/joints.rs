@@ -1,0 +1,130 @@
+//! Which sockets and pipes are ends of what, before it is known who has them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::process::Member;
+use crate::host::Target;
+use orphand_core::model::{
+    ProcessId, Stdio,
+    scene::{SceneQuestion, SceneServer, Side},
+};
+
+#[derive(Default)]
+pub(super) struct Joints {
+    /// The processes that have a socket open, by inode number.
+    owners: HashMap<u64, Vec<ProcessId>>,
+    /// Those that keep it in an `io_uring`.
+    rings: HashMap<u64, Vec<ProcessId>>,
+    /// The ends that the holders of a socket have.
+    of: HashMap<u64, Vec<(u32, Side)>>,
+    /// Connections whose other socket no table tells, by the socket that is known.
+    without_peer: Vec<(u64, u32)>,
+    /// The wires, and the end that their server has.
+    wires: HashMap<Stdio, BTreeSet<Side>>,
+}
+
+impl Joints {
+    pub fn new(members: &[Member], question: &SceneQuestion, asked: &BTreeSet<ProcessId>) -> Self {
+        let mut joints = Self::default();
+        for Member { looked, .. } in members {
+            for fd in &looked.table.fds {
+                if let Target::Socket(inode) = fd.target {
+                    insert(&mut joints.owners, inode, looked.process);
+                }
+            }
+            for inode in &looked.in_rings {
+                insert(&mut joints.owners, *inode, looked.process);
+                insert(&mut joints.rings, *inode, looked.process);
+            }
+        }
+        let is_asked = |server: &&SceneServer| server.processes.iter().any(|process| asked.contains(process));
+        for server in question.servers.iter().filter(is_asked) {
+            for (wire, side) in [(server.stdin, Side::Reads), (server.stdout, Side::Writes)] {
+                if wire.is_wire() {
+                    joints.wires.entry(wire).or_default().insert(side);
+                }
+            }
+        }
+        joints
+    }
+
+    /// All sockets that are asked about.
+    pub fn sockets(&self) -> HashSet<u64> {
+        let wires = self.wires.keys().filter_map(|wire| match wire {
+            Stdio::Socket(inode) => Some(*inode),
+            _ => None,
+        });
+        self.owners.keys().copied().chain(wires).collect()
+    }
+
+    /// The wires, each with the ends that their servers have.
+    pub fn wires(&self) -> impl Iterator<Item = (Stdio, &BTreeSet<Side>)> {
+        self.wires.iter().map(|(wire, sides)| (*wire, sides))
+    }
+
+    pub fn is_wire(&self, of: Stdio) -> bool {
+        self.wires.contains_key(&of)
+    }
+
+    /// Whether this connection is a wire.
+    pub fn is_wire_of(&self, endpoint: u32) -> bool {
+        let is_near = |wire: Stdio| match wire {
+            Stdio::Socket(inode) => self.ends(inode).contains(&(endpoint, Side::Near)),
+            _ => false,
+        };
+        self.wires.keys().any(|wire| is_near(*wire))
+    }
+
+    /// Whether this is the end of a wire that its server has.
+    pub fn is_own(&self, of: Stdio, side: Side) -> bool {
+        self.wires.get(&of).is_some_and(|sides| sides.contains(&side))
+    }
+
+    /// The processes that were asked about and have this socket.
+    pub fn owners(&self, socket: u64) -> &[ProcessId] {
+        self.owners.get(&socket).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those that keep it in an `io_uring`.
+    pub fn rings(&self, socket: u64) -> &[ProcessId] {
+        self.rings.get(&socket).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who holds this socket has this end.
+    pub fn join(&mut self, socket: u64, endpoint: u32, side: Side) {
+        let ends = self.of.entry(socket).or_default();
+        if !ends.contains(&(endpoint, side)) {
+            ends.push((endpoint, side));
+        }
+    }
+
+    /// No table tells the other end of this connection.
+    pub fn without_peer(&mut self, socket: u64, endpoint: u32) {
+        if !self.without_peer.contains(&(socket, endpoint)) {
+            self.without_peer.push((socket, endpoint));
+        }
+    }
+
+    /// The connections whose other socket no table tells, which only a pass may tell now.
+    pub fn take_without_peer(&mut self) -> Vec<(u64, u32)> {
+        std::mem::take(&mut self.without_peer)
+    }
+
+    /// All sockets whose holders are asked for.
+    pub fn joined(&self) -> impl Iterator<Item = u64> {
+        self.of.keys().copied()
+    }
+
+    /// The ends that the holders of this socket have.
+    pub fn ends(&self, socket: u64) -> &[(u32, Side)] {
+        self.of.get(&socket).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn insert(all: &mut HashMap<u64, Vec<ProcessId>>, socket: u64, process: ProcessId) {
+    let of_it = all.entry(socket).or_default();
+    // A process may have two descriptors of one socket.
+    if of_it.last() != Some(&process) {
+        of_it.push(process);
+    }
+}

@@ -1,0 +1,118 @@
+//! The processes that were asked about, in full.
+
+use std::collections::BTreeSet;
+
+use rustix::io::Errno;
+
+use super::{
+    activity,
+    descriptors::{self, Looked, MOST, OPT_OUT, Stream},
+    rows::Rows,
+    tracers, waits,
+};
+use crate::host::{ProcessDir, SharedMemory, UNANSWERED};
+use orphand_core::model::{
+    Image, ProcessId,
+    scene::{ProcessRow, SceneQuestion, Wait},
+};
+
+/// A process that was asked about, and what joins it with others.
+pub(super) struct Member {
+    pub looked: Looked,
+    pub streams: Vec<Stream>,
+    /// The terminals of which it has the other side.
+    pub terminals: Vec<u32>,
+    pub serves_a_device: bool,
+    /// The threads that trace a thread of it.
+    pub tracers: Vec<u32>,
+    /// Its PID namespace, if it is the first process there.
+    pub leads: Option<Vec<u8>>,
+    pub image: Image,
+    /// The memory that it shares with others, and at which it waits; only of copies.
+    pub memory: Vec<SharedMemory>,
+    /// Whether it is a copy that waits for others only.
+    pub rests: bool,
+}
+
+/// Reads the processes that were asked about, and enters their rows.
+pub(super) fn all(rows: &mut Rows<'_>, question: &SceneQuestion) -> Vec<Member> {
+    let copies: BTreeSet<ProcessId> = question.copies.iter().copied().collect();
+    let (mut members, mut descriptors) = (Vec::new(), 0);
+    for &process in rows.asked() {
+        if descriptors > MOST {
+            rows.unread(
+                Some(process),
+                "those that were asked about have more open files than orphand looks at",
+            );
+            continue;
+        }
+        // One process at a time, because there may be more than we may open descriptors.
+        let found = rows.proc.identified(process).and_then(|dir| {
+            let read = |dir: ProcessDir| {
+                let parent = rows.parent(&dir);
+                read(&dir, parent, copies.contains(&process))
+            };
+            dir.map(read).transpose()
+        });
+        match found {
+            Ok(Some(Some((row, member)))) => {
+                rows.full(row);
+                if member.looked.table.cut {
+                    rows.unread(Some(process), "it has more open files than orphand looks at");
+                }
+                descriptors += member.looked.table.fds.len();
+                members.push(member);
+            }
+            Ok(None | Some(None)) | Err(Errno::NOENT | Errno::SRCH) => rows.gone(process),
+            Err(UNANSWERED) => rows.unread(Some(process), "it does not answer"),
+            Err(errno) => rows.unread(Some(process), format!("cannot read it in /proc: {errno}")),
+        }
+    }
+    members
+}
+
+/// One process; `None` if it is exiting.
+fn read(
+    dir: &ProcessDir,
+    parent: Option<ProcessId>,
+    is_copy: bool,
+) -> Result<Option<(ProcessRow, Member)>, Errno> {
+    if dir.stat().has_begun_to_exit() {
+        return Ok(None);
+    }
+    let process = dir.id();
+    let table = dir.fd_table()?;
+    let image = dir.image();
+    let rests = is_copy && waits::for_nothing_else(dir, &table);
+    let memory = if rests { waits::memory(dir).ok() } else { None };
+    let row = ProcessRow {
+        process,
+        uid: dir.uid()?,
+        sid: dir.stat().sid,
+        parent,
+        image: image.clone(),
+        stdio: dir.stdio(),
+        waits: if memory.is_some() { Wait::Ends } else { Wait::Anything },
+        work: activity::work(dir).ok(),
+        opted_out: dir.has_environment(OPT_OUT),
+        ignores_hangup: dir.ignores_hangup()?,
+        stale_binary: dir.has_stale_binary(),
+        full: true,
+        rss_bytes: dir.resident_bytes().map_err(|_| Errno::SRCH)?,
+        ..ProcessRow::default()
+    };
+    // Process 1 of our own namespace is no server.
+    let leads = (process.pid != 1 && dir.leads_namespace()?).then(|| dir.pid_namespace_name()).transpose()?;
+    let member = Member {
+        streams: descriptors::streams(dir, &table)?,
+        terminals: descriptors::terminals(dir, &table)?,
+        serves_a_device: descriptors::serves_a_device(&table),
+        tracers: tracers::of(dir)?,
+        leads,
+        image,
+        rests: memory.is_some(),
+        memory: memory.unwrap_or_default(),
+        looked: Looked { process, in_rings: descriptors::sockets_in_rings(dir, &table), table },
+    };
+    Ok(Some((row, member)))
+}

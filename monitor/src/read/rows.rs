@@ -1,0 +1,262 @@
+//! A scene while it is filled: it knows which endpoint has which index, and describes each holder once.
+//!
+//! Invariant: every process that holds an end has a row. One that has ended or is exiting holds nothing. One that cannot
+//! be described is [`Holder::Unreadable`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rustix::io::Errno;
+
+use crate::host::{Proc, ProcessDir};
+use orphand_core::model::{
+    ProcessId, UnitFacts,
+    scene::{End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
+};
+
+/// The most processes that are described for an endpoint beside those that were asked about.
+pub(super) const HOLDERS: usize = 256;
+/// The same for a whole scene.
+const DESCRIBED: usize = 8192;
+/// The most ends of a scene.
+const ENDS: usize = 1 << 18;
+/// The most numbers of descriptors that are told of an end.
+const NUMBERS: usize = 8;
+
+/// What tells endpoints apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Inode number and device.
+    Pipe(u64, u32),
+    /// The inode numbers of both sockets, in ascending order. 0 and the place in a table if there is none.
+    Connection(u64, u64, u64),
+    /// The inode number.
+    Open(u64),
+    /// The number of the terminal.
+    Terminal(u32),
+    /// The name of the namespace.
+    PidNamespace(Vec<u8>),
+    /// The tracer.
+    Trace(ProcessId),
+    /// The process that offers it.
+    Device(ProcessId),
+    /// The device and the inode number of the mapped file.
+    Memory(String, u64),
+}
+
+/// What is known about a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Row { in_full: bool },
+    Gone,
+    Unreadable,
+}
+
+/// An end without its endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hold {
+    pub process: ProcessId,
+    pub side: Side,
+    /// The number of the descriptor, if there is one.
+    pub number: Option<u32>,
+    /// Whether the open file has more references than descriptors.
+    pub beyond: bool,
+}
+
+pub(super) struct Rows<'a> {
+    pub proc: &'a Proc,
+    unit: &'a dyn Fn(ProcessId) -> Option<UnitFacts>,
+    asked: &'a BTreeSet<ProcessId>,
+    /// When the first of those that were asked about began.
+    oldest: u64,
+    scene: Scene,
+    endpoints: HashMap<Key, u32>,
+    ends: BTreeMap<(u32, Holder, Side), usize>,
+    known: HashMap<ProcessId, Known>,
+    /// How many holders of an endpoint were described in brief.
+    strangers: HashMap<u32, usize>,
+    described: usize,
+    children: BTreeSet<ProcessId>,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(
+        proc: &'a Proc,
+        unit: &'a dyn Fn(ProcessId) -> Option<UnitFacts>,
+        asked: &'a BTreeSet<ProcessId>,
+    ) -> Self {
+        Self {
+            proc,
+            unit,
+            asked,
+            oldest: asked.iter().map(|one| one.start).min().unwrap_or(u64::MAX),
+            scene: Scene::default(),
+            endpoints: HashMap::new(),
+            ends: BTreeMap::new(),
+            known: HashMap::new(),
+            strangers: HashMap::new(),
+            described: 0,
+            children: BTreeSet::new(),
+        }
+    }
+
+    /// The processes that are read in full.
+    pub fn asked(&self) -> &'a BTreeSet<ProcessId> {
+        self.asked
+    }
+
+    /// Enters a process that was read in full.
+    pub fn full(&mut self, row: ProcessRow) {
+        self.known.insert(row.process, Known::Row { in_full: true });
+        let unit = (self.unit)(row.process);
+        self.scene.processes.push(ProcessRow { unit, ..row });
+    }
+
+    /// Enters that a process that was asked about has ended.
+    pub fn gone(&mut self, process: ProcessId) {
+        self.known.insert(process, Known::Gone);
+    }
+
+    /// Enters that a process that was asked about could not be read, or not all of it.
+    pub fn unread(&mut self, process: Option<ProcessId>, why: impl Into<String>) {
+        if let Some(process) = process {
+            self.known.entry(process).or_insert(Known::Unreadable);
+        }
+        self.scene.unread.push(Unread { process, why: why.into() });
+    }
+
+    /// Whether this process was asked about and read.
+    pub fn is_full(&self, process: ProcessId) -> bool {
+        self.known.get(&process) == Some(&Known::Row { in_full: true })
+    }
+
+    /// The index of this endpoint. The first who enters it says what it is.
+    pub fn endpoint(&mut self, key: Key, endpoint: impl FnOnce() -> Endpoint) -> u32 {
+        let all = &mut self.scene.endpoints;
+        *self.endpoints.entry(key).or_insert_with(|| {
+            all.push(endpoint());
+            u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Enters that a process has an end.
+    pub fn hold(&mut self, endpoint: u32, hold: Hold) {
+        let Hold { process, side, number, beyond } = hold;
+        let known = match self.known.get(&process) {
+            Some(known) => *known,
+            None => self.describe(process),
+        };
+        let holder = match known {
+            Known::Gone => return,
+            Known::Unreadable => Holder::Unreadable,
+            Known::Row { in_full: true } => Holder::Process(process),
+            Known::Row { in_full: false } => {
+                let strangers = self.strangers.entry(endpoint).or_default();
+                *strangers +=
+                    usize::from(!self.ends.contains_key(&(endpoint, Holder::Process(process), side)));
+                if *strangers > HOLDERS { Holder::Unreadable } else { Holder::Process(process) }
+            }
+        };
+        self.end(endpoint, holder, side, number, beyond);
+    }
+
+    /// Enters that somebody has an end whom no descriptor shows, or may have it.
+    pub fn anybody(&mut self, endpoint: u32, side: Side) {
+        self.end(endpoint, Holder::Anybody, side, None, false);
+    }
+
+    /// Enters that it could not be found out who has an end.
+    pub fn unreadable(&mut self, endpoint: u32, side: Side) {
+        self.end(endpoint, Holder::Unreadable, side, None, false);
+    }
+
+    fn end(&mut self, endpoint: u32, holder: Holder, side: Side, number: Option<u32>, beyond: bool) {
+        let all = &mut self.scene.ends;
+        // What has no room is held by somebody who cannot be told.
+        let holder = if all.len() < ENDS { holder } else { Holder::Unreadable };
+        let at = *self.ends.entry((endpoint, holder, side)).or_insert_with(|| {
+            all.push(End { endpoint, holder, side, numbers: Vec::new(), beyond: false });
+            all.len() - 1
+        });
+        let Some(end) = all.get_mut(at) else { return };
+        end.beyond |= beyond;
+        if let Some(number) = number
+            && !end.numbers.contains(&number)
+        {
+            let at = end.numbers.partition_point(|one| *one < number);
+            end.numbers.insert(at, number);
+            end.numbers.truncate(NUMBERS);
+        }
+    }
+
+    /// Describes a holder in brief, and whoever is between it and a process that was asked about.
+    fn describe(&mut self, process: ProcessId) -> Known {
+        let known = match self.brief(process) {
+            _ if self.described >= DESCRIBED => Known::Unreadable,
+            Ok(known) => known,
+            Err(Errno::NOENT | Errno::SRCH) => Known::Gone,
+            Err(_) => Known::Unreadable,
+        };
+        self.known.insert(process, known);
+        known
+    }
+
+    fn brief(&mut self, process: ProcessId) -> Result<Known, Errno> {
+        let Some(dir) = self.proc.identified(process)? else { return Ok(Known::Gone) };
+        if dir.stat().has_begun_to_exit() {
+            return Ok(Known::Gone);
+        }
+        let row = ProcessRow {
+            process,
+            uid: dir.uid()?,
+            sid: dir.stat().sid,
+            parent: self.parent(&dir),
+            image: dir.image(),
+            ignores_hangup: dir.ignores_hangup()?,
+            ..ProcessRow::default()
+        };
+        let row = ProcessRow { unit: (self.unit)(process), ..row };
+        self.described += 1;
+        self.scene.processes.push(row);
+        Ok(Known::Row { in_full: false })
+    }
+
+    /// Whether this process descends from one that was asked about, and nobody had heard of it; or that cannot be told.
+    pub fn may_be_child(&mut self, process: ProcessId) -> bool {
+        if process.start < self.oldest {
+            return false;
+        }
+        match self.proc.identified(process) {
+            Ok(Some(dir)) => {
+                self.parent(&dir);
+                self.children.contains(&process)
+            }
+            Ok(None) | Err(Errno::NOENT | Errno::SRCH) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// The present parent. If a process further up was asked about, this one and those between are its children that
+    /// nobody has heard of.
+    pub fn parent(&mut self, dir: &ProcessDir) -> Option<ProcessId> {
+        let oldest = self.oldest;
+        let mut above = self.proc.ancestors(dir).map(|above| above.id());
+        let parent = above.next()?;
+        let is_young = |id: &ProcessId| id.start >= oldest;
+        let mut between = vec![dir.id()];
+        let mut next = Some(parent).filter(is_young);
+        while let Some(id) = next {
+            if self.asked.contains(&id) {
+                self.children.extend(between.into_iter().filter(|one| !self.asked.contains(one)));
+                break;
+            }
+            between.push(id);
+            next = above.next().filter(is_young);
+        }
+        Some(parent)
+    }
+
+    /// The scene, and the descendants of the processes that were asked about that nobody had heard of.
+    pub fn finish(self) -> (Scene, BTreeSet<ProcessId>) {
+        (self.scene, self.children)
+    }
+}

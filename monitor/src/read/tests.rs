@@ -1,0 +1,55 @@
+//! Scenes without passes of the kernel: /proc lists the descriptors, and poll(2) tells what is hung up.
+
+use std::{os::fd::OwnedFd, process::Stdio as Std};
+
+use crate::{
+    os::forks_of_tests::calm,
+    probe::{
+        Probe,
+        tests::{Started, ourselves},
+    },
+};
+use orphand_core::model::{
+    ProcessId, Stdio,
+    scene::{Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side},
+};
+
+fn scene(processes: Vec<ProcessId>, stdin: Stdio) -> Scene {
+    let servers = vec![SceneServer { processes, stdin, stdout: Stdio::Null }];
+    let question = SceneQuestion { servers, ..SceneQuestion::default() };
+    let found = calm(|| Probe::new().unwrap().scene(&question));
+    assert_eq!(found.unread, []);
+    found
+}
+
+fn ends(scene: &Scene, wire: Stdio) -> Vec<(Side, Holder)> {
+    let of_it = |at: u32| matches!(scene.endpoint(at), Some(Endpoint::Pipe { inode, .. }) if Stdio::Pipe(*inode) == wire);
+    let mut found: Vec<_> =
+        scene.ends.iter().filter(|end| of_it(end.endpoint)).map(|end| (end.side, end.holder)).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn without_passes_anybody_may_have_a_wire_until_it_is_hung_up() {
+    let mut server = Started::bare(Std::piped(), Std::null(), Std::null());
+    let wire = server.wire();
+    let own = (Side::Reads, Holder::Process(server.id()));
+    let ours = (Side::Writes, Holder::Process(ourselves()));
+    let found = scene(vec![server.id()], wire);
+    assert_eq!(ends(&found, wire), [own, ours, (Side::Writes, Holder::Anybody)]);
+    drop(OwnedFd::from(server.0.stdin.take().unwrap()));
+    assert_eq!(ends(&scene(vec![server.id()], wire), wire), [own]);
+}
+
+#[test]
+fn who_has_ended_has_no_row() {
+    let mut server = Started::bare(Std::null(), Std::null(), Std::null());
+    let id = server.id();
+    let found = scene(vec![id], Stdio::Null);
+    let row = found.row(id).unwrap();
+    assert!(row.full && row.parent == Some(ourselves()) && row.work.is_some() && row.rss_bytes > 0);
+    assert_eq!(row.stdio, [Stdio::Null; 3]);
+    server.end();
+    assert_eq!(scene(vec![id], Stdio::Null), Scene::default());
+}

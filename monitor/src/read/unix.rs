@@ -1,0 +1,140 @@
+//! Unix sockets, as `sock_diag(7)` lists them.
+//!
+//! An accepted socket has the name of its listener, and the side that called mostly has none: so the names tell who
+//! called. Short connections to a named socket leave a trace only on its file ([`ProcessDir::is_untouched`]).
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    io,
+};
+
+use super::{
+    joints::Joints,
+    rows::{Key, Rows},
+};
+use crate::host::{ProcessDir, TableError, UnixSocket, UnixSocketLine, UnixSockets};
+use orphand_core::model::{
+    Stdio,
+    scene::{Address, Began, Called, Endpoint, Side},
+};
+
+/// Enters the wanted sockets that are in this network namespace. Returns those.
+pub(super) fn enter(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    asked: &mut UnixSockets,
+    wanted: &HashSet<u64>,
+) -> io::Result<HashSet<u64>> {
+    let by_inode = |found: Vec<UnixSocket>| found.into_iter().map(|one| (one.inode, one));
+    let sockets: BTreeMap<u64, UnixSocket> = by_inode(asked.among(wanted)?).collect();
+    let peers = sockets.values().filter_map(|socket| socket.peer);
+    let unknown: HashSet<u64> = peers.filter(|peer| *peer != 0 && !sockets.contains_key(peer)).collect();
+    let others: BTreeMap<u64, UnixSocket> = by_inode(asked.among(&unknown)?).collect();
+    let visited: HashSet<&[u8]> = sockets.values().filter_map(|socket| visited(joints, socket)).collect();
+    for socket in sockets.values() {
+        let by_itself = socket.name.as_deref().is_some_and(|name| visited.contains(name));
+        match socket.peer {
+            _ if socket.listens => open(rows, joints, socket, by_itself),
+            None if socket.connection || socket.name.is_none() || socket.is_named_by_the_system() => {}
+            // Only the peer of a connected datagram socket can send to it.
+            None => open(rows, joints, socket, false),
+            Some(0) if !socket.connection => {}
+            Some(0) => alone(rows, joints, socket),
+            Some(peer) => {
+                let far = sockets.get(&peer).or_else(|| others.get(&peer));
+                let (near, began) = (socket.inode, began(socket, far));
+                let key = Key::Connection(near.min(peer), near.max(peer), 0);
+                let at = rows.endpoint(key, || Endpoint::Connection { near, far: peer, began });
+                // The connection may have been entered from its other side.
+                if joints.ends(near).iter().all(|(endpoint, _)| *endpoint != at) {
+                    joints.join(near, at, Side::Near);
+                    joints.join(peer, at, Side::Far);
+                }
+            }
+        }
+    }
+    Ok(sockets.into_keys().collect())
+}
+
+/// Which side called, as the names of both tell. The other side is absent if it is in another network namespace, which
+/// only a named socket can be reached from.
+fn began(near: &UnixSocket, far: Option<&UnixSocket>) -> Began {
+    let is_named = |socket: &UnixSocket| socket.name.is_some() && !socket.is_named_by_the_system();
+    match (is_named(near), far.is_none_or(is_named)) {
+        (false, false) => Began::Pair,
+        (false, true) => Began::Near,
+        (true, false) if near.connection => Began::Far,
+        _ => Began::Unknown,
+    }
+}
+
+/// The path at which this socket was accepted, if a process that was asked about has the other end.
+fn visited<'s>(joints: &Joints, socket: &'s UnixSocket) -> Option<&'s [u8]> {
+    let path = socket.name.as_deref().filter(|name| !name.starts_with(&[0]) && !socket.listens)?;
+    let inside = socket.connection && socket.peer.is_some_and(|peer| !joints.owners(peer).is_empty());
+    inside.then_some(path)
+}
+
+/// A socket that anybody may call or send to. `by_itself` means that a connection that has a row of its own explains
+/// why its file was touched.
+fn open(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket, by_itself: bool) {
+    let proc = rows.proc;
+    let is_untouched = |dir: ProcessDir| dir.is_untouched(socket);
+    let untouched = by_itself
+        || joints
+            .owners(socket.inode)
+            .iter()
+            .any(|one| proc.identified(*one).is_ok_and(|dir| dir.is_some_and(is_untouched)));
+    let called = if untouched { Called::No } else { Called::Unknown };
+    let inode = socket.inode;
+    let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by: Address::Unix, called });
+    joints.join(inode, at, Side::Listens);
+    for client in socket.waiting.iter().copied().filter(|client| *client != 0) {
+        let connection = Endpoint::Connection { near: 0, far: client, began: Began::Far };
+        let at = rows.endpoint(Key::Connection(0, client, inode), || connection);
+        joints.join(inode, at, Side::Near);
+        joints.join(client, at, Side::Far);
+    }
+}
+
+/// A socket whose peer was closed, or waits to be accepted: then nobody tells which listener it waits at.
+fn alone(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket) {
+    let near = socket.inode;
+    let connection = Endpoint::Connection { near, far: 0, began: Began::Near };
+    let at = rows.endpoint(Key::Connection(0, near, 0), || connection);
+    joints.join(near, at, Side::Near);
+    if !socket.hung_up() {
+        rows.unreadable(at, Side::Far);
+    }
+}
+
+/// Does the same from `/proc/PID/net/unix`, which tells neither peers nor files.
+pub(super) fn enter_by_name(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    dir: &ProcessDir,
+) -> Result<HashSet<u64>, TableError> {
+    let lines = dir.unix_sockets()?;
+    let is_ours = |line: &&UnixSocketLine| {
+        !joints.owners(line.inode).is_empty() || joints.is_wire(Stdio::Socket(line.inode))
+    };
+    let ours: Vec<UnixSocketLine> = lines.iter().filter(is_ours).copied().collect();
+    for UnixSocketLine { inode, is_named, state } in ours {
+        match state {
+            UnixSocketLine::CONNECTED => {
+                let connection = Endpoint::Connection { near: inode, far: 0, began: Began::Unknown };
+                let at = rows.endpoint(Key::Connection(0, inode, 0), || connection);
+                joints.join(inode, at, Side::Near);
+                joints.without_peer(inode, at);
+            }
+            // With a name it is a listener or a datagram socket.
+            UnixSocketLine::UNCONNECTED if is_named => {
+                let open = Endpoint::Open { inode, by: Address::Unix, called: Called::Unknown };
+                let at = rows.endpoint(Key::Open(inode), || open);
+                joints.join(inode, at, Side::Listens);
+            }
+            _ => {}
+        }
+    }
+    Ok(lines.into_iter().map(|line| line.inode).collect())
+}

@@ -1,0 +1,99 @@
+//! Sockets of a server that no table of its network namespace lists: of other families (vsock), of protocols beside
+//! TCP and UDP, or of another network namespace, where they were made or received from. The socket itself is asked,
+//! through a duplicate that is closed at once.
+
+use std::{collections::HashSet, net::SocketAddr, os::fd::OwnedFd};
+
+use rustix::{
+    io::Errno,
+    net::{
+        AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname,
+        sockopt::{socket_acceptconn, socket_domain, socket_type},
+    },
+};
+
+use super::{descriptors::Looked, pipe::duplicate_any};
+use crate::host::{Proc, Target};
+
+/// What such a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Anybody may connect to it or send to it, and no table shows who did.
+    Open,
+    /// It is connected, and who began the connection is not known.
+    Connected,
+}
+
+/// The sockets of these processes that are not `listed`, and that somebody may use.
+pub(crate) fn of<'l>(
+    proc: &Proc,
+    looked: impl IntoIterator<Item = &'l Looked>,
+    listed: &HashSet<u64>,
+) -> Vec<(u64, Kind)> {
+    let mut asked = HashSet::new();
+    let mut found = Vec::new();
+    for one in looked {
+        for fd in &one.table.fds {
+            let Target::Socket(inode) = fd.target else { continue };
+            if listed.contains(&inode) || !asked.insert(inode) {
+                continue;
+            }
+            let socket = match proc.identified(one.process) {
+                Ok(Some(dir)) => duplicate_any(&dir, fd.number),
+                Ok(None) => continue,
+                Err(errno) => Err(errno),
+            };
+            let kind = match socket {
+                Ok(Some(socket)) => is_it(&socket, inode).then(|| kind(&socket)).flatten(),
+                Ok(None) | Err(Errno::BADF | Errno::SRCH | Errno::NOENT) => None,
+                // What cannot be asked may be in use.
+                Err(_) => Some(Kind::Connected),
+            };
+            found.extend(kind.map(|kind| (inode, kind)));
+        }
+    }
+    found
+}
+
+/// Whether the descriptor is still this socket.
+fn is_it(socket: &OwnedFd, inode: u64) -> bool {
+    rustix::fs::fstat(socket).is_ok_and(|stat| stat.st_ino == inode)
+}
+
+/// What the socket is; `None` if nobody can use it.
+fn kind(socket: &OwnedFd) -> Option<Kind> {
+    // The kernel is at the other end of these, or whatever passes on the network.
+    const AF_ALG: AddressFamily = AddressFamily::from_raw(38);
+    const NOBODY: [AddressFamily; 4] =
+        [AddressFamily::NETLINK, AddressFamily::PACKET, AddressFamily::KEY, AF_ALG];
+    let family = socket_domain(socket).unwrap_or(AddressFamily::UNSPEC);
+    let kind = socket_type(socket);
+    let is_internet = [AddressFamily::INET, AddressFamily::INET6].contains(&family);
+    if NOBODY.contains(&family) || (is_internet && kind == Ok(SocketType::RAW)) {
+        return None;
+    }
+    if socket_acceptconn(socket).unwrap_or(true) {
+        return Some(Kind::Open);
+    }
+    let local = getsockname(socket).ok();
+    if let Ok(peer) = getpeername(socket) {
+        // The side that began a connection of unix sockets has no name, and its peer has one.
+        let began =
+            family == AddressFamily::UNIX && !local.is_some_and(is_named) && peer.is_some_and(is_named);
+        return (!began).then_some(Kind::Connected);
+    }
+    // Datagrams are received without a connection.
+    let is_bound = match family {
+        AddressFamily::UNIX => local.is_some_and(is_named),
+        _ if is_internet => {
+            local.and_then(|local| SocketAddr::try_from(local).ok()).is_none_or(|a| a.port() != 0)
+        }
+        _ => true,
+    };
+    (kind != Ok(SocketType::STREAM) && kind != Ok(SocketType::SEQPACKET) && is_bound).then_some(Kind::Open)
+}
+
+fn is_named(address: SocketAddrAny) -> bool {
+    SocketAddrUnix::try_from(address)
+        .is_ok_and(|unix| unix.path().is_some() || unix.abstract_name().is_some())
+}

@@ -1,0 +1,153 @@
+//! What the threads of a forked copy wait for. Only what is known to bring nothing by itself is accepted; everything
+//! else may make the copy go on.
+//!
+//! A thread waits for a pipe, a socket, another thread or a signal, without a time limit: only another process can wake
+//! it, and who could is asked elsewhere. A thread that sleeps for a time, waits for a lock of a file, in open(2), at a
+//! terminal or a queue, that runs, or that is stopped (by SIGSTOP or a debugger), may go on at any time.
+
+use nix::libc;
+use rustix::io::Errno;
+
+use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
+use orphand_core::model::Stdio;
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Input on this descriptor.
+    Input(u64),
+    /// Any of some descriptors, without a time limit.
+    Several,
+    /// Another thread, a child or a signal, without a time limit.
+    Wake,
+    /// Anything else, or for a time.
+    Other,
+}
+
+/// Whether all threads of the process wait, and only for pipes, sockets, each other and signals.
+pub(crate) fn for_nothing_else(dir: &ProcessDir, table: &FdTable) -> bool {
+    let Ok(threads) = dir.threads() else { return false };
+    let rests = |tid: &u32| match dir.sleeps_in(*tid) {
+        Ok(call) => call.is_some_and(|call| is_covered(dir, table, wait(&call))),
+        // The thread has ended.
+        Err(errno) => matches!(errno, Errno::NOENT | Errno::SRCH),
+    };
+    threads.iter().all(rests) && dir.has_timers() == Ok(false)
+}
+
+/// The memory at which threads of the process wait for another process (futex(2)), which others share.
+pub(super) fn memory(dir: &ProcessDir) -> Result<Vec<SharedMemory>, Errno> {
+    const PRIVATE: u64 = 0x80;
+    let mut addresses = Vec::new();
+    for tid in dir.threads()? {
+        match dir.sleeps_in(tid) {
+            Ok(Some(call)) if call.number == libc::SYS_futex => {
+                let [address, operation, ..] = call.arguments;
+                addresses.extend((operation & PRIVATE == 0).then_some(address));
+            }
+            Ok(_) | Err(Errno::NOENT | Errno::SRCH) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    if addresses.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = dir.shared_memory()?;
+    found.retain(|memory| addresses.iter().any(|address| memory.addresses.contains(address)));
+    Ok(found)
+}
+
+/// Whether who may end this wait is asked elsewhere: it concerns pipes, sockets, or the process itself.
+fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
+    match wait {
+        Wait::Wake => true,
+        Wait::Input(number) => {
+            let Ok(number) = u32::try_from(number) else { return false };
+            match table.target(number) {
+                Some(Target::Pipe(_) | Target::Socket(_)) => true,
+                // A FIFO with a name.
+                Some(Target::Path(path)) if path.starts_with(b"/") => {
+                    dir.fd_dir().is_ok_and(|fds| matches!(fds.stdio(number), Stdio::Pipe(_)))
+                }
+                _ => false,
+            }
+        }
+        Wait::Several => !table.fds.iter().any(|fd| brings_something(&fd.target)),
+        Wait::Other => false,
+    }
+}
+
+/// Whether a wait at this file may end by itself, or by what others do: a timer, watched files, a process whose end is
+/// waited for, a device. Regular files are always ready.
+fn brings_something(target: &Target) -> bool {
+    const NEVER: [&[u8]; 3] = [b"anon_inode:[eventpoll]", b"anon_inode:[eventfd]", b"anon_inode:[signalfd]"];
+    const DEVICES: [&[u8]; 5] = [b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom"];
+    match target {
+        Target::Pipe(_) | Target::Socket(_) => false,
+        Target::Path(path) if path.starts_with(b"/dev/") => {
+            !DEVICES.contains(&&**path) && !path.starts_with(b"/dev/shm/")
+        }
+        Target::Path(path) => !path.starts_with(b"/") && !NEVER.contains(&&**path),
+    }
+}
+
+fn wait(call: &SystemCall) -> Wait {
+    let [first, second, third, fourth, fifth, _] = call.arguments;
+    let unlimited = |limit: u64, wait: Wait| if limit == 0 { wait } else { Wait::Other };
+    if let Some(wait) = wait_of_old(call) {
+        return wait;
+    }
+    match call.number {
+        libc::SYS_read
+        | libc::SYS_readv
+        | libc::SYS_recvfrom
+        | libc::SYS_recvmsg
+        | libc::SYS_accept
+        | libc::SYS_accept4 => Wait::Input(first),
+        libc::SYS_recvmmsg => unlimited(fifth, Wait::Input(first)),
+        libc::SYS_ppoll => unlimited(third, Wait::Several),
+        libc::SYS_pselect6 => unlimited(fifth, Wait::Several),
+        libc::SYS_epoll_pwait => milliseconds(fourth),
+        libc::SYS_epoll_pwait2 => unlimited(fourth, Wait::Several),
+        libc::SYS_futex if waits_at_futex(second) => unlimited(fourth, Wait::Wake),
+        libc::SYS_rt_sigtimedwait => unlimited(third, Wait::Wake),
+        libc::SYS_rt_sigsuspend | libc::SYS_wait4 | libc::SYS_waitid => Wait::Wake,
+        _ => Wait::Other,
+    }
+}
+
+/// The same for system calls that younger architectures do not have.
+#[cfg(target_arch = "x86_64")]
+fn wait_of_old(call: &SystemCall) -> Option<Wait> {
+    let [_, _, third, fourth, fifth, _] = call.arguments;
+    Some(match call.number {
+        libc::SYS_pause => Wait::Wake,
+        libc::SYS_poll => milliseconds(third),
+        libc::SYS_epoll_wait => milliseconds(fourth),
+        libc::SYS_select if fifth == 0 => Wait::Several,
+        _ => return None,
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+const fn wait_of_old(_: &SystemCall) -> Option<Wait> {
+    None
+}
+
+/// A wait for some descriptors with a time limit of type `int`: a negative one is none.
+const fn milliseconds(limit: u64) -> Wait {
+    if limit & 0x8000_0000 == 0 { Wait::Other } else { Wait::Several }
+}
+
+/// Whether an operation of futex(2) is a wait, with the time limit in its fourth argument.
+const fn waits_at_futex(operation: u64) -> bool {
+    const FLAGS: u64 = 0x180;
+    const WAIT: u64 = 0;
+    const LOCK_PI: u64 = 6;
+    const WAIT_BITSET: u64 = 9;
+    const LOCK_PI2: u64 = 13;
+    matches!(operation & !FLAGS, WAIT | LOCK_PI | WAIT_BITSET | LOCK_PI2)
+}
+
+#[cfg(test)]
+mod tests;

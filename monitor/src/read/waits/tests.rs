@@ -1,0 +1,83 @@
+use std::process::Stdio as Std;
+
+use super::*;
+use crate::{host::Proc, probe::tests::Started, read::activity};
+
+/// Whether a process that runs this script, and then `last`, counts as one that waits for nothing else.
+fn rests(script: &str, last: &str) -> bool {
+    let script = format!("import os, select, signal, threading, time\n{script}\nprint(flush=True)\n{last}");
+    let (copy, _) = Started::python(&script, Std::null());
+    let proc = Proc::system().unwrap();
+    // It may have to run on for a moment until it waits.
+    let look = || {
+        let dir = proc.process(copy.0.id()).unwrap();
+        for_nothing_else(&dir, &dir.fd_table().unwrap())
+    };
+    let dir = proc.process(copy.0.id()).unwrap();
+    let threads = if script.contains("Thread(") { 2 } else { 1 };
+    let waits = || {
+        let tids = dir.threads().unwrap();
+        let asleep =
+            |tid: &u32| matches!(dir.sleeps_in(*tid), Ok(Some(call)) if call.number != nix::libc::SYS_write);
+        let stopped = proc.process(copy.0.id()).unwrap().stat().state == b'T';
+        stopped || (tids.len() == threads && tids.iter().all(asleep))
+    };
+    let begun = std::time::Instant::now();
+    let mut before = u64::MAX;
+    loop {
+        // Nothing is told of one that is stopped.
+        let now = activity::of_all(&proc, &[copy.id()]).first().map_or(0, |work| work.cpu_ns);
+        if waits() && std::mem::replace(&mut before, now) == now && waits() {
+            return look();
+        }
+        assert!(begun.elapsed().as_secs() < 20, "it does not rest");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn who_waits_for_others_without_a_limit_rests() {
+    for last in [
+        "signal.pause()",
+        "signal.sigwait({signal.SIGUSR1})",
+        "r, w = os.pipe(); os.read(r, 1)",
+        "r, w = os.pipe(); select.select([r], [], [])",
+        "r, w = os.pipe(); p = select.poll(); p.register(r); p.poll()",
+        "r, w = os.pipe(); p = select.epoll(); p.register(r); p.poll()",
+        "threading.Lock().acquire() and (l := threading.Lock()).acquire() and l.acquire()",
+        "t = threading.Thread(target=signal.pause); t.start(); t.join()",
+    ] {
+        assert!(rests("", last), "{last}");
+    }
+}
+
+#[test]
+fn who_goes_on_by_itself_does_not() {
+    for (before, last) in [
+        ("", "time.sleep(600)"),
+        ("r, w = os.pipe()", "select.select([r], [], [], 600)"),
+        ("r, w = os.pipe(); p = select.poll(); p.register(r)", "p.poll(600000)"),
+        ("r, w = os.pipe(); p = select.epoll(); p.register(r)", "p.poll(600)"),
+        ("l = threading.Lock(); l.acquire()", "l.acquire(timeout=600)"),
+        ("t = threading.Thread(target=time.sleep, args=(600,)); t.start()", "t.join()"),
+        ("", "os.kill(os.getpid(), signal.SIGSTOP)"),
+        ("", "signal.sigtimedwait({signal.SIGUSR1}, 600)"),
+    ] {
+        assert!(!rests(before, last), "{last}");
+    }
+}
+
+#[test]
+fn who_waits_for_files_or_locks_does_not_rest() {
+    let lock = tempfile::NamedTempFile::new().unwrap();
+    rustix::fs::flock(lock.as_file(), rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let open = format!("import fcntl; f = open('{}')", lock.path().display());
+    assert!(!rests(&open, "fcntl.flock(f, fcntl.LOCK_EX)"));
+    let watched =
+        "import ctypes; c = ctypes.CDLL(None); i = c.inotify_init1(0); c.inotify_add_watch(i, b'/', 0x100)";
+    assert!(!rests(watched, "select.select([i], [], [])"));
+    assert!(!rests(watched, "os.read(i, 100)"));
+    let timer = "import ctypes, struct; c = ctypes.CDLL(None); t = c.timerfd_create(1, 0)
+c.timerfd_settime(t, 0, struct.pack('qqqq', 0, 0, 600, 0), None); r, w = os.pipe()";
+    assert!(!rests(timer, "select.select([r], [], [])"));
+}

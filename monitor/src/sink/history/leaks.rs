@@ -1,0 +1,144 @@
+//! Which agents and runs left orphans behind, most memory first.
+
+use std::collections::BTreeMap;
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::{
+    super::{paint::Paint, text},
+    name, table_of, when,
+};
+use orphand_core::model::{History, Outcome, PastOrphan, RunView};
+
+const LEAKS: [(&str, bool); 7] = [
+    ("RUN", false),
+    ("STARTED", false),
+    ("ORPHANS", true),
+    ("MEMORY", true),
+    ("REAPED", true),
+    ("LEFT", true),
+    ("LAST", false),
+];
+
+/// What a run left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Leak {
+    /// The run; absent if the run of the owner was not known.
+    pub run: Option<RunView>,
+    /// The name of the owner.
+    pub owner: Option<String>,
+    /// When the run began, if it is in the same history.
+    pub started: Option<Timestamp>,
+    /// Servers that were judged orphans.
+    pub orphans: u64,
+    /// Their resident memory in bytes at the verdict.
+    pub rss_bytes: u64,
+    /// Those that orphand ended.
+    pub reaped: u64,
+    /// Those that are still there.
+    pub left: u64,
+    /// When the last one was judged.
+    pub last: Timestamp,
+}
+
+/// The leaks of a history, most memory first.
+pub fn leaks(past: &History) -> Vec<Leak> {
+    let started: BTreeMap<_, _> = past.runs.iter().map(|one| (&one.run, one.started)).collect();
+    let mut found: BTreeMap<_, Leak> = BTreeMap::new();
+    for orphan in &past.orphans {
+        let owner = orphan.run.is_none().then(|| orphan.owner.clone());
+        let leak = found.entry((orphan.run.as_ref(), owner)).or_insert_with(|| Leak {
+            run: orphan.run.clone(),
+            owner: orphan.owner.clone(),
+            started: orphan.run.as_ref().and_then(|run| started.get(run).copied()),
+            orphans: 0,
+            rss_bytes: 0,
+            reaped: 0,
+            left: 0,
+            last: orphan.judged,
+        });
+        leak.add(orphan);
+    }
+    let mut leaks: Vec<_> = found.into_values().collect();
+    leaks.sort_by_key(|leak| std::cmp::Reverse(leak.rss_bytes));
+    leaks
+}
+
+impl Leak {
+    fn add(&mut self, orphan: &PastOrphan) {
+        self.orphans += 1;
+        self.rss_bytes = self.rss_bytes.saturating_add(orphan.rss_bytes);
+        self.reaped += u64::from(matches!(orphan.outcome, Outcome::Reaped { .. }));
+        self.left += u64::from(matches!(orphan.outcome, Outcome::Stays | Outcome::Ending));
+        self.last = self.last.max(orphan.judged);
+    }
+}
+
+/// The leaks as indented JSON with a line feed at the end.
+pub fn json(past: &History) -> Result<String, serde_json::Error> {
+    let leaks = serde_json::json!({ "since": past.since, "until": past.until, "leaks": leaks(past) });
+    let mut out = String::new();
+    text::push_json(&serde_json::to_string_pretty(&leaks)?, &mut out);
+    out.push('\n');
+    Ok(out)
+}
+
+/// The leaks as a table, with times in `zone`.
+pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
+    let leaks = leaks(past);
+    let out = table_of(&LEAKS, leaks.iter().map(|leak| row(leak, zone)).collect(), paint);
+    let (orphans, bytes) = leaks.iter().fold((0, 0_u64), |(orphans, bytes), leak| {
+        (orphans + leak.orphans, bytes.saturating_add(leak.rss_bytes))
+    });
+    let sum = if leaks.is_empty() {
+        "Nothing leaked.\n".to_owned()
+    } else {
+        let runs = text::count(leaks.len() as u64, "run", "runs");
+        format!(
+            "{runs} leaked {}, {}.\n",
+            text::count(orphans, "MCP server", "MCP servers"),
+            text::size(bytes)
+        )
+    };
+    out + &sum
+}
+
+fn row(leak: &Leak, zone: &TimeZone) -> Vec<String> {
+    let owner =
+        || leak.owner.as_deref().map_or_else(|| "-".to_owned(), |owner| text::sanitise(owner).into_owned());
+    let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
+    vec![
+        leak.run.as_ref().map_or_else(owner, name),
+        leak.started.map_or_else(|| "-".to_owned(), |at| when(at, zone)),
+        leak.orphans.to_string(),
+        text::size(leak.rss_bytes),
+        some(leak.reaped),
+        some(leak.left),
+        when(leak.last, zone),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::history::tests::{past, time};
+
+    #[test]
+    fn the_most_memory_first() {
+        let past = past();
+        let leaks = leaks(&past);
+        let told: Vec<_> =
+            leaks.iter().map(|one| (one.run.is_some(), one.orphans, one.reaped, one.left)).collect();
+        assert_eq!(told, [(true, 13, 12, 1), (false, 1, 0, 1)]);
+        assert_eq!((leaks[0].rss_bytes, leaks[0].started), (13 * 197_132_288, Some(time("06:00:00"))));
+        let shown = render(&past, &TimeZone::UTC, Paint::new(false));
+        assert!(
+            shown.contains("claude #2") && shown.ends_with("2 runs leaked 14 MCP servers, 2.8 GB.\n"),
+            "{shown}"
+        );
+        assert_eq!(render(&History::default(), &TimeZone::UTC, Paint::new(false)), "Nothing leaked.\n");
+        let value: serde_json::Value = serde_json::from_str(&json(&past).unwrap()).unwrap();
+        assert_eq!(value["leaks"][0]["orphans"], 13);
+    }
+}

@@ -1,0 +1,345 @@
+//! What is in the list: the servers of a report, flat or as a tree, filtered, sorted, folded.
+
+use std::{cmp::Ordering, collections::BTreeSet, time::Duration};
+
+use super::{
+    super::{human, report::word, text},
+    Column, Sample, words,
+};
+use orphand_core::model::{AgentReport, AgentView, BootTime, Mode, NextStep, ServerReport, State};
+
+/// What stands for the agent of a server without one.
+const NOBODY: &str = "-";
+
+/// A server with what its columns show.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The server with the reasons of its verdict.
+    pub report: ServerReport,
+    /// The agent without the number of its run.
+    pub agent: String,
+    /// The number of the run.
+    pub generation: Option<u64>,
+    /// The process id of its first process.
+    pub pid: Option<u32>,
+    /// How long that process has been there.
+    pub age: Option<Duration>,
+    /// What happens to it next.
+    pub next: String,
+}
+
+/// What a line of the list stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All runs of an agent.
+    Agent,
+    /// One run.
+    Generation,
+    /// A server: its place among the entries.
+    Server(usize),
+    /// A process of a server: the place of the server and that of the process.
+    Process(usize, usize),
+}
+
+/// A line of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What stays the same when the list is made again.
+    pub key: String,
+    /// What it stands for.
+    pub kind: Kind,
+    /// How deep it is in the tree.
+    pub depth: u16,
+    /// Whether it can be folded, and is open.
+    pub open: Option<bool>,
+    /// The text of agents and runs.
+    pub label: String,
+}
+
+/// How the list is made.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub struct Arrangement {
+    /// Whether it is a tree.
+    pub tree: bool,
+    /// What it is sorted by.
+    pub sort: Column,
+    /// Whether the order is turned round.
+    pub inverted: bool,
+    /// What a server has to contain to be shown.
+    pub filter: String,
+    /// Whether servers whose owner lives are left out.
+    pub ownerless: bool,
+    /// Whether servers show their processes at first.
+    pub unfolded: bool,
+    /// The keys that are not as they are at first.
+    pub toggled: BTreeSet<String>,
+}
+
+impl Arrangement {
+    fn shows(&self, entry: &Entry) -> bool {
+        entry.contains(&self.filter) && !(self.ownerless && entry.report.state == State::Live)
+    }
+
+    /// Whether what is below this key is shown.
+    pub fn is_open(&self, key: &str, at_first: bool) -> bool {
+        at_first != self.toggled.contains(key)
+    }
+}
+
+/// The servers of a sample, unordered.
+pub fn entries(sample: &Sample) -> Vec<Entry> {
+    let servers = sample.report.servers();
+    servers.map(|(owner, server)| entry(owner, server, sample.now, sample.mode)).collect()
+}
+
+fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: Option<Mode>) -> Entry {
+    let run = report.server.run.as_ref();
+    let name = owner.map(|owner| owner.name.as_str()).or_else(|| run.map(|run| run.agent.as_str()));
+    let first = report.server.processes.first();
+    Entry {
+        agent: name.map_or_else(|| NOBODY.to_owned(), |name| text::sanitise(name).into_owned()),
+        generation: owner.and_then(|owner| owner.generation).or_else(|| run.and_then(|run| run.generation)),
+        pid: first.map(|process| process.pid),
+        age: first.map(|process| now.since(BootTime::of_ticks(process.start))),
+        next: next(report, mode, now),
+        report: report.clone(),
+    }
+}
+
+/// What happens next, in three words.
+fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
+    let due = report.deadline.map(|at| words::short(at.since(now)));
+    match report.state {
+        State::Suspect => format!("verdict {}", due.as_deref().unwrap_or("soon")),
+        State::Ending => due.map_or_else(|| "KILL, if needed".to_owned(), |due| format!("KILL {due}")),
+        State::Unproven => match report.reached_by.iter().rev().find_map(|step| step.pid) {
+            Some(pid) => format!("held by {pid}"),
+            None => human::list_doubts(&report.doubts),
+        },
+        _ if !report.guards.is_empty() => {
+            format!("stays: {}", report.guards.iter().map(word).collect::<Vec<_>>().join(", "))
+        }
+        State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
+        State::Orphan if mode == Some(Mode::Reap) => "TERM now".to_owned(),
+        State::Orphan => "nobody ends it".to_owned(),
+        State::Kept | State::Live => "-".to_owned(),
+    }
+}
+
+impl Entry {
+    /// `claude #3`.
+    pub fn agent(&self) -> String {
+        self.generation.map_or_else(|| self.agent.clone(), |number| format!("{} #{number}", self.agent))
+    }
+
+    /// The command line of the process that serves: the last of the launch chain.
+    pub fn command(&self) -> String {
+        self.report.server.processes.last().map(words::command_line).unwrap_or_default()
+    }
+
+    /// What a column shows of it.
+    pub fn value(&self, column: Column) -> String {
+        let server = &self.report.server;
+        let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        match column {
+            Column::State => self.report.state.to_string(),
+            Column::Server => text::sanitise(&server.name).into_owned(),
+            Column::Agent => self.agent(),
+            Column::Pid => known(self.pid.map(|pid| pid.to_string())),
+            Column::Processes => server.count().to_string(),
+            Column::Memory => known(server.rss_bytes.map(text::size)),
+            Column::Cpu => known(server.cpu_ms.map(words::cpu_time)),
+            Column::Age => known(self.age.map(words::short)),
+            Column::Next => self.next.clone(),
+        }
+    }
+
+    /// Whether it contains the text, whatever the case.
+    fn contains(&self, filter: &str) -> bool {
+        let state = self.report.state;
+        let pids: Vec<String> =
+            self.report.server.processes.iter().map(|process| process.pid.to_string()).collect();
+        let pids = pids.join(" ");
+        let all = format!("{} {state} {} {} {pids}", self.report.server.name, self.agent(), self.command());
+        all.to_lowercase().contains(&filter.to_lowercase())
+    }
+
+    fn compare(&self, other: &Self, by: Column) -> Ordering {
+        let (a, b) = (&self.report, &other.report);
+        let worst = || a.state.cmp(&b.state).then(b.rss_bytes().cmp(&a.rss_bytes()));
+        let first = match by {
+            Column::State => worst(),
+            Column::Server => a.server.name.cmp(&b.server.name),
+            Column::Agent => self.agent.cmp(&other.agent).then(other.generation.cmp(&self.generation)),
+            Column::Pid => self.pid.cmp(&other.pid),
+            Column::Processes => b.server.count().cmp(&a.server.count()),
+            Column::Memory => b.rss_bytes().cmp(&a.rss_bytes()),
+            Column::Cpu => b.server.cpu_ms.cmp(&a.server.cpu_ms),
+            Column::Age => other.age.cmp(&self.age),
+            Column::Next => self.next.cmp(&other.next),
+        };
+        // Equal ones keep their places from one look to the next.
+        first.then_with(worst).then_with(|| a.server.id.cmp(&b.server.id))
+    }
+}
+
+impl Row {
+    /// What a column shows of it.
+    pub fn value(&self, entries: &[Entry], column: Column) -> String {
+        let process = |at: usize, process| entries.get(at)?.report.server.processes.get(process);
+        match (self.kind, column) {
+            (Kind::Agent | Kind::Generation, Column::Server) => self.label.clone(),
+            (Kind::Server(at), _) => entries.get(at).map(|entry| entry.value(column)).unwrap_or_default(),
+            (Kind::Process(at, n), Column::Server) => {
+                process(at, n).map(words::command_line).unwrap_or_default()
+            }
+            (Kind::Process(at, n), Column::Pid) => {
+                process(at, n).map(|process| process.pid.to_string()).unwrap_or_default()
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The lines, in their order; `entries` is put in order, too. A tree of all servers has all of `agents`.
+pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) -> Vec<Row> {
+    entries.sort_by(|a, b| {
+        let order = a.compare(b, how.sort);
+        if how.inverted { order.reverse() } else { order }
+    });
+    let shown: Vec<(usize, &Entry)> =
+        entries.iter().enumerate().filter(|(_, entry)| how.shows(entry)).collect();
+    let mut rows = Vec::new();
+    if !how.tree {
+        for (at, entry) in shown {
+            server(at, entry, 0, how, &mut rows);
+        }
+        return rows;
+    }
+    for (agent, runs) in tree(shown, agents, how) {
+        let key = format!("agent {agent}");
+        let open = how.is_open(&key, true);
+        let all = runs.iter().flat_map(|(_, run)| &run.servers);
+        rows.push(group(
+            &key,
+            Kind::Agent,
+            open,
+            format!("{}  {}", if agent == NOBODY { "without an owner" } else { &agent }, extent(all)),
+        ));
+        if !open {
+            continue;
+        }
+        for (generation, run) in runs {
+            let number = generation.map_or_else(|| "no run".to_owned(), |number| format!("#{number}"));
+            let key = format!("{key} {number}");
+            let open = how.is_open(&key, true);
+            rows.push(group(&key, Kind::Generation, open, run.label(&number)));
+            if open {
+                for (at, entry) in run.servers {
+                    server(at, entry, 2, how, &mut rows);
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// The agents and the servers of one run.
+#[derive(Default)]
+struct Run<'a> {
+    agents: Vec<&'a AgentView>,
+    servers: Vec<(usize, &'a Entry)>,
+}
+
+impl Run<'_> {
+    /// `#3  pid 1200, bot.service, 2 servers, 300 MB`.
+    fn label(&self, number: &str) -> String {
+        const MOST: usize = 4;
+        let mut facts: Vec<String> = Vec::new();
+        for agent in self.agents.iter().take(MOST) {
+            facts.push(format!("pid {}{}", agent.pid, if agent.alive { "" } else { " (exited)" }));
+            let unit = agent.unit.as_deref().map(|unit| text::sanitise(unit).into_owned());
+            facts.extend(unit.filter(|unit| !facts.contains(unit)));
+        }
+        facts.extend((self.agents.len() > MOST).then(|| format!("{} more", self.agents.len() - MOST)));
+        facts.push(extent(self.servers.iter()));
+        format!("{number}  {}", facts.join(", "))
+    }
+}
+
+type Runs<'a> = Vec<(Option<u64>, Run<'a>)>;
+
+/// The runs by agent. An agent comes where its first server would; those without servers come last.
+fn tree<'a>(
+    shown: Vec<(usize, &'a Entry)>,
+    agents: &'a [AgentReport],
+    how: &Arrangement,
+) -> Vec<(String, Runs<'a>)> {
+    let mut all: Vec<(String, Runs<'a>)> = Vec::new();
+    for (at, entry) in shown {
+        if let Some(run) = run_of(&mut all, &entry.agent, entry.generation) {
+            run.servers.push((at, entry));
+        }
+    }
+    for AgentReport { agent, servers, .. } in agents {
+        let name = text::sanitise(&agent.name).into_owned();
+        let is_there = |(of, runs): &(String, Runs<'a>)| {
+            *of == name && runs.iter().any(|(number, _)| *number == agent.generation)
+        };
+        let is_meant =
+            servers.is_empty() && !how.ownerless && name.to_lowercase().contains(&how.filter.to_lowercase());
+        if !is_meant && !all.iter().any(is_there) {
+            continue;
+        }
+        if let Some(run) = run_of(&mut all, &name, agent.generation) {
+            run.agents.push(agent);
+        }
+    }
+    all
+}
+
+/// The run of this agent and number; a new one if there is none.
+fn run_of<'b, 'a>(
+    all: &'b mut Vec<(String, Runs<'a>)>,
+    agent: &str,
+    number: Option<u64>,
+) -> Option<&'b mut Run<'a>> {
+    slot(slot(all, agent.to_owned())?, number)
+}
+
+/// What belongs to this key; a new one if there is none.
+fn slot<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> Option<&mut V> {
+    let at = all.iter().position(|(of, _)| *of == key).unwrap_or(all.len());
+    if at == all.len() {
+        all.push((key, V::default()));
+    }
+    all.get_mut(at).map(|(_, value)| value)
+}
+
+/// `2 servers, 300 MB`.
+fn extent<'a>(of: impl Iterator<Item = &'a (usize, &'a Entry)>) -> String {
+    let (servers, bytes) = of.fold((0_u64, 0_u64), |(servers, bytes), (_, entry)| {
+        (servers + 1, bytes.saturating_add(entry.report.rss_bytes()))
+    });
+    let count = text::count(servers, "server", "servers");
+    if servers == 0 { count } else { format!("{count}, {}", text::size(bytes)) }
+}
+
+fn group(key: &str, kind: Kind, open: bool, label: String) -> Row {
+    let depth = u16::from(kind == Kind::Generation);
+    Row { key: key.to_owned(), kind, depth, open: Some(open), label }
+}
+
+fn server(at: usize, entry: &Entry, depth: u16, how: &Arrangement, rows: &mut Vec<Row>) {
+    let key = &entry.report.server.id;
+    let open = how.is_open(key, how.unfolded);
+    let row = |key: String, kind, depth, open| Row { key, kind, depth, open, label: String::new() };
+    rows.push(row(key.clone(), Kind::Server(at), depth, Some(open)));
+    if open {
+        let processes = entry.report.server.processes.iter().enumerate();
+        rows.extend(processes.map(|(n, process)| {
+            row(format!("{key} {}", process.pid), Kind::Process(at, n), depth + 1, None)
+        }));
+    }
+}

@@ -1,0 +1,40 @@
+//! One look at the host, whoever looked.
+
+use orphand_core::model::{BootTime, Mode, Report, Status, text};
+
+/// What was found by one look.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Agents, servers, runs, and what could not be seen.
+    pub report: Report,
+    /// Whether the daemon ends orphans; absent without a daemon.
+    pub mode: Option<Mode>,
+    /// Who looked, in words.
+    pub source: String,
+    /// When.
+    pub now: BootTime,
+    /// Memory that was freed by ending orphans of the runs of the last day; absent if it is not known.
+    pub freed: Option<u64>,
+}
+
+impl Sample {
+    /// What the daemon knows.
+    pub fn of_daemon(status: Status, now: BootTime) -> Self {
+        let mode = match status.mode {
+            Mode::Reap => "ends orphans",
+            Mode::Observe => "observes only, ends nothing",
+        };
+        let up = text::duration(std::time::Duration::from_nanos(status.up_ns));
+        let version = text::sanitise(&status.version).into_owned();
+        let source = format!("orphand {version}  {mode}  pid {}, up {up}", status.pid);
+        let mut report = status.report;
+        report.blind.extend(status.blind);
+        Self { report, mode: Some(status.mode), source, now, freed: None }
+    }
+
+    /// What /proc shows to who asks.
+    pub fn of_proc(report: Report, why: &str, now: BootTime) -> Self {
+        let source = format!("{}: looking through /proc, nobody ends orphans", text::sanitise(why));
+        Self { report, mode: None, source, now, freed: None }
+    }
+}

@@ -1,0 +1,124 @@
+//! The text and the JSON of `orphand ps`.
+
+use anstyle::Style;
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        paint::{self, Paint},
+        report, table,
+        text::sanitise,
+        wall_clock::WallClock,
+    },
+    Column, Entry, Kind, Row, Sample, style, sum, words,
+};
+use orphand_core::model::{BootTime, Report};
+
+/// How the list is printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layout {
+    /// Colours, or none.
+    pub paint: Paint,
+    /// The width that lines are cut to; absent in a pipe.
+    pub width: Option<usize>,
+    /// Nothing is cut, and two columns more say why and by which command.
+    pub wide: bool,
+}
+
+/// What a look through /proc cannot know.
+const PROC_ALONE: &str = "One look through /proc: who owned what before and what comes next is not known.";
+
+/// The list as text, with a sum.
+pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) -> String {
+    let paint = layout.paint;
+    let mut out = String::new();
+    if !rows.is_empty() {
+        let rows: Vec<_> = rows.iter().map(|row| cells(entries, row, layout.wide)).collect();
+        let mut columns: Vec<table::Column> =
+            Column::ALL.iter().map(|column| (column.heading(), column.is_number())).collect();
+        columns.extend([("WHY", false), ("COMMAND", false)].iter().filter(|_| layout.wide));
+        // The order in which columns give way where the line is too long, and how narrow each may get.
+        let narrower = [
+            (Column::Next, 16),
+            (Column::Server, 14),
+            (Column::Agent, 9),
+            (Column::Next, 8),
+            (Column::Server, 8),
+            (Column::Agent, 4),
+        ];
+        let narrower = narrower.map(|(column, least)| (column as usize, least));
+        let fit = layout.width.filter(|_| !layout.wide).map(|width| (width, &narrower[..]));
+        out = table::render(paint, &columns, &rows, fit) + "\n";
+    }
+    out.push_str(&sum(&sample.report));
+    out.push('\n');
+    if sample.mode.is_none() {
+        out.push_str(&paint.text(paint::DIM, PROC_ALONE));
+        out.push('\n');
+    }
+    out + &unseen(&sample.report, paint)
+}
+
+/// What could not be seen, a line each.
+pub fn unseen(report: &Report, paint: Paint) -> String {
+    let line =
+        |what: &String| paint.text(paint::WARNING, format_args!("Not seen: {}", sanitise(what))) + "\n";
+    report.blind.iter().map(line).collect()
+}
+
+/// The report with its sums and who looked, indented. `deadline` has a time of the kernel as RFC 3339.
+pub fn json(sample: &Sample, wall: WallClock) -> Result<String, serde_json::Error> {
+    let mut all = serde_json::to_value(&sample.report)?;
+    if let Value::Object(all) = &mut all {
+        all.insert("source".to_owned(), json!(if sample.mode.is_some() { "daemon" } else { "proc" }));
+        all.insert("totals".to_owned(), serde_json::to_value(sample.report.totals())?);
+    }
+    tell_deadlines(&mut all, wall);
+    report::json(&all)
+}
+
+fn tell_deadlines(value: &mut Value, wall: WallClock) {
+    match value {
+        Value::Array(all) => all.iter_mut().for_each(|one| tell_deadlines(one, wall)),
+        Value::Object(all) => {
+            all.values_mut().for_each(|one| tell_deadlines(one, wall));
+            if let Some(at) = all.get("deadline_boot_ns").and_then(Value::as_u64) {
+                all.insert("deadline".to_owned(), json!(wall.rfc3339(BootTime(at))));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The style and the cells of a row; a line without columns has one cell.
+fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
+    let entry = match row.kind {
+        Kind::Server(at) => entries.get(at),
+        Kind::Agent | Kind::Generation | Kind::Process(..) => None,
+    };
+    let cell = |column: Column| match column {
+        Column::Server => "  ".repeat(usize::from(row.depth)) + &row.value(entries, column),
+        // In a tree it is above.
+        Column::Agent if row.depth > 0 => String::new(),
+        _ => row.value(entries, column),
+    };
+    match row.kind {
+        Kind::Agent | Kind::Generation => return (paint::NAME, vec![cell(Column::Server)]),
+        Kind::Process(..) => {
+            let command = format!(
+                "{:9}{}  {}",
+                "",
+                row.value(entries, Column::Pid),
+                row.value(entries, Column::Server)
+            );
+            return (paint::PLAIN, vec!["  ".repeat(usize::from(row.depth)) + &command]);
+        }
+        Kind::Server(_) => {}
+    }
+    let more = entry.filter(|_| wide).map(|entry| [words::why(&entry.report), entry.command()]);
+    let cells = Column::ALL.into_iter().map(cell).chain(more.into_iter().flatten());
+    (entry.map_or(paint::PLAIN, |entry| style(entry.report.state)), cells.collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+use super::*;
+use crate::sink::{
+    list::{Arrangement, entries, rows},
+    report::tests::report,
+};
+use orphand_core::model::{Mode, State};
+
+/// A minute after the processes of the report began.
+fn sample(mode: Option<Mode>) -> Sample {
+    let now = BootTime(2_294_680_000_000 + 60_000_000_000);
+    let mut report = report();
+    for one in report.servers_mut().filter(|one| one.state == State::Suspect) {
+        one.deadline = Some(now + std::time::Duration::from_secs(6));
+    }
+    Sample { report, mode, now, ..Sample::default() }
+}
+
+fn shown(sample: &Sample, how: &Arrangement, layout: Layout) -> String {
+    let mut entries = entries(sample);
+    let rows = rows(&mut entries, &sample.report.agents, how);
+    render(sample, &entries, &rows, layout)
+}
+
+fn tree() -> Arrangement {
+    Arrangement { tree: true, unfolded: true, ..Arrangement::default() }
+}
+
+#[test]
+fn the_list() {
+    let sample = sample(Some(Mode::Reap));
+    let flat = |layout| shown(&sample, &Arrangement::default(), layout);
+    let narrow = flat(Layout { width: Some(80), ..Layout::default() });
+    let wide = flat(Layout { wide: true, width: Some(80), ..Layout::default() });
+    let coloured = flat(Layout { paint: Paint::new(true), ..Layout::default() });
+    assert!(coloured.contains("\u{1b}[1m\u{1b}[31morphan  \u{1b}[0m"), "{}", coloured.escape_debug());
+    let tree = shown(&sample, &tree(), Layout { width: Some(80), ..Layout::default() });
+    assert!(![&narrow, &wide, &tree].iter().any(|text| text.contains(['\u{1b}', '\u{202e}'])));
+    insta::assert_snapshot!([narrow, wide, tree].join("----\n"));
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    let sample = sample(None);
+    for how in [Arrangement::default(), tree()] {
+        for width in [1, 20, 40, 60, 80, 100] {
+            let text = shown(&sample, &how, Layout { width: Some(width), ..Layout::default() });
+            let list = text.split("\n\n").next().unwrap();
+            // The word for the state is always whole.
+            let room = width.max("unproven".len());
+            assert!(list.lines().all(|line| line.chars().count() <= room), "{width}: {text}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_first_is_what_was_asked_for() {
+    let sample = sample(Some(Mode::Reap));
+    let first = |sort| {
+        let how = Arrangement { sort, ..Arrangement::default() };
+        let text = shown(&sample, &how, Layout::default());
+        text.lines().nth(1).unwrap().split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(first(Column::State), "orphan");
+    assert_eq!(first(Column::Memory), "orphan");
+    let mut sample = sample.clone();
+    for (n, one) in sample.report.servers_mut().enumerate() {
+        one.server.cpu_ms = Some(if one.state == State::Unproven { 9_000_000 } else { n as u64 });
+    }
+    let mut entries = entries(&sample);
+    rows(&mut entries, &[], &Arrangement { sort: Column::Cpu, ..Arrangement::default() });
+    assert_eq!((entries[0].report.state, entries[0].value(Column::Cpu).as_str()), (State::Unproven, "2h30"));
+}
+
+#[test]
+fn without_a_daemon_the_list_says_what_it_cannot_know() {
+    let nothing = Sample { mode: Some(Mode::Reap), ..Sample::default() };
+    assert_eq!(shown(&nothing, &tree(), Layout::default()), "no agents, no servers.\n");
+    let report = Report { blind: vec!["/proc/1/fd: Permission denied".to_owned()], ..Report::default() };
+    let blind = shown(&Sample { report, ..Sample::default() }, &tree(), Layout::default());
+    let [sum, alone, unseen] = blind.lines().collect::<Vec<_>>()[..] else { panic!("{blind}") };
+    assert_eq!((sum, alone), ("no agents, no servers seen.", PROC_ALONE));
+    assert_eq!(unseen, "Not seen: /proc/1/fd: Permission denied");
+}
+
+#[test]
+fn json_has_totals_and_times() {
+    let wall = WallClock { offset_ns: 1_785_153_600_000_000_000 };
+    let value = |mode| -> Value { serde_json::from_str(&json(&sample(mode), wall).unwrap()).unwrap() };
+    let found = value(Some(Mode::Observe));
+    assert_eq!((&found["source"], &value(None)["source"]), (&json!("daemon"), &json!("proc")));
+    assert_eq!((&found["totals"]["servers"], &found["totals"]["orphans"]), (&json!(6), &json!(2)));
+    let suspect = &found["agents"][1]["servers"][1];
+    assert_eq!(
+        (&suspect["state"], &suspect["deadline"]),
+        (&json!("suspect"), &json!("2026-07-27T12:39:20.680000Z"))
+    );
+    assert_eq!(serde_json::from_value::<Report>(found).unwrap(), sample(None).report);
+}

@@ -1,0 +1,232 @@
+//! The present state of the host: agents, their generations, and their servers.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use serde::Serialize;
+
+use super::{Page, names};
+use crate::sink::{
+    human::{evidence, list_doubts, list_guards},
+    metrics::{Labels, OwnersWithSeries, owner_labels},
+};
+use orphand_core::model::{AgentView, BootTime, Mode, ServerReport, State, Status};
+
+/// How many servers are listed one by one, of all agents together; of each agent an equal part, the worst first.
+const LISTED: usize = 512;
+/// How many generations of an agent are listed, the latest; those before are one.
+const GENERATIONS: usize = 24;
+
+/// The state of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Snapshot {
+    /// Milliseconds since 1970.
+    time: i64,
+    version: String,
+    mode: Mode,
+    up_ms: u64,
+    /// Whether orphand can vouch for what it says.
+    watching: bool,
+    sums: Sums,
+    agents: Vec<Agent>,
+}
+
+/// Servers by state, and their memory in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Sums {
+    live: Sum,
+    suspect: Sum,
+    unproven: Sum,
+    orphan: Sum,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Agent {
+    key: String,
+    name: String,
+    unit: Option<String>,
+    sums: Sums,
+    generations: Vec<Generation>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Generation {
+    /// Absent for servers of no run that is known.
+    number: Option<u64>,
+    /// Whether this is all generations before the latest ones.
+    older: bool,
+    alive: bool,
+    /// Milliseconds since 1970.
+    started: Option<i64>,
+    sums: Sums,
+    servers: Vec<Server>,
+    /// How many more servers there are.
+    more: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Server {
+    key: String,
+    name: String,
+    state: State,
+    bytes: u64,
+    processes: u64,
+    age_ms: Option<u64>,
+    /// In words: why it is what it is. Empty for one in use.
+    evidence: Vec<&'static str>,
+    doubts: Option<String>,
+    guards: Option<String>,
+    duplicate: bool,
+    /// Whether it is an agent that was left behind.
+    agent: bool,
+}
+
+impl Page {
+    /// What the page shows of a status.
+    pub fn snapshot(&self, status: &Status, now: BootTime) -> Snapshot {
+        let report = &status.report;
+        let own = OwnersWithSeries::of(report);
+        let mut agents: BTreeMap<Labels, Found<'_>> = BTreeMap::new();
+        for run in &report.runs {
+            let of_run = agents.entry(own.or_other(owner_labels(Some(&run.run), None))).or_default();
+            let generation = of_run.generations.entry(run.run.generation).or_default();
+            generation.alive |= run.alive;
+            let began = self.wall.timestamp(run.started).as_millisecond();
+            generation.started = Some(generation.started.map_or(began, |earlier: i64| earlier.min(began)));
+        }
+        let left = report
+            .agents
+            .iter()
+            .filter_map(|agent| Some((Some(&agent.agent), agent.left_behind.as_deref()?)));
+        let left = left.filter(|(_, left)| left.is_orphan() || left.is_unproven());
+        let servers = report.servers().map(|(owner, server)| (owner, server, false));
+        for (owner, server, agent) in servers.chain(left.map(|(owner, left)| (owner, left, true))) {
+            let run = server.server.run.as_ref();
+            let labels = own.or_other(owner_labels(run, owner.map(|owner: &AgentView| owner.name.as_str())));
+            let found = agents.entry(labels).or_default();
+            found.servers.push((run.and_then(|run| run.generation), server, agent));
+        }
+        let each = (LISTED / agents.len().max(1)).max(1);
+        let mut agents: Vec<Agent> =
+            agents.into_iter().map(|(labels, found)| self.agent(&labels, found, each, now)).collect();
+        agents.sort_by_key(|agent| (Reverse(agent.sums.orphan.bytes), Reverse(agent.sums.unproven.bytes)));
+        let sums = agents.iter().fold(Sums::default(), |sums, agent| sums.plus(&agent.sums));
+        Snapshot {
+            time: self.wall.timestamp(now).as_millisecond(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            mode: status.mode,
+            up_ms: status.up_ns / 1_000_000,
+            watching: status.is_watching(),
+            sums,
+            agents,
+        }
+    }
+
+    fn agent(&self, labels: &Labels, mut found: Found<'_>, each: usize, now: BootTime) -> Agent {
+        let with_servers: BTreeSet<Option<u64>> =
+            found.servers.iter().map(|(number, _, _)| *number).collect();
+        let mut numbers: Vec<Option<u64>> = found.generations.keys().copied().chain(with_servers).collect();
+        numbers.sort_unstable_by_key(|number| Reverse(*number));
+        numbers.dedup();
+        let kept: BTreeSet<Option<u64>> = numbers.into_iter().take(GENERATIONS).collect();
+        // The latest first, what is older than those at the end.
+        let place =
+            |number| if kept.contains(&number) { (false, Reverse(number)) } else { (true, Reverse(None)) };
+        let mut generations: BTreeMap<(bool, Reverse<Option<u64>>), Generation> = BTreeMap::new();
+        for (number, generation) in found.generations.into_iter().filter(|(number, _)| kept.contains(number))
+        {
+            generations.insert(place(number), Generation { number, ..generation });
+        }
+        found
+            .servers
+            .sort_by_key(|(number, server, _)| (rank(server), Reverse(*number), Reverse(server.rss_bytes())));
+        let mut sums = Sums::default();
+        for (at, (number, server, agent)) in found.servers.into_iter().enumerate() {
+            let (older, Reverse(number)) = place(number);
+            let fresh = || Generation { number, older, ..Generation::default() };
+            let generation = generations.entry((older, Reverse(number))).or_insert_with(fresh);
+            generation.sums = generation.sums.with(server);
+            sums = sums.with(server);
+            if at < each {
+                generation.servers.push(self.server(server, agent, now));
+            } else {
+                generation.more += 1;
+            }
+        }
+        let (name, unit) = names::owner(labels);
+        Agent {
+            key: self.keys.of(labels),
+            name,
+            unit,
+            sums,
+            generations: generations.into_values().collect(),
+        }
+    }
+
+    fn server(&self, report: &ServerReport, agent: bool, now: BootTime) -> Server {
+        let age = report.server.processes.first().map(|process| now.since(BootTime::of_ticks(process.start)));
+        let is_left = report.state != State::Live;
+        Server {
+            key: self.keys.of(&report.server.id),
+            name: names::server(&report.server),
+            state: report.state,
+            bytes: report.rss_bytes(),
+            processes: report.server.count(),
+            age_ms: age.and_then(|age| u64::try_from(age.as_millis()).ok()),
+            evidence: report.evidence.iter().copied().filter(|_| is_left).map(evidence).collect(),
+            doubts: report.is_unproven().then(|| list_doubts(&report.doubts)),
+            guards: (is_left && !report.guards.is_empty()).then(|| list_guards(&report.guards)),
+            duplicate: report.is_duplicate(),
+            agent,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Found<'a> {
+    generations: BTreeMap<Option<u64>, Generation>,
+    servers: Vec<(Option<u64>, &'a ServerReport, bool)>,
+}
+
+/// The worst first.
+fn rank(server: &ServerReport) -> u8 {
+    match server.state {
+        State::Orphan | State::Ending => 0,
+        State::Kept => 1,
+        State::Unproven => 2,
+        State::Suspect => 3,
+        State::Live => 4,
+    }
+}
+
+impl Sums {
+    fn with(mut self, server: &ServerReport) -> Self {
+        let sum = match rank(server) {
+            0 | 1 => &mut self.orphan,
+            2 => &mut self.unproven,
+            3 => &mut self.suspect,
+            _ => &mut self.live,
+        };
+        sum.count += 1;
+        sum.bytes = sum.bytes.saturating_add(server.rss_bytes());
+        self
+    }
+
+    fn plus(self, other: &Self) -> Self {
+        let sum = |a: Sum, b: Sum| Sum { count: a.count + b.count, bytes: a.bytes.saturating_add(b.bytes) };
+        Self {
+            live: sum(self.live, other.live),
+            suspect: sum(self.suspect, other.suspect),
+            unproven: sum(self.unproven, other.unproven),
+            orphan: sum(self.orphan, other.orphan),
+        }
+    }
+}

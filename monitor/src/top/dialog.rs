@@ -1,0 +1,190 @@
+//! What lies over the list: details of a server, the question before it is ended, help. Pure.
+
+use ratatui::crossterm::event::KeyCode;
+
+use crate::sink::{
+    human,
+    list::{Column, Entry, command_line},
+};
+use orphand_core::model::{Planned, ReapRequest, ServerView, State, text};
+
+/// What the keys mean.
+const HELP: &str = "\
+Up Down j k PgUp PgDn Home End   move
+/   filter by any text, Enter keeps it, Esc clears it
+t F5   tree or list
+Space + - h l *   fold, unfold; * all of it
+< >   sort by the column to the left, to the right; I turns it round
+M P T   sort by memory, by CPU time, by age
+Enter   why a server is judged as it is
+r   end a server: shows the processes, then asks
+1   orphans, and what may become one; 2   all servers
+4   what the store has of the last day: runs, orphans, freed memory
+w   commands instead of names
+Z   pause: what is shown stays
+? F1   this help
+q F10 Ctrl-C   quit
+
+STATE  orphan: nobody can use it any more; kept: an orphan that stays;
+       unproven: somebody may still use it; suspect: its owner just ended.
+P      the number of its processes.";
+
+/// What lies over the list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dialog {
+    /// Text to read.
+    Text {
+        /// Its title.
+        title: String,
+        /// Its lines.
+        lines: Vec<String>,
+        /// The first line that is shown.
+        top: u16,
+    },
+    /// The daemon was asked what would be ended.
+    Asking(ReapRequest),
+    /// Whether to end it.
+    Reap {
+        /// What would be ended, and what stays because of guards.
+        planned: Vec<Planned>,
+        /// The processes in words.
+        lines: Vec<String>,
+        /// The first line that is shown.
+        top: u16,
+        /// Whether "End" is selected; at first "Cancel" is.
+        end: bool,
+    },
+}
+
+/// What a key does to a dialog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It stays.
+    Stay,
+    /// It goes.
+    Close,
+    /// The program ends.
+    Quit,
+    /// It goes, and what it showed is ended.
+    End(ReapRequest),
+}
+
+impl Dialog {
+    /// What the keys mean.
+    pub fn help() -> Self {
+        Self::Text { title: "Keys".to_owned(), lines: HELP.lines().map(str::to_owned).collect(), top: 0 }
+    }
+
+    /// What the daemon's store has, as text.
+    pub fn history(text: &str) -> Self {
+        let lines = text.lines().map(str::to_owned).collect();
+        Self::Text { title: "The last 24 hours".to_owned(), lines, top: 0 }
+    }
+
+    /// Why a server is judged as it is.
+    pub fn details(entry: &Entry) -> Self {
+        let report = &entry.report;
+        let mut lines = vec![
+            format!("state     {}", report.state),
+            format!("agent     {}", entry.agent()),
+            format!("next      {}", entry.next),
+            format!("memory    {}", report.server.rss_bytes.map_or_else(|| "-".to_owned(), text::size)),
+            format!("cpu       {}", entry.value(Column::Cpu)),
+            format!("age       {}", entry.age.map_or_else(|| "-".to_owned(), text::duration)),
+            format!("rule      {}", text::sanitise(&report.server.rule)),
+            format!("id        {}", text::sanitise(&report.server.id)),
+        ];
+        let evidence = report.evidence.iter().map(|one| human::evidence(*one).to_owned());
+        section("Evidence", evidence, &mut lines);
+        let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts));
+        section("Doubts", doubts.into_iter(), &mut lines);
+        let reached = report.reached_by.iter().map(|step| text::sanitise(&step.sentence()).into_owned());
+        section("Who can reach it", reached, &mut lines);
+        let guards = (!report.guards.is_empty()).then(|| human::guards_of(&report.server, &report.guards));
+        section("Guards", guards.into_iter(), &mut lines);
+        section("Processes", processes(&report.server), &mut lines);
+        Self::Text { title: text::sanitise(&report.server.name).into_owned(), lines, top: 0 }
+    }
+
+    /// The question before servers are ended.
+    pub fn reap(planned: Vec<Planned>) -> Self {
+        let mut lines = Vec::new();
+        for one in &planned {
+            let (name, state) = (text::sanitise(&one.server.name), one.state);
+            lines.push(format!(
+                "{name}, {state}, {} in memory",
+                text::size(one.server.rss_bytes.unwrap_or(0))
+            ));
+            lines.extend(processes(&one.server));
+            if one.state == State::Unproven {
+                lines.push("Somebody may still use it: it is not proven that it is an orphan.".to_owned());
+            }
+            if !one.guards.is_empty() {
+                lines.push(format!("It stays: {}", human::guards_of(&one.server, &one.guards)));
+            }
+        }
+        Self::Reap { planned, lines, top: 0, end: false }
+    }
+
+    /// A key was pressed.
+    pub fn key(&mut self, code: KeyCode) -> Answer {
+        match (code, &mut *self) {
+            (KeyCode::F(10), _) => return Answer::Quit,
+            (KeyCode::Esc, _) | (KeyCode::Enter | KeyCode::Char('?' | 'q'), Self::Text { .. }) => {
+                return Answer::Close;
+            }
+            (KeyCode::Enter, Self::Reap { planned, end, .. }) => {
+                let request = end.then(|| exactly(planned)).flatten();
+                return request.map_or(Answer::Close, Answer::End);
+            }
+            (KeyCode::Left | KeyCode::Char('h'), Self::Reap { end, .. }) => *end = false,
+            (KeyCode::Right | KeyCode::Char('l'), Self::Reap { planned, end, .. }) => {
+                *end = exactly(planned).is_some();
+            }
+            (KeyCode::Tab | KeyCode::BackTab, Self::Reap { planned, end, .. }) => {
+                *end = !*end && exactly(planned).is_some();
+            }
+            (code, Self::Text { lines, top, .. } | Self::Reap { lines, top, .. }) => {
+                let last = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(1);
+                *top = match code {
+                    KeyCode::Up | KeyCode::Char('k') => top.saturating_sub(1),
+                    KeyCode::Down | KeyCode::Char('j') => top.saturating_add(1).min(last),
+                    KeyCode::PageUp => top.saturating_sub(10),
+                    KeyCode::PageDown => top.saturating_add(10).min(last),
+                    KeyCode::Home => 0,
+                    KeyCode::End => last,
+                    _ => *top,
+                };
+            }
+            (_, Self::Asking(_)) => {}
+        }
+        Answer::Stay
+    }
+}
+
+/// A request for what was shown and nothing else; nothing, if all of it stays because of guards. One that was shown as an orphan
+/// and has become unproven since stays.
+pub fn exactly(planned: &[Planned]) -> Option<ReapRequest> {
+    let to_end: Vec<&Planned> = planned.iter().filter(|one| one.guards.is_empty()).collect();
+    (!to_end.is_empty()).then(|| ReapRequest {
+        servers: Some(to_end.iter().map(|one| one.server.id.clone()).collect()),
+        include_unproven: to_end.iter().any(|one| one.state == State::Unproven),
+        ..ReapRequest::default()
+    })
+}
+
+fn section(title: &str, items: impl Iterator<Item = String>, lines: &mut Vec<String>) {
+    let items: Vec<String> = items.map(|item| format!("  {item}")).collect();
+    if !items.is_empty() {
+        lines.push(String::new());
+        lines.push(title.to_owned());
+        lines.extend(items);
+    }
+}
+
+fn processes(server: &ServerView) -> impl Iterator<Item = String> {
+    let listed =
+        server.processes.iter().map(|process| format!("{:>7}  {}", process.pid, command_line(process)));
+    let hidden = (server.hidden() > 0).then(|| format!("         and {} more", server.hidden()));
+    listed.chain(hidden)
+}

@@ -1,0 +1,204 @@
+//! The state as a frame. Pure: it draws into a buffer of any size.
+
+mod over;
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+    widgets::{Cell, Paragraph, Row as TableRow, Table},
+};
+
+use super::state::State;
+use crate::sink::list::{self, Column, Kind, Row};
+use orphand_core::model::{self, ServerReport, text};
+
+/// From this width on a last column says why.
+const WIDE: u16 = 120;
+
+/// Draws the state. It learns how many rows there are room for.
+pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
+    let blind = state.sample.as_ref().map_or(0, |sample| u16::from(!sample.report.blind.is_empty()));
+    let lines = events_room(state, frame.area().height);
+    let parts = [
+        Constraint::Length(2 + blind),
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(lines),
+        Constraint::Length(1),
+    ];
+    let [head, headings, list, events, foot] = Layout::vertical(parts).areas(frame.area());
+    state.scroll(usize::from(list.height));
+    frame.render_widget(Paragraph::new(head_lines(state)), head);
+    frame.render_widget(table(state, headings.width), union(headings, list));
+    if state.rows.is_empty() {
+        frame.render_widget(Paragraph::new(nothing(state)), list);
+    }
+    let latest = state.events.iter().skip(state.events.len().saturating_sub(usize::from(lines)));
+    let latest: Vec<Line<'_>> = latest.map(|line| Line::styled(line.as_str(), Modifier::DIM)).collect();
+    frame.render_widget(Paragraph::new(latest), events);
+    frame.render_widget(Paragraph::new(foot_line(state)), foot);
+    over::draw(state, frame);
+}
+
+/// How many lines events get: none on a small screen, and no more than there are.
+fn events_room(state: &State, height: u16) -> u16 {
+    let room = if height < 16 { 0 } else { (height / 5).min(8) };
+    room.min(u16::try_from(state.events.len()).unwrap_or(u16::MAX))
+}
+
+const fn union(headings: Rect, list: Rect) -> Rect {
+    Rect { height: headings.height + list.height, ..headings }
+}
+
+fn nothing(state: &State) -> &'static str {
+    match &state.sample {
+        None => "Looking ...",
+        Some(_) if state.how.ownerless && !state.entries.is_empty() => "No orphan. 2 shows all servers.",
+        Some(_) if !state.how.filter.is_empty() => "Nothing matches the filter. Esc clears it.",
+        Some(_) => "No MCP server is running.",
+    }
+}
+
+fn head_lines(state: &State) -> Vec<Line<'static>> {
+    let Some(sample) = &state.sample else { return vec![Line::from("orphand")] };
+    let mut first = vec![Span::styled(sample.source.clone(), Modifier::BOLD)];
+    if let Some(bytes) = sample.freed {
+        first.push(Span::raw(format!("  24 h: {} freed", text::size(bytes))));
+    }
+    if state.paused {
+        first.push(Span::styled("  PAUSED", warning(state)));
+    }
+    if state.look.readonly {
+        first.push(Span::raw("  read-only"));
+    }
+    let mut lines = vec![Line::from(first), Line::from(list::sum(&sample.report))];
+    if let Some(why) = sample.report.blind.first() {
+        let more = match sample.report.blind.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let why = format!("Not seen{more}: {}", text::sanitise(why));
+        lines.push(Line::styled(why, warning(state)));
+    }
+    lines
+}
+
+fn foot_line(state: &State) -> Line<'static> {
+    if state.typing {
+        return Line::from(format!("/{}_", state.how.filter));
+    }
+    if !state.message.is_empty() {
+        return Line::styled(text::sanitise(&state.message).into_owned(), warning(state));
+    }
+    let filter = match state.how.filter.as_str() {
+        "" => String::new(),
+        filter => format!("  filter: {filter}"),
+    };
+    let place = format!("{}/{}", (state.selected + 1).min(state.rows.len()), state.rows.len());
+    let keys = "? help  / filter  t tree  Enter why  r reap  q quit";
+    Line::styled(format!("{keys}  {place}{filter}"), Modifier::DIM)
+}
+
+fn table(state: &State, width: u16) -> Table<'static> {
+    let fits = |column: &Column| is_shown(*column, state.commands, width);
+    let columns: Vec<Column> = Column::ALL.into_iter().filter(fits).collect();
+    let wide = width >= WIDE;
+    let mut widths: Vec<Constraint> = columns.iter().map(|column| room(*column, wide)).collect();
+    let mut headings: Vec<Cell<'_>> = columns.iter().map(|column| heading(state, *column)).collect();
+    if wide {
+        widths.push(Constraint::Fill(1));
+        headings.push(Cell::from("WHY"));
+    }
+    let shown = state.rows.iter().enumerate().skip(state.top).take(state.page);
+    let rows = shown.map(|(at, row)| {
+        let style = if at == state.selected { Modifier::REVERSED.into() } else { Style::default() };
+        TableRow::new(cells(state, row, &columns, wide)).style(style)
+    });
+    let rows: Vec<TableRow<'_>> = rows.collect();
+    Table::new(rows, widths).header(TableRow::new(headings)).column_spacing(1)
+}
+
+/// Narrow terminals lose the columns that say least; commands need the room of the agent.
+const fn is_shown(column: Column, commands: bool, width: u16) -> bool {
+    match column {
+        Column::State | Column::Server | Column::Pid | Column::Memory => true,
+        Column::Processes | Column::Age => width >= 45,
+        Column::Cpu => width >= 76,
+        Column::Agent => width >= 58 && !commands,
+        Column::Next => width >= 72,
+    }
+}
+
+const fn room(column: Column, wide: bool) -> Constraint {
+    match column {
+        Column::State => Constraint::Length(8),
+        Column::Server => Constraint::Fill(1),
+        Column::Agent => Constraint::Length(if wide { 20 } else { 11 }),
+        Column::Pid | Column::Memory => Constraint::Length(7),
+        Column::Processes => Constraint::Length(3),
+        Column::Cpu | Column::Age => Constraint::Length(5),
+        Column::Next => Constraint::Length(if wide { 24 } else { 15 }),
+    }
+}
+
+fn heading(state: &State, column: Column) -> Cell<'static> {
+    let style = if column == state.how.sort { Modifier::BOLD | Modifier::UNDERLINED } else { Modifier::DIM };
+    let line = Line::styled(column.heading(), style);
+    Cell::from(if column.is_number() { line.right_aligned() } else { line })
+}
+
+/// The cells of a row.
+fn cells(state: &State, row: &Row, columns: &[Column], wide: bool) -> Vec<Cell<'static>> {
+    let entry = match row.kind {
+        Kind::Server(at) => state.entries.get(at),
+        Kind::Agent | Kind::Generation | Kind::Process(..) => None,
+    };
+    let cell = |column: &Column| {
+        let shown = match (entry, column) {
+            (Some(entry), Column::Server) if state.commands => entry.command(),
+            _ => row.value(&state.entries, *column),
+        };
+        let (shown, style) = match (entry, column) {
+            (_, Column::Server) => {
+                let indent = "  ".repeat(usize::from(row.depth));
+                (format!("{indent}{}{shown}", mark(state, row)), Style::default())
+            }
+            (Some(entry), Column::State) => (shown, verdict(state, &entry.report)),
+            _ => (shown, Style::default()),
+        };
+        let line = Line::styled(shown, style);
+        Cell::from(if column.is_number() { line.right_aligned() } else { line })
+    };
+    let why = wide.then(|| Cell::from(entry.map(|entry| list::why(&entry.report)).unwrap_or_default()));
+    columns.iter().map(cell).chain(why).collect()
+}
+
+fn mark(state: &State, row: &Row) -> &'static str {
+    if !state.how.tree && matches!(row.kind, Kind::Server(_)) && row.open == Some(false) {
+        return "";
+    }
+    match (row.open, state.look.ascii) {
+        (Some(true), true) => "- ",
+        (Some(false), true) => "+ ",
+        (Some(true), false) => "▾ ",
+        (Some(false), false) => "▸ ",
+        (None, _) => "",
+    }
+}
+
+fn verdict(state: &State, report: &ServerReport) -> Style {
+    let style = if report.is_orphan() { Style::from(Modifier::BOLD) } else { Style::default() };
+    let colour = match report.state {
+        _ if !state.look.colours => return style,
+        model::State::Orphan | model::State::Ending => Color::Red,
+        model::State::Kept | model::State::Unproven | model::State::Suspect => Color::Yellow,
+        model::State::Live => Color::Green,
+    };
+    style.fg(colour)
+}
+
+fn warning(state: &State) -> Style {
+    if state.look.colours { Style::default().fg(Color::Yellow) } else { Modifier::BOLD.into() }
+}

@@ -1,0 +1,200 @@
+//! `orphand top`: the live view in a terminal.
+//!
+//! A pure core (`State`: keys and looks in, effects and frames out) and a thin shell: the terminal, a loop that sleeps until
+//! there is news, and threads that bring it: keys, answers, events, signals. Nothing outside this folder knows of it but the command line. It ends nothing itself: the daemon does.
+
+mod dialog;
+mod draw;
+mod screen;
+mod state;
+mod worker;
+
+use std::{
+    io,
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use self::{
+    screen::Screen,
+    state::{Effect, Look, State},
+    worker::{Ask, Told},
+};
+use crate::{
+    cli::{ExitCode, Places},
+    sink::paint::Paint,
+};
+
+/// Between two looks at the daemon.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Between two looks through /proc, each of which costs as much as `orphand ps --no-daemon`.
+const PROC_AGAIN: Duration = Duration::from_secs(20);
+
+/// Between a look and the next one because of an event: many events are one look.
+const AFTER_EVENT: Duration = Duration::from_millis(250);
+
+/// What the loop waits for.
+#[derive(Debug)]
+enum News {
+    /// A key, or another size of the terminal.
+    Typed(io::Result<Event>),
+    /// What a worker tells.
+    Told(Told),
+    /// The program shall end.
+    Leave,
+}
+
+/// The flags of `orphand top`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  sudo orphand top
+  sudo orphand top --readonly
+  orphand top --ascii --socket /run/orphand/control.sock")]
+pub struct Flags {
+    /// End nothing: `r` is out of use
+    #[arg(long)]
+    pub readonly: bool,
+    /// Draw lines with ASCII alone
+    #[arg(long)]
+    pub ascii: bool,
+    /// Configuration, daemon, store.
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// Shows the view until it is left.
+pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
+    // There is no log: it would be written over the screen.
+    let config = flags.places.load()?;
+    let colours = Paint::of(&std::io::stdout()) == Paint::new(true);
+    let mut screen = Screen::take()?;
+    let (tell, news) = channel();
+    screen::watch_signals(tell.clone())?;
+    let ask = worker::start(config, flags.places.below.clone(), tell.clone())?;
+    thread::Builder::new()
+        .name("keys".to_owned())
+        .spawn(move || read_keys(&tell))
+        .context("cannot read keys")?;
+    let state = State::new(Look { colours, ascii: flags.ascii, readonly: flags.readonly });
+    let now = Instant::now();
+    Shell { state, ask, news, looking: false, heard: false, looked: now, due: now }.run(&mut screen)
+}
+
+/// Tells what is typed, until nobody listens or the terminal is gone.
+fn read_keys(tell: &Sender<News>) {
+    loop {
+        let typed = event::read();
+        let is_over = typed.is_err();
+        if tell.send(News::Typed(typed)).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+struct Shell {
+    state: State,
+    ask: Sender<Ask>,
+    news: Receiver<News>,
+    /// Whether a look is on its way.
+    looking: bool,
+    /// Whether something has happened since the last look.
+    heard: bool,
+    /// When the latest look came.
+    looked: Instant,
+    /// When to look again.
+    due: Instant,
+}
+
+impl Shell {
+    fn run(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+        loop {
+            if !self.looking && Instant::now() >= self.due {
+                let heard = std::mem::take(&mut self.heard);
+                self.ask(Ask::Look(heard))?;
+                self.looking = true;
+            }
+            let draw = |frame: &mut ratatui::Frame<'_>| draw::draw(&mut self.state, frame);
+            screen.terminal().draw(draw).context("cannot draw on the terminal")?;
+            let mut next = if self.looking {
+                self.news.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                self.news.recv_timeout(self.due.saturating_duration_since(Instant::now()))
+            };
+            // All that came meanwhile is one frame.
+            loop {
+                match next {
+                    Ok(news) => {
+                        if self.take(news)? {
+                            return Ok(ExitCode::Done);
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => bail!("the threads that look have ended"),
+                }
+                next = self.news.recv_timeout(Duration::ZERO);
+            }
+        }
+    }
+
+    fn ask(&self, question: Ask) -> anyhow::Result<()> {
+        self.ask.send(question).context("the thread that looks has ended")
+    }
+
+    /// Returns whether it is over.
+    fn take(&mut self, news: News) -> anyhow::Result<bool> {
+        match news {
+            News::Leave => return Ok(true),
+            News::Told(told) => self.hear(told),
+            News::Typed(typed) => {
+                let Event::Key(key) = typed.context("cannot read from the terminal")? else {
+                    return Ok(false);
+                };
+                let effect = if key.kind == KeyEventKind::Release { None } else { self.state.key(key) };
+                match effect {
+                    None => {}
+                    Some(Effect::Quit) => return Ok(true),
+                    Some(Effect::Plan(request)) => self.ask(Ask::Plan(request))?,
+                    Some(Effect::Reap(request)) => self.ask(Ask::Reap(request))?,
+                    Some(Effect::History) => self.ask(Ask::History)?,
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn hear(&mut self, told: Told) {
+        match told {
+            Told::Looked(sample) => {
+                self.looked(if sample.mode.is_some() { LOOK_AGAIN } else { PROC_AGAIN });
+                self.state.update(*sample);
+            }
+            Told::Blind(why) => {
+                self.looked(LOOK_AGAIN);
+                self.state.say(why);
+            }
+            Told::Planned(request, planned) => self.state.planned(&request, planned),
+            Told::Reaping(planned) => {
+                self.due = Instant::now();
+                self.state.reaping(&planned);
+            }
+            Told::Failed(why) => self.state.failed(why),
+            Told::History(text) => self.state.history(&text),
+            Told::Event(line) => {
+                self.heard = true;
+                self.due = self.due.min(self.looked + AFTER_EVENT);
+                self.state.event(line);
+            }
+        }
+    }
+
+    fn looked(&mut self, again: Duration) {
+        self.looking = false;
+        self.looked = Instant::now();
+        self.due = self.looked + again;
+    }
+}

@@ -1,0 +1,99 @@
+//! The terminal while the view has it. However the program ends, the terminal is as it was: at a normal end and an error by
+//! [`Screen`]'s drop, at a panic by a hook, at a signal because the loop ends.
+
+use std::{io::IsTerminal as _, sync::mpsc::Sender, thread, time::Duration};
+
+use anyhow::{Context as _, bail};
+use ratatui::DefaultTerminal;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::News;
+
+/// How long the loop may take to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The terminal in raw mode, on its second screen.
+pub(super) struct Screen(DefaultTerminal);
+
+impl Screen {
+    /// Takes the terminal.
+    pub(super) fn take() -> anyhow::Result<Self> {
+        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+            bail!("top needs a terminal; use `orphand ps` in a pipe");
+        }
+        // It restores the terminal at a panic, too.
+        ratatui::try_init().map(Self).context("cannot use the terminal")
+    }
+
+    /// What draws on it.
+    pub(super) const fn terminal(&mut self) -> &mut DefaultTerminal {
+        &mut self.0
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // If the terminal is gone there is nothing to restore.
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// From now on a signal that asks the program to end is told instead.
+pub(super) fn watch_signals(tell: Sender<News>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot wait for signals")?;
+    let guard = runtime.enter();
+    let term = signal(SignalKind::terminate());
+    let int = signal(SignalKind::interrupt());
+    let hup = signal(SignalKind::hangup());
+    let quit = signal(SignalKind::quit());
+    drop(guard);
+    let why = "cannot wait for signals";
+    let (mut term, mut int) = (term.context(why)?, int.context(why)?);
+    let (mut hup, mut quit) = (hup.context(why)?, quit.context(why)?);
+    let wait = async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+            _ = hup.recv() => {}
+            _ = quit.recv() => {}
+        }
+    };
+    let hung_up = tell.clone();
+    let run = move || {
+        runtime.block_on(wait);
+        leave(&tell);
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(run).context(why)?;
+    let run = move || {
+        wait_for_hangup();
+        leave(&hung_up);
+    };
+    thread::Builder::new().name("hangup".to_owned()).spawn(run).context("cannot wait for the terminal")?;
+    Ok(())
+}
+
+/// Returns when the terminal is gone: not everybody gets SIGHUP then.
+fn wait_for_hangup() {
+    let stdin = std::io::stdin();
+    loop {
+        // POLLHUP is told without being asked for, poll(2).
+        match poll(&mut [PollFd::new(&stdin, PollFlags::empty())], None) {
+            Err(Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Asks the loop to end. It cannot hear while it writes to a terminal that is gone, which never answers.
+fn leave(tell: &Sender<News>) {
+    let _ = tell.send(News::Leave);
+    thread::sleep(PATIENCE);
+    let _ = ratatui::try_restore();
+    std::process::exit(0);
+}

@@ -1,0 +1,336 @@
+//! The state of the view, and what keys do to it. Pure: a key gives at most one [`Effect`], which the shell carries out.
+
+use std::collections::VecDeque;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::dialog::{Answer, Dialog};
+use crate::sink::list::{self, Arrangement, Column, Entry, Kind, Row, Sample};
+use orphand_core::model::{Planned, ReapRequest};
+
+/// How many events are kept to be shown.
+const EVENTS: usize = 50;
+
+/// What the shell has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// End the program.
+    Quit,
+    /// Ask the daemon which processes a request means.
+    Plan(ReapRequest),
+    /// Have the daemon end what was shown.
+    Reap(ReapRequest),
+    /// Ask the daemon what its store has.
+    History,
+}
+
+/// The way it looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// Whether there are colours.
+    pub colours: bool,
+    /// Whether lines are drawn with ASCII alone.
+    pub ascii: bool,
+    /// Whether nothing can be ended.
+    pub readonly: bool,
+}
+
+/// The state of the view.
+#[derive(Debug, Default)]
+pub struct State {
+    pub(super) look: Look,
+    /// The latest look at the host; absent before the first.
+    pub(super) sample: Option<Sample>,
+    /// What came while it was paused is not shown.
+    pub(super) paused: bool,
+    pub(super) entries: Vec<Entry>,
+    pub(super) rows: Vec<Row>,
+    pub(super) how: Arrangement,
+    /// The place of the selected row.
+    pub(super) selected: usize,
+    /// The first row on the screen.
+    pub(super) top: usize,
+    /// How many rows the list had when it was drawn.
+    pub(super) page: usize,
+    /// Whether keys go into the filter.
+    pub(super) typing: bool,
+    /// Whether commands are shown instead of names.
+    pub(super) commands: bool,
+    pub(super) dialog: Option<Dialog>,
+    /// The latest events, the oldest first.
+    pub(super) events: VecDeque<String>,
+    /// What happened last, for one line.
+    pub(super) message: String,
+}
+
+impl State {
+    /// The view before the first look.
+    pub fn new(look: Look) -> Self {
+        Self { look, page: 1, ..Self::default() }
+    }
+
+    /// A new look at the host has come.
+    pub fn update(&mut self, sample: Sample) {
+        if !self.paused || self.sample.is_none() {
+            self.entries = list::entries(&sample);
+            self.sample = Some(sample);
+            self.arrange();
+        }
+    }
+
+    /// Says something in the last line.
+    pub fn say(&mut self, message: impl Into<String>) {
+        self.message = message.into();
+    }
+
+    /// Something has happened.
+    pub fn event(&mut self, line: String) {
+        if self.events.len() == EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(line);
+    }
+
+    /// The daemon has said what its store has.
+    pub fn history(&mut self, text: &str) {
+        self.dialog = Some(Dialog::history(text));
+    }
+
+    /// The daemon has said which processes would be ended. What nobody waits for any more is dropped.
+    pub fn planned(&mut self, request: &ReapRequest, planned: Vec<Planned>) {
+        if !matches!(&self.dialog, Some(Dialog::Asking(asked)) if asked == request) {
+            return;
+        }
+        self.dialog = None;
+        if planned.is_empty() {
+            self.say("Nothing to end: its owner lives, or it is gone. `orphand reap --include-active` ends it still.");
+        } else {
+            self.dialog = Some(Dialog::reap(planned));
+        }
+    }
+
+    /// The daemon ends these now.
+    pub fn reaping(&mut self, planned: &[Planned]) {
+        let names: Vec<&str> =
+            planned.iter().filter(|one| one.guards.is_empty()).map(|one| one.server.name.as_str()).collect();
+        self.say(match names.as_slice() {
+            [] => "Nothing is ended: it is gone, or it may not be ended any more.".to_owned(),
+            names => format!("The daemon ends {}.", names.join(", ")),
+        });
+    }
+
+    /// What was asked of the daemon has failed.
+    pub fn failed(&mut self, why: String) {
+        if matches!(self.dialog, Some(Dialog::Asking(_))) {
+            self.dialog = None;
+        }
+        self.say(why);
+    }
+
+    /// A key was pressed.
+    pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return matches!(key.code, KeyCode::Char('c')).then_some(Effect::Quit);
+        }
+        self.message.clear();
+        if let Some(dialog) = &mut self.dialog {
+            return match dialog.key(key.code) {
+                Answer::Stay => None,
+                Answer::Close => {
+                    self.dialog = None;
+                    None
+                }
+                Answer::Quit => Some(Effect::Quit),
+                Answer::End(request) => {
+                    self.dialog = None;
+                    Some(Effect::Reap(request))
+                }
+            };
+        }
+        if self.typing {
+            self.type_filter(key.code);
+            return None;
+        }
+        match key.code {
+            KeyCode::Char('q') | KeyCode::F(10) => return Some(Effect::Quit),
+            KeyCode::Char('r') => return self.reap(),
+            KeyCode::Enter => self.details(),
+            KeyCode::Char('?') | KeyCode::F(1) => self.dialog = Some(Dialog::help()),
+            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Esc => self.filter(String::new()),
+            KeyCode::Char('1') => self.show(true),
+            KeyCode::Char('2') => self.show(false),
+            KeyCode::Char('4') => return Some(Effect::History),
+            KeyCode::Char('w') => self.commands = !self.commands,
+            KeyCode::Char('Z') => self.paused = !self.paused,
+            code => {
+                if !self.move_by(code) && !self.fold(code) {
+                    self.order(code);
+                }
+            }
+        }
+        None
+    }
+
+    /// The entry of the selected row; of a process, its server.
+    pub(super) fn selection(&self) -> Option<&Entry> {
+        match self.rows.get(self.selected)?.kind {
+            Kind::Server(at) | Kind::Process(at, _) => self.entries.get(at),
+            Kind::Agent | Kind::Generation => None,
+        }
+    }
+
+    /// Makes the list again. The same row stays selected; if it is gone, the one in its place.
+    fn arrange(&mut self) {
+        let selected = self.rows.get(self.selected).map(|row| row.key.clone());
+        let agents = self.sample.as_ref().map(|sample| sample.report.agents.as_slice());
+        self.rows = list::rows(&mut self.entries, agents.unwrap_or_default(), &self.how);
+        let again = selected.and_then(|key| self.rows.iter().position(|row| row.key == key));
+        self.selected = again.unwrap_or(self.selected).min(self.rows.len().saturating_sub(1));
+        self.scroll(self.page);
+    }
+
+    /// Keeps the selected row on a screen with this many rows.
+    pub(super) fn scroll(&mut self, page: usize) {
+        self.page = page.max(1);
+        let last = self.rows.len().saturating_sub(self.page);
+        let first = (self.selected + 1).saturating_sub(self.page);
+        self.top = self.top.clamp(first, self.selected.max(first)).min(last);
+    }
+
+    fn move_by(&mut self, code: KeyCode) -> bool {
+        let last = self.rows.len().saturating_sub(1);
+        self.selected = match code {
+            KeyCode::Up | KeyCode::Char('k') => self.selected.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.selected.saturating_add(1).min(last),
+            KeyCode::PageUp => self.selected.saturating_sub(self.page),
+            KeyCode::PageDown => self.selected.saturating_add(self.page).min(last),
+            KeyCode::Home => 0,
+            KeyCode::End => last,
+            _ => return false,
+        };
+        self.scroll(self.page);
+        true
+    }
+
+    fn fold(&mut self, code: KeyCode) -> bool {
+        let Some(Row { key, open: Some(open), .. }) = self.rows.get(self.selected).cloned() else {
+            return false;
+        };
+        let wanted = match code {
+            KeyCode::Char(' ') => !open,
+            KeyCode::Char('+' | 'l') | KeyCode::Right => true,
+            KeyCode::Char('-' | 'h') | KeyCode::Left => false,
+            KeyCode::Char('*') => {
+                self.fold_all(!open);
+                return true;
+            }
+            _ => return false,
+        };
+        if wanted != open {
+            self.toggle(key);
+        }
+        self.arrange();
+        true
+    }
+
+    fn toggle(&mut self, key: String) {
+        if !self.how.toggled.remove(&key) {
+            self.how.toggled.insert(key);
+        }
+    }
+
+    /// Opens or closes everything.
+    fn fold_all(&mut self, open: bool) {
+        self.how.toggled.clear();
+        self.arrange();
+        // Opening an agent shows runs and servers that were not in the list.
+        let others: Vec<String> = self
+            .rows
+            .iter()
+            .filter(|row| row.open.is_some_and(|now| now != open))
+            .map(|row| row.key.clone())
+            .collect();
+        self.how.toggled.extend(others);
+        self.arrange();
+    }
+
+    fn order(&mut self, code: KeyCode) {
+        let (sort, inverted) = (self.how.sort, self.how.inverted);
+        (self.how.sort, self.how.inverted) = match code {
+            KeyCode::Char('<') => (sort.step(false), false),
+            KeyCode::Char('>') => (sort.step(true), false),
+            KeyCode::Char('I') => (sort, !inverted),
+            KeyCode::Char('M') => (Column::Memory, false),
+            KeyCode::Char('P') => (Column::Cpu, false),
+            KeyCode::Char('T') => (Column::Age, false),
+            KeyCode::Char('t') | KeyCode::F(5) => {
+                self.how.tree = !self.how.tree;
+                (sort, inverted)
+            }
+            _ => return,
+        };
+        self.arrange();
+    }
+
+    fn type_filter(&mut self, code: KeyCode) {
+        let mut filter = self.how.filter.clone();
+        match code {
+            KeyCode::Enter => self.typing = false,
+            KeyCode::Esc => {
+                self.typing = false;
+                filter.clear();
+            }
+            KeyCode::Backspace => drop(filter.pop()),
+            KeyCode::Char(c) => filter.push(c),
+            code => drop(self.move_by(code)),
+        }
+        self.filter(filter);
+    }
+
+    fn filter(&mut self, filter: String) {
+        if filter != self.how.filter {
+            self.how.filter = filter;
+            self.arrange();
+        }
+    }
+
+    /// Shows what lost its owner alone, or all servers.
+    fn show(&mut self, ownerless: bool) {
+        self.how.ownerless = ownerless;
+        self.arrange();
+    }
+
+    fn details(&mut self) {
+        match self.selection() {
+            Some(entry) => self.dialog = Some(Dialog::details(entry)),
+            None => drop(self.fold(KeyCode::Char(' '))),
+        }
+    }
+
+    /// Begins to end the selected server: first it is asked which processes that means.
+    fn reap(&mut self) -> Option<Effect> {
+        if self.look.readonly {
+            self.say("Nothing is ended here: --readonly.");
+            return None;
+        }
+        if self.sample.as_ref().is_none_or(|sample| sample.mode.is_none()) {
+            self.say("No daemon answers. `orphand reap` ends orphans without one.");
+            return None;
+        }
+        let Some(entry) = self.selection() else {
+            self.say("Select a server: only one server at a time is ended here.");
+            return None;
+        };
+        let request = ReapRequest {
+            servers: Some(vec![entry.report.server.id.clone()]),
+            include_unproven: entry.report.is_unproven(),
+            ..ReapRequest::default()
+        };
+        self.dialog = Some(Dialog::Asking(request.clone()));
+        Some(Effect::Plan(request))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! Keys, looks and frames, without a terminal.
+
+use ratatui::{Terminal, backend::TestBackend, crossterm::event::KeyCode};
+
+use super::*;
+use crate::top::draw;
+use orphand_core::model::{
+    self, AgentReport, AgentView, BootTime, Doubt, Evidence, Guard, Mode, ProcessView, ReachedBy, Report,
+    ServerReport, ServerView,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn process(pid: u32) -> ProcessView {
+    let argv = vec!["node".to_owned(), format!("/srv/{pid}.js")];
+    ProcessView {
+        pid,
+        start: 100,
+        uid: 0,
+        exe: "node".to_owned(),
+        argv,
+        argv_truncated: false,
+        stale_binary: false,
+    }
+}
+
+fn server(pid: u32, name: &str, state: model::State, megabytes: u64) -> ServerReport {
+    let server = ServerView {
+        id: format!("{pid}@100"),
+        name: name.to_owned(),
+        rule: "r".to_owned(),
+        processes: vec![process(pid), process(pid + 1)],
+        processes_total: 2,
+        rss_bytes: Some(megabytes * 1_000_000),
+        cpu_ms: Some(megabytes * 10),
+        ..ServerView::default()
+    };
+    ServerReport { server, evidence: vec![Evidence::OwnerExited], state, ..ServerReport::default() }
+}
+
+fn agent(name: &str, pid: u32, servers: Vec<ServerReport>) -> AgentReport {
+    let agent = AgentView {
+        name: name.to_owned(),
+        pid,
+        start: 1,
+        generation: Some(3),
+        unit: None,
+        invocation_id: None,
+        alive: true,
+        implied: false,
+    };
+    AgentReport { left_behind: None, agent, servers }
+}
+
+fn sample() -> Sample {
+    let mut held = server(30, "weather", model::State::Unproven, 64);
+    held.doubts = vec![Doubt::WireHeld];
+    let step = ReachedBy {
+        pid: Some(1365),
+        by: "stdin".to_owned(),
+        via: "can write to it".to_owned(),
+        ..ReachedBy::default()
+    };
+    held.reached_by = vec![step];
+    let mut kept = server(50, "own", model::State::Kept, 5);
+    kept.guards = vec![Guard::OwnUnit];
+    let agents = vec![
+        agent(
+            "claude",
+            5,
+            vec![server(10, "files", model::State::Live, 300), server(20, "git", model::State::Orphan, 97)],
+        ),
+        agent("codex", 6, vec![held, server(40, "small", model::State::Orphan, 12)]),
+    ];
+    let report = Report { agents, unowned: vec![kept], ..Report::default() };
+    let source = "orphand 1  ends orphans".to_owned();
+    Sample { report, mode: Some(Mode::Reap), source, now: BootTime(43 * SECOND), freed: Some(1_200_000_000) }
+}
+
+fn state() -> State {
+    let mut state = State::new(Look::default());
+    state.update(sample());
+    state
+}
+
+fn press(state: &mut State, keys: &str) -> Option<Effect> {
+    let mut last = None;
+    for key in keys.chars() {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            '\t' => KeyCode::Tab,
+            '\u{1b}' => KeyCode::Esc,
+            key => KeyCode::Char(key),
+        };
+        last = state.key(code.into());
+    }
+    last
+}
+
+fn frame(state: &mut State, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw::draw(state, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(line).collect()
+}
+
+fn names(state: &State) -> Vec<&str> {
+    let server = |row: &Row| match row.kind {
+        Kind::Server(at) => Some(state.entries[at].report.server.name.as_str()),
+        _ => None,
+    };
+    state.rows.iter().filter_map(server).collect()
+}
+
+fn planned(state: model::State, guards: Vec<Guard>) -> Planned {
+    Planned { server: server(20, "git", state, 97).server, state, guards, duplicate_of: None }
+}
+
+#[test]
+fn the_worst_comes_first_and_the_whole_fits_80_columns() {
+    let lines = frame(&mut state(), 80, 24);
+    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB freed");
+    assert!(lines[1].contains("3 orphans (114 MB), 1 kept, 1 unproven (64 MB)."), "{}", lines[1]);
+    let shown: Vec<&str> = lines.iter().map(String::as_str).skip(2).take(6).collect();
+    assert_eq!(
+        shown,
+        [
+            "STATE    SERVER      AGENT           PID   P     MEM   CPU   AGE NEXT",
+            "orphan   git         claude #3        20   2   97 MB  0.9s   42s TERM now",
+            "orphan   small       codex #3         40   2   12 MB  0.1s   42s TERM now",
+            "kept     own         -                50   2    5 MB  0.0s   42s stays: own_unit",
+            "unproven weather     codex #3         30   2   64 MB  0.6s   42s held by 1365",
+            "live     files       claude #3        10   2  300 MB  3.0s   42s -",
+        ]
+    );
+}
+
+#[test]
+fn any_size_is_drawn() {
+    for (width, height) in [(1, 1), (3, 2), (10, 4), (20, 10), (79, 23), (119, 5), (300, 100)] {
+        for keys in ["", "t*", "?", "\n", "w", "/x"] {
+            let mut state = state();
+            press(&mut state, keys);
+            frame(&mut state, width, height);
+            state.dialog = Some(Dialog::reap(vec![planned(model::State::Orphan, Vec::new())]));
+            frame(&mut state, width, height);
+        }
+    }
+    frame(&mut State::new(Look::default()), 80, 24);
+}
+
+#[test]
+fn wide_terminals_say_why() {
+    let lines = frame(&mut state(), 140, 10);
+    assert!(lines[2].ends_with("WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
+}
+
+#[test]
+fn narrow_terminals_lose_what_says_least() {
+    let lines = frame(&mut state(), 40, 10);
+    assert_eq!(lines[2], "STATE    SERVER              PID     MEM");
+    assert_eq!(lines[3], "orphan   git                  20   97 MB");
+}
+
+#[test]
+fn sorting_and_turning_round() {
+    let mut state = state();
+    press(&mut state, "M");
+    assert_eq!(names(&state), ["files", "git", "weather", "small", "own"]);
+    press(&mut state, "I");
+    assert_eq!(names(&state), ["own", "small", "weather", "git", "files"]);
+    press(&mut state, ">");
+    assert_eq!((state.how.sort, state.how.inverted), (Column::Cpu, false));
+    press(&mut state, "<<<<<<");
+    assert_eq!(state.how.sort, Column::State);
+    press(&mut state, "<");
+    assert_eq!(state.how.sort, Column::Next);
+}
+
+#[test]
+fn the_filter_narrows_and_escape_clears_it() {
+    let mut state = state();
+    press(&mut state, "/CODEX");
+    assert_eq!(names(&state), ["small", "weather"]);
+    // Letters that are keys elsewhere are text here.
+    assert_eq!(press(&mut state, " #3q"), None);
+    assert_eq!(names(&state), Vec::<&str>::new());
+    assert!(frame(&mut state, 80, 24)[3].starts_with("Nothing matches"));
+    press(&mut state, "\u{1b}");
+    assert_eq!(names(&state).len(), 5);
+    press(&mut state, "/41\n");
+    assert_eq!(names(&state), ["small"]);
+    assert!(!state.typing);
+    press(&mut state, "\u{1b}");
+    assert_eq!(names(&state).len(), 5);
+}
+
+#[test]
+fn the_tree_folds() {
+    let mut state = state();
+    press(&mut state, "t");
+    let kinds = |state: &State| state.rows.iter().map(|row| (row.depth, row.open)).collect::<Vec<_>>();
+    assert_eq!(state.rows.len(), 11);
+    assert_eq!(kinds(&state)[..3], [(0, Some(true)), (1, Some(true)), (2, Some(false))]);
+    // The selection stayed at the server it was at.
+    assert_eq!(state.selection().map(|entry| entry.report.server.name.as_str()), Some("git"));
+    press(&mut state, "+");
+    assert_eq!(state.rows.len(), 13);
+    press(&mut state, "- ");
+    assert_eq!(state.rows.len(), 13);
+    state.key(KeyCode::Home.into());
+    press(&mut state, "-");
+    assert_eq!(state.rows.len(), 8);
+    press(&mut state, "*");
+    assert_eq!(state.rows.len(), 3 + 3 + 5 + 10);
+    press(&mut state, "*");
+    assert_eq!(state.rows.len(), 3);
+}
+
+#[test]
+fn movement_stays_within_the_list_and_in_sight() {
+    let mut state = state();
+    let unowned = (0..2000).map(|n| server(10 * n + 10, "s", model::State::Live, u64::from(n))).collect();
+    let report = Report { unowned, ..Report::default() };
+    state.update(Sample { report, ..sample() });
+    frame(&mut state, 80, 24);
+    assert_eq!(state.page, 20);
+    for (key, selected) in [
+        (KeyCode::End, 1999),
+        (KeyCode::Down, 1999),
+        (KeyCode::PageUp, 1979),
+        (KeyCode::Home, 0),
+        (KeyCode::Up, 0),
+        (KeyCode::PageDown, 20),
+        (KeyCode::Char('j'), 21),
+        (KeyCode::Char('k'), 20),
+    ] {
+        state.key(key.into());
+        assert_eq!(state.selected, selected, "{key:?}");
+        assert!((state.top..state.top + state.page).contains(&selected), "{key:?} {}", state.top);
+    }
+}
+
+#[test]
+fn details_say_why_in_words() {
+    let mut state = state();
+    press(&mut state, "/weather\n\n");
+    let text = frame(&mut state, 80, 30).join("\n");
+    for words in
+        ["Evidence", "owner exited", "Doubts", "Who can reach it", "pid 1365 can write to it", "held by 1365"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    press(&mut state, "\u{1b}");
+    assert_eq!(state.dialog, None);
+}
+
+#[test]
+fn ending_a_server_takes_two_decisions_and_ends_what_was_shown() {
+    let mut state = state();
+    let Some(Effect::Plan(request)) = press(&mut state, "r") else { panic!("{:?}", state.dialog) };
+    assert_eq!(request.servers, Some(vec!["20@100".to_owned()]));
+    assert!(!request.include_unproven && !request.include_active);
+    state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
+    let text = frame(&mut state, 80, 24).join("\n");
+    assert!(text.contains("20  node /srv/20.js") && text.contains("[ Cancel ]  [ End ]"), "{text}");
+    // "Cancel" is selected at first.
+    assert_eq!(press(&mut state, "\n"), None);
+    assert_eq!(state.dialog, None);
+    press(&mut state, "r");
+    state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
+    assert_eq!(press(&mut state, "yreq"), None);
+    let Some(Effect::Reap(exact)) = press(&mut state, "\t\n") else { panic!("{:?}", state.dialog) };
+    assert_eq!(exact, request);
+}
+
+#[test]
+fn what_a_guard_protects_cannot_be_ended() {
+    let mut state = state();
+    let Some(Effect::Plan(request)) = press(&mut state, "r") else { panic!() };
+    state.planned(&request, vec![planned(model::State::Kept, vec![Guard::OwnUnit])]);
+    assert_eq!(press(&mut state, "\tl\n"), None);
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_opens_nothing() {
+    let mut state = state();
+    let Some(Effect::Plan(request)) = press(&mut state, "r") else { panic!() };
+    press(&mut state, "\u{1b}");
+    state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
+    assert_eq!(state.dialog, None);
+    // Nor does that for another server.
+    press(&mut state, "jr");
+    state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
+    assert!(matches!(state.dialog, Some(Dialog::Asking(_))));
+}
+
+#[test]
+fn nothing_is_ended_read_only_or_without_a_daemon() {
+    let mut state = State::new(Look { readonly: true, ..Look::default() });
+    state.update(sample());
+    assert_eq!((press(&mut state, "r"), &state.dialog), (None, &None));
+    let mut state = self::state();
+    state.update(Sample { mode: None, ..sample() });
+    assert_eq!((press(&mut state, "r"), &state.dialog), (None, &None));
+}
+
+#[test]
+fn a_pause_keeps_what_is_shown() {
+    let mut state = state();
+    press(&mut state, "Z");
+    state.update(Sample { report: Report::default(), ..sample() });
+    assert_eq!(state.rows.len(), 5);
+    assert!(frame(&mut state, 80, 24)[0].ends_with("PAUSED"));
+    press(&mut state, "Z");
+    state.update(Sample { report: Report::default(), ..sample() });
+    assert_eq!(state.rows.len(), 0);
+}
+
+#[test]
+fn ascii_is_ascii_and_names_cannot_act() {
+    let mut state = State::new(Look { ascii: true, ..Look::default() });
+    let mut hostile = sample();
+    hostile.report.unowned[0].server.name = "a\u{1b}[2Jb".to_owned();
+    state.update(hostile);
+    press(&mut state, "t*");
+    let text = frame(&mut state, 100, 30).join("\n");
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("a\\x1b[2Jb"), "{text}");
+    press(&mut state, "?");
+    assert!(frame(&mut state, 80, 30).join("\n").is_ascii());
+}
+
+#[test]
+fn the_view_is_left() {
+    assert_eq!(press(&mut state(), "q"), Some(Effect::Quit));
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(state().key(interrupt), Some(Effect::Quit));
+}
+
+#[test]
+fn events_are_below_the_list() {
+    let mut state = state();
+    for number in 0..60 {
+        state.event(format!("14:03:{number:02}  event {number}"));
+    }
+    let shown = frame(&mut state, 80, 24);
+    assert!(shown[22].contains("event 59") && shown[19].contains("event 56"), "{shown:?}");
+    assert!(!shown[18].contains("event") && shown[23].starts_with("? help"), "{shown:?}");
+    // A small screen is for the list.
+    assert!(!frame(&mut state, 80, 12).concat().contains("event"));
+}
+
+#[test]
+fn the_views_of_the_numbers() {
+    let mut state = state();
+    let all = state.rows.len();
+    press(&mut state, "1");
+    assert!(state.rows.len() < all && state.entries.len() == all, "{:?}", state.rows);
+    press(&mut state, "2");
+    assert_eq!(state.rows.len(), all);
+    assert_eq!(press(&mut state, "4"), Some(Effect::History));
+    state.history("RUN  STARTED\nclaude #3  today\n");
+    let shown = frame(&mut state, 80, 24).concat();
+    assert!(shown.contains("The last 24 hours") && shown.contains("claude #3  today"), "{shown}");
+}

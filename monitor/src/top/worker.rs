@@ -1,0 +1,177 @@
+//! Looks at the host and asks the daemon, on a thread of its own: a slow answer does not hold up a key. Another thread listens
+//! to the daemon's events.
+
+use std::{
+    sync::mpsc::{Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+
+use super::News;
+use crate::{
+    commands::look,
+    config::Config,
+    control::client::{Client, ClientError},
+    events::{EventLine, EventQuery},
+    host::Scope,
+    sink::{
+        history::{self, Watched},
+        human::Text,
+        list::Sample,
+        paint::Paint,
+        wall_clock::WallClock,
+    },
+};
+use orphand_core::model::{HistoryQuery, Planned, ReapRequest};
+
+/// How far back freed memory is counted.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Between two tries to listen to a daemon that is not there.
+const LISTEN_AGAIN: Duration = Duration::from_secs(2);
+
+/// Between two questions about freed memory, which the store answers: it reads all of the day for that.
+const FREED_AGAIN: Duration = Duration::from_secs(300);
+
+/// The same once something has happened.
+const FREED_SOON: Duration = Duration::from_secs(5);
+
+/// What is asked of the worker.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// A look at the host; whether something has happened since the last one.
+    Look(bool),
+    /// Which processes a request means.
+    Plan(ReapRequest),
+    /// End them.
+    Reap(ReapRequest),
+    /// What the daemon's store has of the last day.
+    History,
+}
+
+/// What it answers.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// What was found.
+    Looked(Box<Sample>),
+    /// Which processes a request means.
+    Planned(ReapRequest, Vec<Planned>),
+    /// The daemon ends them.
+    Reaping(Vec<Planned>),
+    /// It did not work.
+    Failed(String),
+    /// It did not work to look.
+    Blind(String),
+    /// What the daemon's store has, in words.
+    History(String),
+    /// An event, as one line.
+    Event(String),
+}
+
+/// The thread's own things.
+struct Worker {
+    client: Client,
+    config: Config,
+    below: Option<Scope>,
+    freed: Option<(Instant, u64)>,
+    /// Whether something has happened since then.
+    heard: bool,
+}
+
+/// Starts the threads. They end when nobody listens any more.
+pub(super) fn start(config: Config, below: Option<Scope>, tell: Sender<News>) -> anyhow::Result<Sender<Ask>> {
+    let (ask, asked) = channel();
+    let client = Client::new(&config.socket);
+    let (listener, hear) = (client.clone(), tell.clone());
+    let mut worker = Worker { client, config, below, freed: None, heard: false };
+    let run = move || {
+        for question in asked {
+            if tell.send(News::Told(worker.answer(question))).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("looks".to_owned()).spawn(run).context("cannot start a thread")?;
+    let run = move || listen(&listener, &hear);
+    thread::Builder::new().name("events".to_owned()).spawn(run).context("cannot start a thread")?;
+    Ok(ask)
+}
+
+/// Tells each event from now on, whichever daemon it comes from.
+fn listen(client: &Client, tell: &Sender<News>) {
+    let mut text = Text::new(WallClock::default(), jiff::tz::TimeZone::system(), Paint::new(false));
+    loop {
+        let query = EventQuery { follow: true, ..EventQuery::default() };
+        for line in client.events(query).into_iter().flatten() {
+            let Some(event) = EventLine::read(&line) else { continue };
+            text.wall = event.wall;
+            let time = event.wall.timestamp(event.at).to_zoned(text.zone.clone());
+            let line = format!("{}  {}", time.strftime("%H:%M:%S"), text.plain(event.at, &event.notice));
+            if tell.send(News::Told(Told::Event(line))).is_err() {
+                return;
+            }
+        }
+        thread::sleep(LISTEN_AGAIN);
+    }
+}
+
+impl Worker {
+    fn answer(&mut self, question: Ask) -> Told {
+        match question {
+            Ask::Look(heard) => {
+                self.heard |= heard;
+                match self.look() {
+                    Ok(sample) => Told::Looked(Box::new(sample)),
+                    Err(error) => Told::Blind(format!("{error:#}")),
+                }
+            }
+            Ask::Plan(request) => match self.client.plan(request.clone()) {
+                Ok(planned) => Told::Planned(request, planned),
+                Err(error) => Told::Failed(error.to_string()),
+            },
+            Ask::History => match self.history() {
+                Ok(text) => Told::History(text),
+                Err(error) => Told::Failed(error.to_string()),
+            },
+            Ask::Reap(request) => match self.client.reap(request) {
+                Ok(planned) => Told::Reaping(planned),
+                Err(error) => Told::Failed(error.to_string()),
+            },
+        }
+    }
+
+    fn history(&self) -> Result<String, ClientError> {
+        let now = jiff::Timestamp::now();
+        let since = now.checked_sub(DAY).ok();
+        let past = self.client.history(HistoryQuery { since, ..HistoryQuery::default() })?;
+        Ok(history::render(&past, Watched::Now(now), &jiff::tz::TimeZone::system(), Paint::new(false)))
+    }
+
+    fn look(&mut self) -> anyhow::Result<Sample> {
+        let sample = look::look(&self.config, self.below.as_ref(), false)?;
+        let freed = if sample.mode.is_some() { self.freed() } else { None };
+        Ok(Sample { freed, ..sample })
+    }
+
+    /// What the runs of the last day freed, as the daemon's store has it.
+    fn freed(&mut self) -> Option<u64> {
+        if let Some((when, bytes)) = self.freed
+            && when.elapsed() < if self.heard { FREED_SOON } else { FREED_AGAIN }
+        {
+            return Some(bytes);
+        }
+        let since = jiff::Timestamp::now().checked_sub(DAY).ok();
+        let past = self.client.history(HistoryQuery { since, ..HistoryQuery::default() }).ok()?;
+        let bytes = past
+            .runs
+            .iter()
+            .map(|run| &run.account)
+            .chain([&past.unaccounted])
+            .map(|account| account.freed_bytes)
+            .fold(0, u64::saturating_add);
+        (self.freed, self.heard) = (Some((Instant::now(), bytes)), false);
+        Some(bytes)
+    }
+}

@@ -1,0 +1,256 @@
+//! The rows of a scene, against what the actors made.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use crate::{stage::options, stand::Stand};
+use orphand::{probe::Probe, source::kernel::KernelSource};
+use orphand_core::model::{
+    ProcessId, Stdio,
+    scene::{Address, Began, Called, Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side, Wait},
+};
+
+mod depends;
+mod sockets;
+
+/// The scene of one server of these processes, with these wires.
+pub fn scene(processes: &[ProcessId], wires: [Stdio; 2]) -> Scene {
+    ask(&SceneQuestion { servers: vec![server(processes, wires)], ..SceneQuestion::default() })
+}
+
+pub fn server(processes: &[ProcessId], [stdin, stdout]: [Stdio; 2]) -> SceneServer {
+    SceneServer { processes: processes.to_vec(), stdin, stdout }
+}
+
+/// One kernel side for all tests here, which stays.
+static PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let source = Box::leak(Box::new(KernelSource::open(&options()).unwrap()));
+    Probe::new().unwrap().with_passes(Box::new(source.take_passes().holders.unwrap()))
+});
+
+pub fn ask(question: &SceneQuestion) -> Scene {
+    let scene = PROBE.scene(question);
+    assert_eq!(scene.unread, []);
+    let rows: BTreeSet<ProcessId> = scene.processes.iter().map(|row| row.process).collect();
+    assert_eq!(rows.len(), scene.processes.len(), "one row for a process");
+    for end in &scene.ends {
+        assert!(scene.endpoint(end.endpoint).is_some());
+        let Holder::Process(process) = end.holder else { continue };
+        assert!(rows.contains(&process), "{process} holds something and has no row");
+    }
+    scene
+}
+
+/// Who has which end of this endpoint, with the numbers of descriptors.
+pub fn ends(scene: &Scene, is_it: impl Fn(&Endpoint) -> bool) -> Vec<(Side, Holder, Vec<u32>)> {
+    let of_it = |at: u32| scene.endpoint(at).is_some_and(&is_it);
+    let all = scene.ends.iter().filter(|end| of_it(end.endpoint));
+    let mut found: Vec<_> = all.map(|end| (end.side, end.holder, end.numbers.clone())).collect();
+    found.sort();
+    found
+}
+
+fn of_pipe(scene: &Scene, inode: u64) -> Vec<(Side, Holder, Vec<u32>)> {
+    ends(scene, |endpoint| matches!(endpoint, Endpoint::Pipe { inode: one, .. } if *one == inode))
+}
+
+const NONE: [Stdio; 2] = [Stdio::Null, Stdio::Null];
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn every_holder_of_a_wire_is_told_and_who_is_exiting_holds_nothing() {
+    let stand = Stand::new(
+        r#"
+r, w = os.pipe()
+who("server", child(lambda: (os.dup2(r, 0), os.close(r), os.close(w))))
+zombie = os.fork()
+if zombie == 0: os._exit(0)
+os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
+os.close(r)
+say(pipe=ino(w), w=w)
+"#,
+    );
+    let (server, pipe) = (stand.who("server"), stand.number("pipe"));
+    let found = scene(&[server], [Stdio::Pipe(pipe), Stdio::Null]);
+    assert_eq!(
+        of_pipe(&found, pipe),
+        [
+            (Side::Reads, Holder::Process(server), vec![0]),
+            (Side::Writes, Holder::Process(stand.me()), vec![stand.fd("w")]),
+        ]
+    );
+    let (own, other) = (found.row(server).unwrap(), found.row(stand.me()).unwrap());
+    assert!(own.full && !other.full && own.work.is_some());
+    assert_eq!((own.parent, own.stdio[0]), (Some(stand.me()), Stdio::Pipe(pipe)));
+    assert!(other.image.exe.contains("python"));
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn nobody_has_what_is_hung_up_and_anybody_what_is_in_flight() {
+    let stand = Stand::new(
+        r#"
+r1, w1 = os.pipe(); r2, w2 = os.pipe(); r3, w3 = os.pipe()
+a, b = socket.socketpair(); ids = [ino(r1), ino(r2), ino(r3)]
+socket.send_fds(a, [b"x"], [w2, w3]); os.close(w1); os.close(w2)
+who("server", child(lambda: (os.close(w3), a.close(), b.close())))
+for r in (r1, r2, r3): os.close(r)
+say(closed=ids[0], flying=ids[1], both=ids[2], r1=r1, r2=r2, r3=r3, w3=w3)
+"#,
+    );
+    let server = stand.who("server");
+    let found = scene(&[server], NONE);
+    let own = |number| (Side::Reads, Holder::Process(server), vec![stand.fd(number)]);
+    assert_eq!(of_pipe(&found, stand.number("closed")), [own("r1")]);
+    assert_eq!(of_pipe(&found, stand.number("flying")), [own("r2"), (Side::Writes, Holder::Anybody, vec![])]);
+    assert_eq!(
+        of_pipe(&found, stand.number("both")),
+        [own("r3"), (Side::Writes, Holder::Process(stand.me()), vec![stand.fd("w3")])]
+    );
+    let beyond: Vec<_> = found.ends.iter().filter(|end| end.beyond && end.side == Side::Writes).collect();
+    assert_eq!(beyond.iter().map(|end| end.holder).collect::<Vec<_>>(), [Holder::Process(stand.me())]);
+}
+
+/// The server closed its end, or a child that nobody has heard of has it.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_child_that_nobody_has_heard_of_is_read_like_its_parent() {
+    let stand = Stand::new(
+        r#"
+r, w = os.pipe(); r2, w2 = os.pipe()
+box = os.memfd_create("box")
+def server():
+    def own(): os.write(box, json.dumps([os.getpid(), start(os.getpid())]).encode()); os.close(w); os.close(w2)
+    grandchild(own); os.close(r); os.close(w); os.close(r2); os.close(w2)
+who("server", child(server)); os.close(r); os.close(r2)
+said["child"] = json.loads(os.pread(box, 100, 0))
+say(pipe=ino(w), second=ino(w2), r=r, w=w, r2=r2, w2=w2)
+"#,
+    );
+    let (server, child, pipe) = (stand.who("server"), stand.who("child"), stand.number("pipe"));
+    let found = scene(&[server], [Stdio::Pipe(pipe), Stdio::Null]);
+    let expected = |r, w| {
+        [
+            (Side::Reads, Holder::Process(child), vec![stand.fd(r)]),
+            (Side::Writes, Holder::Process(stand.me()), vec![stand.fd(w)]),
+        ]
+    };
+    assert_eq!(of_pipe(&found, pipe), expected("r", "w"));
+    let row = found.row(child).unwrap();
+    assert_eq!((row.full, row.parent), (true, Some(server)));
+    assert_eq!(of_pipe(&found, stand.number("second")), expected("r2", "w2"), "its other descriptors");
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_fifo_has_a_name_until_it_is_removed() {
+    for (keep, named) in [("True", true), ("False", false)] {
+        let stand = Stand::new(&format!(
+            r#"
+import tempfile
+path = tempfile.mkdtemp() + "/fifo"; os.mkfifo(path)
+fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+who("server", child(lambda: None)); inode = ino(fd); os.close(fd)
+if not {keep}: os.unlink(path)
+say(fifo=inode, fd=fd)
+"#
+        ));
+        let (server, fifo) = (stand.who("server"), stand.number("fifo"));
+        let found = scene(&[server], NONE);
+        let of_it = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Pipe { inode, .. } if *inode == fifo);
+        assert_eq!(found.endpoints.iter().find(of_it), Some(&Endpoint::Pipe { inode: fifo, named }));
+        assert_eq!(of_pipe(&found, fifo), [(Side::Reads, Holder::Process(server), vec![stand.fd("fd")])]);
+    }
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn what_a_copy_waits_for_is_told_of_copies_only() {
+    let stand = Stand::new(
+        r#"
+who("waits", child(lambda: None))
+def sleeps(): os.write(tell, b"x"); time.sleep(600)
+pid = os.fork()
+if pid == 0: sleeps()
+os.read(done, 1); who("sleeps", pid)
+say()
+"#,
+    );
+    let [waits, sleeps] = ["waits", "sleeps"].map(|name| stand.who(name));
+    let rests = |process: ProcessId| {
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap();
+        while !stat().contains(") S ") {
+            std::thread::yield_now();
+        }
+    };
+    rests(waits);
+    rests(sleeps);
+    let question = SceneQuestion { copies: vec![waits, sleeps], ..SceneQuestion::default() };
+    let found = ask(&question);
+    assert_eq!([waits, sleeps].map(|one| found.row(one).unwrap().waits), [Wait::Ends, Wait::Anything]);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(sleeps.pid.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    assert_eq!(scene(&[waits], NONE).row(waits).unwrap().waits, Wait::Anything, "nobody asked");
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn servers_that_hold_each_other_are_one_scene() {
+    let stand = Stand::new(
+        r#"
+r1, w1 = os.pipe(); r2, w2 = os.pipe()
+who("one", child(lambda: (os.close(w1), os.close(r2)))); who("two", child(lambda: (os.close(w2), os.close(r1))))
+ids = [ino(r1), ino(r2)]
+for fd in (r1, w1, r2, w2): os.close(fd)
+say(pipes=ids)
+"#,
+    );
+    let (one, two, pipes) = (stand.who("one"), stand.who("two"), stand.numbers("pipes"));
+    let servers = vec![
+        server(&[one], [Stdio::Pipe(pipes[0]), Stdio::Null]),
+        server(&[two], [Stdio::Pipe(pipes[1]), Stdio::Null]),
+    ];
+    let found = ask(&SceneQuestion { servers, ..SceneQuestion::default() });
+    let holders = |at: usize| {
+        of_pipe(&found, pipes[at]).into_iter().map(|(side, holder, _)| (side, holder)).collect::<Vec<_>>()
+    };
+    let [one, two] = [one, two].map(Holder::Process);
+    assert_eq!(holders(0), [(Side::Reads, one), (Side::Writes, two)]);
+    assert_eq!(holders(1), [(Side::Reads, two), (Side::Writes, one)]);
+}
+
+fn is_open(endpoint: &Endpoint, inode: u64) -> Option<(Address, Called)> {
+    match endpoint {
+        Endpoint::Open { inode: one, by, called } if *one == inode => Some((*by, *called)),
+        _ => None,
+    }
+}
+
+fn joins(endpoint: &Endpoint, one: u64, other: u64) -> Option<Began> {
+    match endpoint {
+        Endpoint::Connection { near, far, began } if (*near, *far) == (one, other) => Some(*began),
+        _ => None,
+    }
+}
+
+/// The twin of servers that hold each other's wires: who merely shares ends with another, as standard error is shared,
+/// is not read with it, however many there are.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_server_that_only_shares_an_end_is_not_read_with_another() {
+    let stand = Stand::new(
+        r#"
+r1, w1 = os.pipe(); r2, w2 = os.pipe()
+who("one", child(lambda: (os.close(done), os.close(w1), os.close(r2), os.close(w2))))
+who("two", child(lambda: (os.close(done), os.close(w1), os.close(r1), os.close(w2))))
+say(pipe=ino(r1))
+"#,
+    );
+    let (one, two, pipe) = (stand.who("one"), stand.who("two"), stand.number("pipe"));
+    let servers = vec![server(&[one], [Stdio::Pipe(pipe), Stdio::Null]), server(&[two], NONE)];
+    let found = ask(&SceneQuestion { servers, ..SceneQuestion::default() });
+    assert!(found.row(one).is_some_and(|row| row.full));
+    assert!(!found.row(two).is_some_and(|row| row.full));
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/python3 -B
+"""A client uses one of three servers that call each other over TCP in a ring; their agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+import used_through_two_siblings
+
+TRUTH = "in use"
+TWIN = "orphans/ring"
+
+
+def servers(stage):
+    """An agent with three servers. Each keeps a connection to the next one and asks there again and again."""
+    ring = ["first", "second", "third"]
+    for name, after in zip(ring, ring[1:] + ring[:1]):
+        stage.part(f"mcp-server-{name}", f"""
+            listener = listen("tcp")
+            def attend(caller):
+                while caller.recv(100):
+                    caller.sendall(b"pong")
+            def welcome():
+                while True:
+                    in_background(attend, listener.accept()[0])
+            def ask():
+                after = dial("tcp", "mcp-server-{after}")
+                while True:
+                    ask_over(after)
+                    tell("go/{name}", "asked")
+                    time.sleep(0.5)
+            in_background(welcome)
+            in_background(ask)
+            serve()
+        """)
+    agent = stage.run(stage.part("claude", """
+        for name in ("first", "second", "third"):
+            start(f"mcp-server-{name}")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    for name in ring:
+        situation.within(f"{name} is joined", lambda name=name: os.path.exists(f"{stage.dir}/go/{name}"))
+    return agent, [stage.who(f"mcp-server-{name}") for name in ring]
+
+
+def build(stage):
+    return used_through_two_siblings.used(stage, *servers(stage))
+
+
+if __name__ == "__main__":
+    situation.main()

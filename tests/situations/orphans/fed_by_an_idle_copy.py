@@ -1,0 +1,30 @@
+#!/usr/bin/python3 -B
+"""The host is killed; of two copies the one that feeds the other's queue rests for ever, too."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "copies/fed_by_a_busy_copy"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    host = stage.run(stage.part("claude", """
+        queue, tasks = os.pipe()
+        copy(rest, alias="front")
+        server = start("mcp-server-fake")
+        copy(lambda: os.read(queue, 1), alias="worker")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    copies = [stage.who("front"), stage.who("worker")]
+    stage.asleep(*copies)
+    host.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=copies)
+
+
+situation.main()

@@ -1,0 +1,26 @@
+#!/usr/bin/python3 -B
+"""The agent had two pipes to its server beside the standard streams, and nobody else has them; it is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "clients/nameless_pipe"
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    agent = stage.run(stage.part("claude", """
+        jobs, results = os.pipe(), os.pipe()
+        start("mcp-server-fake", pass_fds=[jobs[0], results[1]])
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()

@@ -1,0 +1,26 @@
+#!/usr/bin/python3 -B
+"""Two agents with a server each; the one is killed, and orphand is restarted again and again."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "mixed"
+RESTART = True
+
+
+def build(stage):
+    stage.server("mcp-server-fake", "timer")
+    path = stage.part("claude", """
+        server = start("mcp-server-fake", "--as", f"{ALIAS}.server")
+        use(ALIAS, server.ask)
+    """)
+    agents = [stage.run(path, "--as", name) for name in ("one", "two")]
+    for name in ("one", "two"):
+        stage.beats(name)
+    stage.over.add("one")
+    agents[0].kill()
+    return stage.truth(orphans=[stage.who("one.server")], in_use=[agents[1], stage.who("two.server")])
+
+situation.main()
