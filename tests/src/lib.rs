@@ -37,6 +37,7 @@ mod scene;
 pub mod scrape;
 mod service;
 mod systemd;
+mod terminal;
 mod truth;
 mod twins;
 
@@ -54,5 +55,6 @@ pub use redis::Redis;
 pub use scene::{Scene, scene, scene_alone};
 pub use service::{Child, SERVER, Service};
 pub use systemd::{Layout, Manager, System, USER};
+pub use terminal::Terminal;
 pub use truth::{Told, Truth, report_self};
 pub use twins::{Play, twins};

@@ -13,9 +13,9 @@ use rustix::{
 };
 use serde_json::{Value, json};
 use tests::{
-    Client, Identity, Launch, Scene, Sdk,
+    Client, Identity, Launch, Scene, Sdk, Terminal,
     fixtures::{CHROMIUM, Fixtures},
-    scene, within,
+    orphand, scene, within,
 };
 
 /// More than any idle server needs to end by itself, here on a machine under load.
@@ -308,4 +308,33 @@ fn service(s: &Scene, command: &[&str], port_as_argument: bool) -> Result<()> {
     detached.current_dir(Path::new("/")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     s.spawn(&mut detached)?;
     within(&format!("{command:?} on port {port}"), || TcpStream::connect(("127.0.0.1", port)).ok()).map(drop)
+}
+
+/// The example of the documentation, as a person runs it: an agent that leaks, told by `orphand events` in a terminal.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_example_leaks_and_is_told() -> Result<()> {
+    let fixtures = Fixtures::open()?;
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch { grace: "3s", ..Launch::default() })?;
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/leak/claude");
+        // npx takes what is installed here, and asks no registry.
+        s.spawn(s.command(example)?.current_dir(&fixtures.npm))?;
+        let is_it = |kind: &'static str| {
+            move |e: &tests::Event| e.kind() == kind && e["server"]["name"] == "server-everything"
+        };
+        for kind in ["server_started", "orphan_suspected", "orphan_detected", "orphan_reaped"] {
+            daemon.wait(kind, is_it(kind))?;
+        }
+        let terminal = Terminal::open(s)?;
+        terminal.resize("136", "14")?;
+        let (orphand, socket) = (orphand()?, daemon.socket());
+        let typed = format!("clear; {} events --socket {}", orphand.display(), socket.display());
+        terminal.press(&[&typed, "Enter"])?;
+        let text = terminal.wait("the end of the server", |text| text.contains(" freed"))?;
+        for words in ["claude #1 started", "claude #1 was killed by SIGKILL", "grace period 3 s", "orphan"] {
+            ensure!(text.contains(words), "{words}: {text}");
+        }
+        terminal.picture("leak")
+    })
 }

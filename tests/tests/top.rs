@@ -1,63 +1,13 @@
 //! The live view, driven as a person drives it: in a terminal of tmux.
 
-use std::{path::PathBuf, process::Command};
+use std::fs::File;
 
 use anyhow::{Context, Result, ensure};
-use tests::{Daemon, Launch, Part, Scene, orphand, output, scene, within};
+use tests::{Daemon, Launch, Part, Terminal, orphand, scene};
 
-/// A terminal with a shell in it.
-struct Terminal {
-    socket: PathBuf,
-    folder: PathBuf,
-}
-
-impl Terminal {
-    /// It ends with the scene, in whose cgroup it is.
-    fn open(s: &Scene) -> Result<Self> {
-        let terminal = Self { socket: s.folder().join("tmux"), folder: s.folder().to_owned() };
-        let mut tmux = s.command("/usr/bin/tmux")?;
-        tmux.arg("-S").arg(&terminal.socket).args(["-f", "/dev/null", "new-session", "-d"]);
-        tmux.args(["-x", "80", "-y", "24", "env PS1='$ ' sh"]);
-        ensure!(output(&mut tmux)?.status.success(), "tmux does not start");
-        terminal.wait("a prompt", |text| text.contains('$'))?;
-        Ok(terminal)
-    }
-
-    fn tmux(&self, args: &[&str]) -> Result<String> {
-        let out = output(Command::new("/usr/bin/tmux").arg("-S").arg(&self.socket).args(args))?;
-        ensure!(out.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
-    }
-
-    fn press(&self, keys: &[&str]) -> Result<()> {
-        self.tmux(&[&["send-keys"], keys].concat()).map(drop)
-    }
-
-    fn text(&self) -> Result<String> {
-        self.tmux(&["capture-pane", "-p"])
-    }
-
-    fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) -> Result<String> {
-        let found = within(what, || self.text().ok().filter(|text| wanted(text)));
-        found.with_context(|| self.text().unwrap_or_default())
-    }
-
-    fn resize(&self, width: &str, height: &str) -> Result<()> {
-        self.tmux(&["resize-window", "-x", width, "-y", height]).map(drop)
-    }
-
-    /// The settings of the terminal, as the shell in it sees them, and whether screen and cursor are the usual ones.
-    fn settings(&self, name: &str) -> Result<String> {
-        let file = self.folder.join(name);
-        self.press(&["clear; stty -g > ", &format!("{}.new; mv {0}.new {0}", file.display()), "Enter"])?;
-        let stty = within("the settings of the terminal", || std::fs::read_to_string(&file).ok())?;
-        Ok(stty + &self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"])?)
-    }
-
-    fn start(&self, daemon: &Daemon, binary: &str, more: &str) -> Result<()> {
-        let socket = daemon.socket();
-        self.press(&[&format!("{binary} top {more} --socket {}", socket.display()), "Enter"])
-    }
+fn start(terminal: &Terminal, daemon: &Daemon, binary: &str, more: &str) -> Result<()> {
+    let socket = daemon.socket();
+    terminal.press(&[&format!("{binary} top {more} --socket {}", socket.display()), "Enter"])
 }
 
 /// A line of the list, with what it contains.
@@ -80,7 +30,7 @@ fn a_person_finds_an_orphan_and_ends_it() -> Result<()> {
         let before = terminal.settings("before")?;
         let binary = orphand()?.to_string_lossy().into_owned();
 
-        terminal.start(&daemon, &binary, "")?;
+        start(&terminal, &daemon, &binary, "")?;
         let text = terminal.wait("the living server", |text| row(text, &["live", pid]))?;
         ensure!(text.contains("observes only") && text.contains("STATE"), "{text}");
         agent.kill()?;
@@ -101,9 +51,9 @@ fn a_person_finds_an_orphan_and_ends_it() -> Result<()> {
         terminal.press(&["/", pid, "Enter"])?;
         terminal.wait("the filter", |text| text.contains(&format!("filter: {pid}")))?;
         terminal.press(&["Enter"])?;
-        terminal.wait("the evidence", |text| text.contains("owner exited") && text.contains("Guards"))?;
+        terminal.wait("the explanation", |text| text.contains("What it is") && text.contains(pid))?;
         terminal.press(&["Escape"])?;
-        terminal.wait("the list", |text| !text.contains("Evidence"))?;
+        terminal.wait("the list", |text| !text.contains("What it is"))?;
         // "Cancel" is selected at first; the dialog names the process.
         let dialog = |text: &str| row(text, &["[ Cancel ]", "[ End ]"]) && row(text, &[pid, "python"]);
         terminal.press(&["r"])?;
@@ -121,7 +71,7 @@ fn a_person_finds_an_orphan_and_ends_it() -> Result<()> {
         ensure!(terminal.settings("after")? == before, "the terminal was left changed");
 
         // The daemon goes: it says so. A signal: the terminal is whole.
-        terminal.start(&daemon, &binary, &format!("--below {}", s.below()))?;
+        start(&terminal, &daemon, &binary, &format!("--below {}", s.below()))?;
         terminal.wait("the daemon", |text| row(text, &["observes only"]))?;
         daemon.kill()?;
         terminal.wait("that the daemon is gone", |text| row(text, &["no daemon answers"]))?;
@@ -132,12 +82,57 @@ fn a_person_finds_an_orphan_and_ends_it() -> Result<()> {
         ensure!(terminal.settings("killed")? == before, "a signal left the terminal changed");
 
         // The terminal goes, and nobody sends a signal: a session of its own gets no SIGHUP.
-        terminal.start(&daemon, &format!("setsid {binary}"), &format!("--below {}", s.below()))?;
+        start(&terminal, &daemon, &format!("setsid {binary}"), &format!("--below {}", s.below()))?;
         terminal.wait("the view", |text| row(text, &["no daemon answers"]))?;
         let view = s.members().into_iter().find(|one| one.argv().get(1).is_some_and(|verb| verb == "top"));
         let view = view.context("no view")?;
-        terminal.tmux(&["kill-server"])?;
+        terminal.hang_up()?;
         view.wait_gone()?;
         Ok(())
+    })
+}
+
+/// Each state that a server can be in while the daemon ends orphans, and a long name, on one screen.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_view_names_states_holders_and_what_comes_next() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch { grace: "5s", ..Launch::default() })?;
+        let started = |agent: &tests::Actor, names: &[&str]| -> Result<Vec<tests::Actor>> {
+            let all = names.iter().map(|name| agent.start(&Part::new(name, *name).wire("pipe")));
+            let all = all.collect::<Result<Vec<_>>>()?;
+            all.iter().try_for_each(|one| daemon.wait_for("server_started", one.id).map(drop))?;
+            Ok(all)
+        };
+        let first = s.start(&Part::agent("first"))?;
+        let left = started(&first, &["github-mcp-server", "postgres-mcp-server", "slack-mcp-server"])?;
+        // Somebody else can write to the standard input of one of them.
+        let wire = format!("/proc/{}/fd/0", left[0].id.pid);
+        let wire = File::options().write(true).open(&wire).with_context(|| wire)?;
+        let holder = s.spawn(s.command("/bin/sleep")?.arg("600").stdout(wire))?;
+        let other = s.start(&Part::new("codex", "other").wire("null"))?;
+        let used = started(&other, &["figma-mcp-server", "jira-mcp-server"])?;
+        let second = s.start(&Part::agent("second"))?;
+        let late = started(&second, &["sentry-mcp-server", "notion-mcp-server"])?;
+        let terminal = Terminal::open(s)?;
+        terminal.resize("128", "18")?;
+        start(&terminal, &daemon, &orphand()?.to_string_lossy(), "")?;
+        terminal.wait("all that is in use", |text| row(text, &["7 servers", "no orphans"]))?;
+        first.kill()?;
+        for ended in &left[1..] {
+            daemon.reaped(&[ended.id])?;
+        }
+        daemon.wait_for("orphan_unproven", left[0].id)?;
+
+        let pid = |one: &tests::Actor| one.id.pid.to_string();
+        let held = format!("held by {}", holder.pid);
+        terminal.wait("who holds it", |text| row(text, &["unproven", &pid(&left[0]), &held]))?;
+        for one in &used {
+            terminal.wait("what is in use", |text| row(text, &["live", &pid(one)]))?;
+        }
+        second.kill()?;
+        let soon = |text: &str| late.iter().all(|one| row(text, &["suspect", &pid(one), "verdict"]));
+        terminal.wait("when it is judged", |text| soon(text) && row(text, &["memory without owner", "█"]))?;
+        terminal.picture("top")
     })
 }

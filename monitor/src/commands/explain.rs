@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::offline::Offline;
 use crate::{
-    cli::{self, ExitCode},
+    cli::{self, ExitCode, Places},
     config::Config,
     control::client::{Client, ClientError},
     explain::{self, Explanation, Moment},
@@ -32,19 +32,7 @@ const ENDED: usize = 8;
 pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     let config = super::configured(&flags.places)?;
     let asked: Asked = flags.process.parse().unwrap_or_else(|never| match never {});
-    let client = Client::new(&config.socket);
-    let mut all = living(flags, &config, &client, &asked)?;
-    let proc = Proc::system()?;
-    let rules = config.rules();
-    if all.living.is_empty() {
-        all.living.extend(untold(&proc, &rules, &asked));
-    }
-    for one in &mut all.living {
-        complete(&proc, &rules, one);
-    }
-    if all.living.is_empty() {
-        all.ended = ended(&asked, past(flags, &config.state_dir, &client, &mut all));
-    }
+    let all = gather(&flags.places, &config, &asked)?;
     if all.living.is_empty() && all.ended.is_empty() {
         let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();
         let told = orphand_core::model::text::sanitise(&flags.process).into_owned();
@@ -63,20 +51,34 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-fn moment() -> Moment {
+/// What is known of a process; nothing, if neither the host nor the store knows of it.
+pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow::Result<Explanation> {
+    let client = Client::new(&config.socket);
+    let mut all = living(places, config, &client, asked)?;
+    let proc = Proc::system()?;
+    let rules = config.rules();
+    if all.living.is_empty() {
+        all.living.extend(untold(&proc, &rules, asked));
+    }
+    for one in &mut all.living {
+        complete(&proc, &rules, one);
+    }
+    if all.living.is_empty() {
+        all.ended = ended(asked, past(places, &config.state_dir, &client, &mut all));
+    }
+    Ok(all)
+}
+
+/// When and for whom it is told.
+pub(crate) fn moment() -> Moment {
     let wall = WallClock { offset_ns: clock::realtime_offset() };
     Moment { now: clock::now(), wall, zone: jiff::tz::TimeZone::system(), users: local_names() }
 }
 
 /// What the daemon knows; without one, what /proc shows.
-fn living(
-    flags: &cli::Explain,
-    config: &Config,
-    client: &Client,
-    asked: &Asked,
-) -> anyhow::Result<Explanation> {
+fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> anyhow::Result<Explanation> {
     let mut all = Explanation::default();
-    if !flags.places.names_store_alone() {
+    if !places.names_store_alone() {
         match client.explain(asked.clone()) {
             Ok(living) => return Ok(Explanation { living, asked_daemon: true, ..all }),
             Err(ClientError::NoDaemon { .. }) => {}
@@ -86,7 +88,7 @@ fn living(
             Err(error) => return Err(error.into()),
         }
     }
-    let offline = Offline::inspect(config, flags.places.below.clone())?;
+    let offline = Offline::inspect(config, places.below.clone())?;
     all.living = offline.explain(asked);
     all.blind.extend(offline.report().blind);
     Ok(all)
@@ -140,13 +142,13 @@ fn parent(dir: &ProcessDir, rules: &Rules) -> Creator {
 }
 
 /// The store, from the daemon or from its file. What cannot be read is said.
-fn past(flags: &cli::Explain, state_dir: &Path, client: &Client, all: &mut Explanation) -> History {
+fn past(places: &Places, state_dir: &Path, client: &Client, all: &mut Explanation) -> History {
     let query = HistoryQuery { boot_id: boot_id().ok(), never_judged: true, ..HistoryQuery::default() };
     let asked = if all.asked_daemon { client.history(query.clone()).ok() } else { None };
     match asked.map_or_else(|| store::history::history(state_dir, &query), Ok) {
         Ok(history) => history,
         // Where no store is asked for by name and none is there, nothing was ever judged.
-        Err(store::StoreError::Absent { .. }) if flags.places.state_dir.is_none() => History::default(),
+        Err(store::StoreError::Absent { .. }) if places.state_dir.is_none() => History::default(),
         Err(error) => {
             all.blind.push(format!("its store: {error}"));
             History::default()

@@ -4,7 +4,7 @@ mod config;
 mod doctor;
 mod event_stream;
 mod events;
-mod explain;
+pub(crate) mod explain;
 mod history;
 pub(crate) mod look;
 pub(crate) mod offline;

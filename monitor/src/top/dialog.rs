@@ -1,26 +1,25 @@
-//! What lies over the list: details of a server, the question before it is ended, help. Pure.
+//! What lies over the list: text to read, and the question before a server is ended. Pure.
 
 use ratatui::crossterm::event::KeyCode;
 
-use crate::sink::{
-    human,
-    list::{Column, Entry, command_line},
-};
+use crate::sink::{human, list::command_line};
 use orphand_core::model::{Planned, ReapRequest, ServerView, State, text};
 
 /// What the keys mean.
 const HELP: &str = "\
-Up Down j k PgUp PgDn Home End   move
+Up Down j k PgUp PgDn Home End, mouse   move
 /   filter by any text, Enter keeps it, Esc clears it
 t F5   tree or list
 Space + - h l *   fold, unfold; * all of it
 < >   sort by the column to the left, to the right; I turns it round
 M P T   sort by memory, by CPU time, by age
-Enter   why a server is judged as it is
+Enter   explains: what it is, who can reach it, what comes next
 r   end a server: shows the processes, then asks
 1   orphans, and what may become one; 2   all servers
 4   what the store has of the last day: runs, orphans, freed memory
 w   commands instead of names
+F   the cursor follows its server, or stays in its line
+y   copies the id of the server to the clipboard of the terminal
 Z   pause: what is shown stays
 ? F1   this help
 q F10 Ctrl-C   quit
@@ -72,38 +71,13 @@ pub enum Answer {
 impl Dialog {
     /// What the keys mean.
     pub fn help() -> Self {
-        Self::Text { title: "Keys".to_owned(), lines: HELP.lines().map(str::to_owned).collect(), top: 0 }
+        Self::text("Keys", HELP)
     }
 
-    /// What the daemon's store has, as text.
-    pub fn history(text: &str) -> Self {
-        let lines = text.lines().map(str::to_owned).collect();
-        Self::Text { title: "The last 24 hours".to_owned(), lines, top: 0 }
-    }
-
-    /// Why a server is judged as it is.
-    pub fn details(entry: &Entry) -> Self {
-        let report = &entry.report;
-        let mut lines = vec![
-            format!("state     {}", report.state),
-            format!("agent     {}", entry.agent()),
-            format!("next      {}", entry.next),
-            format!("memory    {}", report.server.rss_bytes.map_or_else(|| "-".to_owned(), text::size)),
-            format!("cpu       {}", entry.value(Column::Cpu)),
-            format!("age       {}", entry.age.map_or_else(|| "-".to_owned(), text::duration)),
-            format!("rule      {}", text::sanitise(&report.server.rule)),
-            format!("id        {}", text::sanitise(&report.server.id)),
-        ];
-        let evidence = report.evidence.iter().map(|one| human::evidence(*one).to_owned());
-        section("Evidence", evidence, &mut lines);
-        let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts));
-        section("Doubts", doubts.into_iter(), &mut lines);
-        let reached = report.reached_by.iter().map(|step| text::sanitise(&step.sentence()).into_owned());
-        section("Who can reach it", reached, &mut lines);
-        let guards = (!report.guards.is_empty()).then(|| human::guards_of(&report.server, &report.guards));
-        section("Guards", guards.into_iter(), &mut lines);
-        section("Processes", processes(&report.server), &mut lines);
-        Self::Text { title: text::sanitise(&report.server.name).into_owned(), lines, top: 0 }
+    /// Text to read.
+    pub fn text(title: &str, words: &str) -> Self {
+        let title = text::sanitise(title).into_owned();
+        Self::Text { title, lines: words.lines().map(str::to_owned).collect(), top: 0 }
     }
 
     /// The question before servers are ended.
@@ -171,15 +145,6 @@ pub fn exactly(planned: &[Planned]) -> Option<ReapRequest> {
         include_unproven: to_end.iter().any(|one| one.state == State::Unproven),
         ..ReapRequest::default()
     })
-}
-
-fn section(title: &str, items: impl Iterator<Item = String>, lines: &mut Vec<String>) {
-    let items: Vec<String> = items.map(|item| format!("  {item}")).collect();
-    if !items.is_empty() {
-        lines.push(String::new());
-        lines.push(title.to_owned());
-        lines.extend(items);
-    }
 }
 
 fn processes(server: &ServerView) -> impl Iterator<Item = String> {

@@ -6,8 +6,9 @@ use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
     style::{Color, Modifier, Style},
+    symbols,
     text::{Line, Span},
-    widgets::{Cell, Paragraph, Row as TableRow, Table},
+    widgets::{Cell, Paragraph, Row as TableRow, Sparkline, Table},
 };
 
 use super::state::State;
@@ -16,6 +17,19 @@ use orphand_core::model::{self, ServerReport, text};
 
 /// From this width on a last column says why.
 const WIDE: u16 = 120;
+
+/// Bars of a sparkline without other letters than those of ASCII.
+const ASCII_BARS: symbols::bar::Set<'static> = symbols::bar::Set {
+    full: "#",
+    seven_eighths: "#",
+    three_quarters: "*",
+    five_eighths: "+",
+    half: "=",
+    three_eighths: "-",
+    one_quarter: ":",
+    one_eighth: ".",
+    empty: " ",
+};
 
 /// Draws the state. It learns how many rows there are room for.
 pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
@@ -30,7 +44,11 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
     ];
     let [head, headings, list, events, foot] = Layout::vertical(parts).areas(frame.area());
     state.scroll(usize::from(list.height));
-    frame.render_widget(Paragraph::new(head_lines(state)), head);
+    state.place = list;
+    let said = head_lines(state);
+    let room_from = said.get(1).map_or(0, Line::width);
+    frame.render_widget(Paragraph::new(said), head);
+    draw_past(state, room_from, head, frame);
     frame.render_widget(table(state, headings.width), union(headings, list));
     if state.rows.is_empty() {
         frame.render_widget(Paragraph::new(nothing(state)), list);
@@ -83,6 +101,30 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
         lines.push(Line::styled(why, warning(state)));
     }
     lines
+}
+
+/// Draws how the memory of what lost its owner went during the last minutes, at the end of the second line, where there is
+/// room beside what is said there.
+fn draw_past(state: &State, said: usize, head: Rect, frame: &mut Frame<'_>) {
+    let label = format!(" memory without owner, {} ", state.past.span());
+    let wanted = label.len() + state.past.bytes().len().max(8);
+    let room = usize::from(head.width).saturating_sub(said + 1);
+    let width = room.min(wanted);
+    if state.past.bytes().len() < 2 || width < label.len() + 8 || head.height < 2 {
+        return;
+    }
+    let [y, width, text] = [head.y + 1, cells_of(width), cells_of(label.len())];
+    let place = Rect { x: head.right() - width, y, width: text, height: 1 };
+    frame.render_widget(Paragraph::new(label).style(Modifier::DIM), place);
+    let place = Rect { x: place.right(), y, width: width - text, height: 1 };
+    let skipped = state.past.bytes().len().saturating_sub(usize::from(place.width));
+    let bars = Sparkline::default().data(state.past.bytes().iter().skip(skipped).copied());
+    let bars = if state.look.ascii { bars.bar_set(ASCII_BARS) } else { bars };
+    frame.render_widget(bars.style(warning(state)), place);
+}
+
+fn cells_of(length: usize) -> u16 {
+    u16::try_from(length).unwrap_or(u16::MAX)
 }
 
 fn foot_line(state: &State) -> Line<'static> {

@@ -5,6 +5,7 @@
 
 mod dialog;
 mod draw;
+mod past;
 mod screen;
 mod state;
 mod worker;
@@ -75,7 +76,7 @@ pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut screen = Screen::take()?;
     let (tell, news) = channel();
     screen::watch_signals(tell.clone())?;
-    let ask = worker::start(config, flags.places.below.clone(), tell.clone())?;
+    let ask = worker::start(config, flags.places.clone(), tell.clone())?;
     thread::Builder::new()
         .name("keys".to_owned())
         .spawn(move || read_keys(&tell))
@@ -151,16 +152,22 @@ impl Shell {
             News::Leave => return Ok(true),
             News::Told(told) => self.hear(told),
             News::Typed(typed) => {
-                let Event::Key(key) = typed.context("cannot read from the terminal")? else {
-                    return Ok(false);
+                let effect = match typed.context("cannot read from the terminal")? {
+                    Event::Key(key) if key.kind != KeyEventKind::Release => self.state.key(key),
+                    Event::Mouse(mouse) => {
+                        self.state.mouse(mouse);
+                        None
+                    }
+                    _ => None,
                 };
-                let effect = if key.kind == KeyEventKind::Release { None } else { self.state.key(key) };
                 match effect {
                     None => {}
                     Some(Effect::Quit) => return Ok(true),
                     Some(Effect::Plan(request)) => self.ask(Ask::Plan(request))?,
                     Some(Effect::Reap(request)) => self.ask(Ask::Reap(request))?,
                     Some(Effect::History) => self.ask(Ask::History)?,
+                    Some(Effect::Explain(process)) => self.ask(Ask::Explain(process))?,
+                    Some(Effect::Copy(text)) => screen::copy(&text)?,
                 }
             }
         }
@@ -183,7 +190,7 @@ impl Shell {
                 self.state.reaping(&planned);
             }
             Told::Failed(why) => self.state.failed(why),
-            Told::History(text) => self.state.history(&text),
+            Told::Text(title, text) => self.state.read(&title, &text),
             Told::Event(line) => {
                 self.heard = true;
                 self.due = self.due.min(self.looked + AFTER_EVENT);

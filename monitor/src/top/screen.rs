@@ -1,9 +1,20 @@
 //! The terminal while the view has it. However the program ends, the terminal is as it was: at a normal end and an error by
 //! [`Screen`]'s drop, at a panic by a hook, at a signal because the loop ends.
 
-use std::{io::IsTerminal as _, sync::mpsc::Sender, thread, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    panic,
+    sync::mpsc::Sender,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
+use crossterm::{
+    clipboard::CopyToClipboard,
+    event::{DisableMouseCapture, EnableMouseCapture},
+    execute,
+};
 use ratatui::DefaultTerminal;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -22,11 +33,18 @@ pub(super) struct Screen(DefaultTerminal);
 impl Screen {
     /// Takes the terminal.
     pub(super) fn take() -> anyhow::Result<Self> {
-        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             bail!("top needs a terminal; use `orphand ps` in a pipe");
         }
-        // It restores the terminal at a panic, too.
-        ratatui::try_init().map(Self).context("cannot use the terminal")
+        // At a panic ratatui's own hook restores the rest, and calls this one.
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            release_mouse();
+            before(info);
+        }));
+        let screen = ratatui::try_init().map(Self).context("cannot use the terminal")?;
+        execute!(io::stdout(), EnableMouseCapture).context("cannot use the mouse")?;
+        Ok(screen)
     }
 
     /// What draws on it.
@@ -38,9 +56,19 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // If the terminal is gone there is nothing to restore.
+        release_mouse();
         let _ = self.0.show_cursor();
         let _ = ratatui::try_restore();
     }
+}
+
+fn release_mouse() {
+    let _ = execute!(io::stdout(), DisableMouseCapture);
+}
+
+/// Tells the terminal to put this into its clipboard (OSC 52). Not every terminal does.
+pub(super) fn copy(text: &str) -> anyhow::Result<()> {
+    execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text)).context("cannot write to the terminal")
 }
 
 /// From now on a signal that asks the program to end is told instead.
@@ -94,6 +122,7 @@ fn wait_for_hangup() {
 fn leave(tell: &Sender<News>) {
     let _ = tell.send(News::Leave);
     thread::sleep(PATIENCE);
+    release_mouse();
     let _ = ratatui::try_restore();
     std::process::exit(0);
 }

@@ -2,11 +2,17 @@
 
 use std::collections::VecDeque;
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{
+    crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
+    layout::{Position, Rect},
+};
 
-use super::dialog::{Answer, Dialog};
+use super::{
+    dialog::{Answer, Dialog},
+    past::Past,
+};
 use crate::sink::list::{self, Arrangement, Column, Entry, Kind, Row, Sample};
-use orphand_core::model::{Planned, ReapRequest};
+use orphand_core::model::{Asked, Planned, ReapRequest};
 
 /// How many events are kept to be shown.
 const EVENTS: usize = 50;
@@ -22,6 +28,10 @@ pub enum Effect {
     Reap(ReapRequest),
     /// Ask the daemon what its store has.
     History,
+    /// Ask what is known of a process.
+    Explain(Asked),
+    /// Put this into the clipboard of the terminal.
+    Copy(String),
 }
 
 /// The way it looks.
@@ -61,6 +71,12 @@ pub struct State {
     pub(super) events: VecDeque<String>,
     /// What happened last, for one line.
     pub(super) message: String,
+    /// What was there during the last minutes.
+    pub(super) past: Past,
+    /// Whether the cursor stays in its line, not at its server.
+    pub(super) stays: bool,
+    /// Where the list was drawn.
+    pub(super) place: Rect,
 }
 
 impl State {
@@ -71,6 +87,7 @@ impl State {
 
     /// A new look at the host has come.
     pub fn update(&mut self, sample: Sample) {
+        self.past.add(&sample);
         if !self.paused || self.sample.is_none() {
             self.entries = list::entries(&sample);
             self.sample = Some(sample);
@@ -91,9 +108,32 @@ impl State {
         self.events.push_back(line);
     }
 
-    /// The daemon has said what its store has.
-    pub fn history(&mut self, text: &str) {
-        self.dialog = Some(Dialog::history(text));
+    /// What was asked for is there to be read.
+    pub fn read(&mut self, title: &str, text: &str) {
+        self.dialog = Some(Dialog::text(title, text));
+    }
+
+    /// The mouse was used.
+    pub fn mouse(&mut self, mouse: MouseEvent) {
+        let steps = match mouse.kind {
+            MouseEventKind::ScrollUp => [KeyCode::Up; 3],
+            MouseEventKind::ScrollDown => [KeyCode::Down; 3],
+            MouseEventKind::Down(MouseButton::Left) => {
+                let row = self.top + usize::from(mouse.row.saturating_sub(self.place.y));
+                let is_inside = self.place.contains(Position { x: mouse.column, y: mouse.row });
+                if self.dialog.is_none() && is_inside && row < self.rows.len() {
+                    self.selected = row;
+                }
+                return;
+            }
+            _ => return,
+        };
+        for code in steps {
+            match &mut self.dialog {
+                Some(dialog) => drop(dialog.key(code)),
+                None => drop(self.move_by(code)),
+            }
+        }
     }
 
     /// The daemon has said which processes would be ended. What nobody waits for any more is dropped.
@@ -154,7 +194,9 @@ impl State {
         match key.code {
             KeyCode::Char('q') | KeyCode::F(10) => return Some(Effect::Quit),
             KeyCode::Char('r') => return self.reap(),
-            KeyCode::Enter => self.details(),
+            KeyCode::Enter => return self.explain(),
+            KeyCode::Char('y') => return self.copy(),
+            KeyCode::Char('F') => self.stays = !self.stays,
             KeyCode::Char('?') | KeyCode::F(1) => self.dialog = Some(Dialog::help()),
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Esc => self.filter(String::new()),
@@ -180,12 +222,13 @@ impl State {
         }
     }
 
-    /// Makes the list again. The same row stays selected; if it is gone, the one in its place.
+    /// Makes the list again. The same row stays selected, unless the cursor stays; if it is gone, the one in its place.
     fn arrange(&mut self) {
         let selected = self.rows.get(self.selected).map(|row| row.key.clone());
         let agents = self.sample.as_ref().map(|sample| sample.report.agents.as_slice());
         self.rows = list::rows(&mut self.entries, agents.unwrap_or_default(), &self.how);
-        let again = selected.and_then(|key| self.rows.iter().position(|row| row.key == key));
+        let again = selected.filter(|_| !self.stays);
+        let again = again.and_then(|key| self.rows.iter().position(|row| row.key == key));
         self.selected = again.unwrap_or(self.selected).min(self.rows.len().saturating_sub(1));
         self.scroll(self.page);
     }
@@ -301,11 +344,29 @@ impl State {
         self.arrange();
     }
 
-    fn details(&mut self) {
-        match self.selection() {
-            Some(entry) => self.dialog = Some(Dialog::details(entry)),
-            None => drop(self.fold(KeyCode::Char(' '))),
-        }
+    /// The identity of the selected process, or of the first process of the selected server.
+    fn process(&self) -> Option<String> {
+        let process = match self.rows.get(self.selected)?.kind {
+            Kind::Process(server, at) => self.entries.get(server)?.report.server.processes.get(at)?,
+            Kind::Server(_) => return Some(self.selection()?.report.server.id.clone()),
+            Kind::Agent | Kind::Generation => return None,
+        };
+        Some(format!("{}@{}", process.pid, process.start))
+    }
+
+    fn explain(&mut self) -> Option<Effect> {
+        let Some(id) = self.process() else {
+            self.fold(KeyCode::Char(' '));
+            return None;
+        };
+        self.say("Asking what is known of it ...");
+        id.parse().ok().map(Effect::Explain)
+    }
+
+    fn copy(&mut self) -> Option<Effect> {
+        let id = self.process()?;
+        self.say(format!("The terminal was told to copy {id}."));
+        Some(Effect::Copy(id))
     }
 
     /// Begins to end the selected server: first it is asked which processes that means.

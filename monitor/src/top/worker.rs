@@ -7,15 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::News;
 use crate::{
-    commands::look,
+    cli::Places,
+    commands::{explain, look},
     config::Config,
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
-    host::Scope,
     sink::{
         history::{self, Watched},
         human::Text,
@@ -24,7 +24,7 @@ use crate::{
         wall_clock::WallClock,
     },
 };
-use orphand_core::model::{HistoryQuery, Planned, ReapRequest};
+use orphand_core::model::{Asked, HistoryQuery, Planned, ReapRequest};
 
 /// How far back freed memory is counted.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -49,6 +49,8 @@ pub(super) enum Ask {
     Reap(ReapRequest),
     /// What the daemon's store has of the last day.
     History,
+    /// What is known of a process.
+    Explain(Asked),
 }
 
 /// What it answers.
@@ -64,8 +66,8 @@ pub(super) enum Told {
     Failed(String),
     /// It did not work to look.
     Blind(String),
-    /// What the daemon's store has, in words.
-    History(String),
+    /// What was asked for, as text: its title, and it.
+    Text(String, String),
     /// An event, as one line.
     Event(String),
 }
@@ -74,18 +76,18 @@ pub(super) enum Told {
 struct Worker {
     client: Client,
     config: Config,
-    below: Option<Scope>,
+    places: Places,
     freed: Option<(Instant, u64)>,
     /// Whether something has happened since then.
     heard: bool,
 }
 
 /// Starts the threads. They end when nobody listens any more.
-pub(super) fn start(config: Config, below: Option<Scope>, tell: Sender<News>) -> anyhow::Result<Sender<Ask>> {
+pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyhow::Result<Sender<Ask>> {
     let (ask, asked) = channel();
     let client = Client::new(&config.socket);
     let (listener, hear) = (client.clone(), tell.clone());
-    let mut worker = Worker { client, config, below, freed: None, heard: false };
+    let mut worker = Worker { client, config, places, freed: None, heard: false };
     let run = move || {
         for question in asked {
             if tell.send(News::Told(worker.answer(question))).is_err() {
@@ -132,8 +134,12 @@ impl Worker {
                 Err(error) => Told::Failed(error.to_string()),
             },
             Ask::History => match self.history() {
-                Ok(text) => Told::History(text),
+                Ok(text) => Told::Text("The last 24 hours".to_owned(), text),
                 Err(error) => Told::Failed(error.to_string()),
+            },
+            Ask::Explain(process) => match self.explain(&process) {
+                Ok(text) => Told::Text(process.to_string(), text),
+                Err(error) => Told::Failed(format!("{error:#}")),
             },
             Ask::Reap(request) => match self.client.reap(request) {
                 Ok(planned) => Told::Reaping(planned),
@@ -149,8 +155,16 @@ impl Worker {
         Ok(history::render(&past, Watched::Now(now), &jiff::tz::TimeZone::system(), Paint::new(false)))
     }
 
+    fn explain(&self, process: &Asked) -> anyhow::Result<String> {
+        let all = explain::gather(&self.places, &self.config, process)?;
+        if all.living.is_empty() && all.ended.is_empty() {
+            bail!("{process} is gone");
+        }
+        Ok(crate::explain::render(&all, &explain::moment(), Paint::new(false)))
+    }
+
     fn look(&mut self) -> anyhow::Result<Sample> {
-        let sample = look::look(&self.config, self.below.as_ref(), false)?;
+        let sample = look::look(&self.config, self.places.below.as_ref(), false)?;
         let freed = if sample.mode.is_some() { self.freed() } else { None };
         Ok(Sample { freed, ..sample })
     }

@@ -6,7 +6,7 @@ use ratatui::{
     style::Modifier,
     symbols::border,
     text::{Line, Span},
-    widgets::{Block, Clear, Paragraph, Wrap},
+    widgets::{Block, Borders, Clear, Paragraph, Wrap},
 };
 
 use super::super::{
@@ -62,16 +62,17 @@ fn show(
     buttons: Option<Line<'_>>,
 ) {
     let area = frame.area();
-    let width = area.width.saturating_sub(4).min(100).max(area.width.min(20));
+    // Without borders at its sides a page of 80 columns fits a terminal of 80.
+    let width = area.width.min(100);
     // Long lines are wrapped: what is left of the last one has a line of its own.
-    let inside = usize::from(width.saturating_sub(2)).max(1);
+    let inside = usize::from(width).max(1);
     let tall: usize = lines.iter().map(|line| line.chars().count().div_ceil(inside).max(1)).sum();
     let below = 2 * u16::from(buttons.is_some());
     let height = u16::try_from(tall + 2).unwrap_or(u16::MAX).saturating_add(below).min(area.height);
     let place =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     let set = if state.look.ascii { ASCII } else { border::PLAIN };
-    let block = Block::bordered().border_set(set).title(title.to_owned());
+    let block = Block::new().borders(Borders::TOP | Borders::BOTTOM).border_set(set).title(title.to_owned());
     let inner = block.inner(place);
     frame.render_widget(Clear, place);
     frame.render_widget(block, place);

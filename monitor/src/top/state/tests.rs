@@ -1,12 +1,14 @@
 //! Keys, looks and frames, without a terminal.
 
+mod frames;
+
 use ratatui::{Terminal, backend::TestBackend, crossterm::event::KeyCode};
 
 use super::*;
 use crate::top::draw;
 use orphand_core::model::{
-    self, AgentReport, AgentView, BootTime, Doubt, Evidence, Guard, Mode, ProcessView, ReachedBy, Report,
-    ServerReport, ServerView,
+    self, AgentReport, AgentView, Asked, BootTime, Doubt, Evidence, Guard, Mode, ProcessId, ProcessView,
+    ReachedBy, Report, ServerReport, ServerView,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -118,52 +120,6 @@ fn planned(state: model::State, guards: Vec<Guard>) -> Planned {
 }
 
 #[test]
-fn the_worst_comes_first_and_the_whole_fits_80_columns() {
-    let lines = frame(&mut state(), 80, 24);
-    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB freed");
-    assert!(lines[1].contains("3 orphans (114 MB), 1 kept, 1 unproven (64 MB)."), "{}", lines[1]);
-    let shown: Vec<&str> = lines.iter().map(String::as_str).skip(2).take(6).collect();
-    assert_eq!(
-        shown,
-        [
-            "STATE    SERVER      AGENT           PID   P     MEM   CPU   AGE NEXT",
-            "orphan   git         claude #3        20   2   97 MB  0.9s   42s TERM now",
-            "orphan   small       codex #3         40   2   12 MB  0.1s   42s TERM now",
-            "kept     own         -                50   2    5 MB  0.0s   42s stays: own_unit",
-            "unproven weather     codex #3         30   2   64 MB  0.6s   42s held by 1365",
-            "live     files       claude #3        10   2  300 MB  3.0s   42s -",
-        ]
-    );
-}
-
-#[test]
-fn any_size_is_drawn() {
-    for (width, height) in [(1, 1), (3, 2), (10, 4), (20, 10), (79, 23), (119, 5), (300, 100)] {
-        for keys in ["", "t*", "?", "\n", "w", "/x"] {
-            let mut state = state();
-            press(&mut state, keys);
-            frame(&mut state, width, height);
-            state.dialog = Some(Dialog::reap(vec![planned(model::State::Orphan, Vec::new())]));
-            frame(&mut state, width, height);
-        }
-    }
-    frame(&mut State::new(Look::default()), 80, 24);
-}
-
-#[test]
-fn wide_terminals_say_why() {
-    let lines = frame(&mut state(), 140, 10);
-    assert!(lines[2].ends_with("WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
-}
-
-#[test]
-fn narrow_terminals_lose_what_says_least() {
-    let lines = frame(&mut state(), 40, 10);
-    assert_eq!(lines[2], "STATE    SERVER              PID     MEM");
-    assert_eq!(lines[3], "orphan   git                  20   97 MB");
-}
-
-#[test]
 fn sorting_and_turning_round() {
     let mut state = state();
     press(&mut state, "M");
@@ -243,17 +199,47 @@ fn movement_stays_within_the_list_and_in_sight() {
 }
 
 #[test]
-fn details_say_why_in_words() {
+fn enter_explains_the_server_or_its_process() {
     let mut state = state();
-    press(&mut state, "/weather\n\n");
+    let asked = |pid| Some(Effect::Explain(Asked::Id(ProcessId::new(pid, 100))));
+    assert_eq!(press(&mut state, "/weather\n\n"), asked(30));
+    state.read("30@100", &"pid 1365 can write to it\n".repeat(50));
     let text = frame(&mut state, 80, 30).join("\n");
-    for words in
-        ["Evidence", "owner exited", "Doubts", "Who can reach it", "pid 1365 can write to it", "held by 1365"]
-    {
-        assert!(text.contains(words), "{words}: {text}");
-    }
+    assert!(text.contains("30@100") && text.contains("pid 1365 can write to it"), "{text}");
     press(&mut state, "\u{1b}");
     assert_eq!(state.dialog, None);
+    // In the tree a process below a server is one of its own.
+    press(&mut state, "t*jjj");
+    assert_eq!(press(&mut state, "\n"), asked(31));
+    assert_eq!(press(&mut state, "y"), Some(Effect::Copy("31@100".to_owned())));
+}
+
+#[test]
+fn the_mouse_moves_and_selects() {
+    let mut state = state();
+    frame(&mut state, 80, 24);
+    let mouse = |kind, row| MouseEvent { kind, column: 5, row, modifiers: KeyModifiers::NONE };
+    state.mouse(mouse(MouseEventKind::Down(MouseButton::Left), 6));
+    assert_eq!(state.selected, 3);
+    // Below the last row and in the head there is nothing to select.
+    for row in [0, 2, 12, 23] {
+        state.mouse(mouse(MouseEventKind::Down(MouseButton::Left), row));
+        assert_eq!(state.selected, 3);
+    }
+    state.mouse(mouse(MouseEventKind::ScrollUp, 0));
+    assert_eq!(state.selected, 0);
+}
+
+#[test]
+fn the_cursor_follows_its_server_or_stays_in_its_line() {
+    let mut state = state();
+    press(&mut state, "M");
+    assert_eq!(state.selected, 1);
+    press(&mut state, "FT");
+    press(&mut state, "M");
+    assert_eq!(state.selected, 1);
+    press(&mut state, "I");
+    assert_eq!(state.selected, 1);
 }
 
 #[test]
@@ -319,20 +305,6 @@ fn a_pause_keeps_what_is_shown() {
 }
 
 #[test]
-fn ascii_is_ascii_and_names_cannot_act() {
-    let mut state = State::new(Look { ascii: true, ..Look::default() });
-    let mut hostile = sample();
-    hostile.report.unowned[0].server.name = "a\u{1b}[2Jb".to_owned();
-    state.update(hostile);
-    press(&mut state, "t*");
-    let text = frame(&mut state, 100, 30).join("\n");
-    assert!(text.is_ascii(), "{text}");
-    assert!(text.contains("a\\x1b[2Jb"), "{text}");
-    press(&mut state, "?");
-    assert!(frame(&mut state, 80, 30).join("\n").is_ascii());
-}
-
-#[test]
 fn the_view_is_left() {
     assert_eq!(press(&mut state(), "q"), Some(Effect::Quit));
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -361,7 +333,7 @@ fn the_views_of_the_numbers() {
     press(&mut state, "2");
     assert_eq!(state.rows.len(), all);
     assert_eq!(press(&mut state, "4"), Some(Effect::History));
-    state.history("RUN  STARTED\nclaude #3  today\n");
+    state.read("The last 24 hours", "RUN  STARTED\nclaude #3  today\n");
     let shown = frame(&mut state, 80, 24).concat();
     assert!(shown.contains("The last 24 hours") && shown.contains("claude #3  today"), "{shown}");
 }

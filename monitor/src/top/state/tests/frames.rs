@@ -1,0 +1,80 @@
+//! What is drawn.
+
+use super::*;
+
+#[test]
+fn the_worst_comes_first_and_the_whole_fits_80_columns() {
+    let lines = frame(&mut state(), 80, 24);
+    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB freed");
+    assert!(lines[1].contains("3 orphans (114 MB), 1 kept, 1 unproven (64 MB)."), "{}", lines[1]);
+    let shown: Vec<&str> = lines.iter().map(String::as_str).skip(2).take(6).collect();
+    assert_eq!(
+        shown,
+        [
+            "STATE    SERVER      AGENT           PID   P     MEM   CPU   AGE NEXT",
+            "orphan   git         claude #3        20   2   97 MB  0.9s   42s TERM now",
+            "orphan   small       codex #3         40   2   12 MB  0.1s   42s TERM now",
+            "kept     own         -                50   2    5 MB  0.0s   42s stays: own_unit",
+            "unproven weather     codex #3         30   2   64 MB  0.6s   42s held by 1365",
+            "live     files       claude #3        10   2  300 MB  3.0s   42s -",
+        ]
+    );
+}
+
+#[test]
+fn any_size_is_drawn() {
+    for (width, height) in [(1, 1), (3, 2), (10, 4), (20, 10), (79, 23), (119, 5), (300, 100)] {
+        for keys in ["", "t*", "?", "\n", "w", "/x"] {
+            let mut state = state();
+            press(&mut state, keys);
+            frame(&mut state, width, height);
+            state.dialog = Some(Dialog::reap(vec![planned(model::State::Orphan, Vec::new())]));
+            frame(&mut state, width, height);
+        }
+    }
+    frame(&mut State::new(Look::default()), 80, 24);
+}
+
+#[test]
+fn wide_terminals_say_why() {
+    let lines = frame(&mut state(), 140, 10);
+    assert!(lines[2].ends_with("WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
+}
+
+#[test]
+fn narrow_terminals_lose_what_says_least() {
+    let lines = frame(&mut state(), 40, 10);
+    assert_eq!(lines[2], "STATE    SERVER              PID     MEM");
+    assert_eq!(lines[3], "orphan   git                  20   97 MB");
+}
+
+#[test]
+fn ascii_is_ascii_and_names_cannot_act() {
+    let mut state = State::new(Look { ascii: true, ..Look::default() });
+    let mut hostile = sample();
+    hostile.report.unowned[0].server.name = "a\u{1b}[2Jb".to_owned();
+    state.update(hostile);
+    press(&mut state, "t*");
+    let text = frame(&mut state, 100, 30).join("\n");
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("a\\x1b[2Jb"), "{text}");
+    press(&mut state, "?");
+    assert!(frame(&mut state, 80, 30).join("\n").is_ascii());
+}
+
+#[test]
+fn the_head_shows_the_last_minutes() {
+    let mut state = state();
+    let mut now = sample().now;
+    for seconds in [2, 3, 4] {
+        now = BootTime(now.0 + seconds * SECOND);
+        state.update(Sample { now, ..sample() });
+    }
+    now = BootTime(now.0 + 2 * SECOND);
+    state.update(Sample { now, report: Report::default(), ..sample() });
+    assert_eq!(state.past.bytes(), &[178_000_000, 178_000_000, 178_000_000, 178_000_000, 0]);
+    let head = &frame(&mut state, 140, 10)[1];
+    assert!(head.ends_with("memory without owner, 10 s ████"), "{head}");
+    state.look.ascii = true;
+    assert!(frame(&mut state, 140, 10)[1].ends_with("10 s ####"));
+}
