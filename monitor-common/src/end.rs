@@ -34,12 +34,22 @@ pub struct EndRecord {
     pub writers: u32,
 }
 
+/// What a pass is asked for, beside the inode numbers of pipes and sockets: keys that are no inode numbers.
+pub mod wanted {
+    /// With the number of a process: all its descriptors of other files.
+    pub const PROCESS: u64 = 1 << 62;
+    /// With the number of a terminal of devpts: all descriptors of its line.
+    pub const TERMINAL: u64 = 1 << 61;
+}
+
 /// The bits of [`EndRecord::flags`].
 pub mod end_flags {
     /// A unix socket that has a peer.
     pub const PEER: u32 = 1;
     /// Something of the descriptor could not be read: the rest of the record means nothing.
     pub const UNREADABLE: u32 = 2;
+    /// The line of a terminal that was asked for: its number stands in place of the device.
+    pub const LINE: u32 = 4;
 }
 
 /// Where the fields are that only the pass over all descriptors reads, in bytes like [`crate::Offsets`]. A kernel may lack

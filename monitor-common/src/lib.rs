@@ -16,7 +16,7 @@ mod share;
 mod task;
 
 pub use counter::{Counter, Counters};
-pub use end::{EndOffsets, EndRecord, end_flags};
+pub use end::{EndOffsets, EndRecord, end_flags, wanted};
 pub use filter::{FILTER_SLOTS, Filter, filter_slot};
 pub use member::{Anchor, COMM_LEN, Candidate, Member, State};
 pub use name::{contains_mcp, is_shell};

@@ -3,7 +3,7 @@
 use core::hint::black_box;
 
 use aya_ebpf::{bindings::seq_file, helpers::generated::bpf_seq_write};
-use monitor_common::{Counter, EndRecord, end_flags};
+use monitor_common::{Counter, EndRecord, end_flags, wanted};
 
 use crate::{
     file::{File, Inode, is_fifo, is_socket},
@@ -43,12 +43,24 @@ pub fn visit(ctx: &TaskFile) {
     }
     // Before the record is cleared: most descriptors of a host are of other files.
     let mode = File::new(file).inode().and_then(Inode::mode);
-    if matches!(mode, Ok(mode) if !is_fifo(mode) && !is_socket(mode)) {
-        return;
+    let mut line = None;
+    if let Ok(mode) = mode
+        && !is_fifo(mode)
+        && !is_socket(mode)
+    {
+        line = wanted_line(file, mode);
+        if line.is_none() && !is_other_wanted(Task::new(task), file) {
+            return;
+        }
     }
     let mut record = EndRecord { number: ctx.fd, ..EndRecord::default() };
     match fill(Task::new(task), file, mode, &mut record) {
-        Ok(true) => {}
+        Ok(true) => {
+            if let Some(number) = line {
+                record.device = number;
+                record.flags = end_flags::LINE;
+            }
+        }
         Ok(false) => return,
         Err(why) => {
             maps::count(why);
@@ -76,8 +88,9 @@ fn fill(
     let mode = mode?;
     let fifo = is_fifo(mode);
     record.ino = inode.number()?;
-    let peer = if fifo { None } else { file.peer()? };
-    let mut wanted = is_wanted(record.ino);
+    let socket = is_socket(mode);
+    let peer = if socket { file.peer()? } else { None };
+    let mut wanted = !(fifo || socket) || is_wanted(record.ino);
     if let Some(peer) = peer {
         record.peer = peer;
         record.flags = end_flags::PEER;
@@ -98,6 +111,23 @@ fn fill(
         (record.readers, record.writers) = inode.pipe()?;
     }
     Ok(true)
+}
+
+/// Whether user space asked for this open file, or for all that the process has.
+#[inline(always)]
+fn is_other_wanted(task: Task, address: *const u8) -> bool {
+    if is_wanted(address as u64) {
+        return true;
+    }
+    matches!(task.tgid(), Ok(tgid) if is_wanted(wanted::PROCESS | u64::from(tgid)))
+}
+
+/// The number of the terminal, if this is the line of one that user space asked for.
+#[inline(always)]
+fn wanted_line(address: *const u8, mode: u32) -> Option<u32> {
+    let inode = File::new(address).inode().ok()?;
+    let number = inode.terminal(mode).ok()??;
+    if is_wanted(wanted::TERMINAL | u64::from(number)) { Some(number) } else { None }
 }
 
 #[inline(always)]

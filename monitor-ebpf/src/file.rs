@@ -15,6 +15,9 @@ use crate::{
 const S_IFMT: u32 = 0o170_000;
 const S_IFIFO: u32 = 0o010_000;
 const S_IFSOCK: u32 = 0o140_000;
+const S_IFCHR: u32 = 0o020_000;
+/// include/uapi/linux/major.h.
+const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
 /// `AF_UNIX`, include/linux/socket.h.
 const AF_UNIX: u16 = 1;
 
@@ -81,6 +84,16 @@ impl Inode {
     #[inline(always)]
     pub fn mode(self) -> Result<u32, Counter> {
         Ok(u32::from(read::<u16>(self.0, offset!(inode_mode))?))
+    }
+
+    /// The number of the terminal of devpts of which this is the line.
+    #[inline(always)]
+    pub fn terminal(self, mode: u32) -> Result<Option<u32>, Counter> {
+        if mode & S_IFMT != S_IFCHR {
+            return Ok(None);
+        }
+        let device: u32 = read(self.0, offset!(inode_rdev))?;
+        Ok((device >> 20 == UNIX98_PTY_SLAVE_MAJOR).then_some(device & 0xf_ffff))
     }
 
     /// `i_ino`.

@@ -15,7 +15,7 @@ pub struct OpenEnd {
     pub process: ProcessId,
     /// The descriptor number in that table.
     pub number: u32,
-    /// The pipe or socket, by inode number.
+    /// The pipe or socket, by inode number; [`Stdio::Terminal`] and [`Stdio::Other`] for what was asked [`Beside`].
     pub of: Stdio,
     /// The device that the inode number belongs to (`super_block::s_dev`). Pipes, sockets and named FIFOs
     /// have separate inode numbers.
@@ -38,14 +38,25 @@ pub struct OpenEnd {
     pub writers: u32,
 }
 
+/// What a pass is asked for beside pipes and sockets. What it finds of it cannot be told apart by inode numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Open files, each by the process and the number of a descriptor of it: who else has a descriptor of the same open
+    /// file description is told, too ([`Stdio::Other`]).
+    pub files: Vec<(u32, u32)>,
+    /// Terminals of devpts, by their numbers: who has a descriptor of their line is told ([`Stdio::Terminal`], with the
+    /// number in place of the device).
+    pub lines: Vec<u32>,
+}
+
 /// A provider of passes over all descriptors of the host.
 pub trait Passes: std::fmt::Debug + Send {
-    /// All open ends of these pipes and sockets, and of the peers of these sockets, in all processes of the
-    /// host. A pass takes between microseconds and some hundred milliseconds, depending on the number of
+    /// All open ends of these pipes and sockets, and of the peers of these sockets, and what is asked beside, in all
+    /// processes of the host. A pass takes between microseconds and some hundred milliseconds, depending on the number of
     /// descriptors on the host.
     ///
     /// # Errors
     ///
     /// A line that says why the pass failed.
-    fn pass(&mut self, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String>;
+    fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String>;
 }

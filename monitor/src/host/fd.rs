@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, openat, statat, statx},
+    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, fstat, fstatfs, openat, statat, statx},
     io::Errno,
 };
 
@@ -198,6 +198,15 @@ impl FdDir {
         let file = statx(&self.dir, Name::of(number).as_str(), AtFlags::STATX_DONT_SYNC, fields).ok()?;
         let is_fifo = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo;
         is_fifo.then_some((file.stx_ino, file.stx_nlink > 0))
+    }
+
+    /// The inode number of the POSIX message queue that descriptor `number` refers to; `None` if it is another kind of
+    /// file. Source: `mqueue_fill_super` in ipc/mqueue.c.
+    pub fn message_queue(&self, number: u32) -> Option<u64> {
+        const MQUEUE_MAGIC: u64 = 0x1980_0202;
+        let pinned = self.pin(number).ok()?;
+        let is_queue = fstatfs(&pinned).is_ok_and(|system| u64::try_from(system.f_type) == Ok(MQUEUE_MAGIC));
+        is_queue.then(|| fstat(&pinned).ok().map(|file| file.st_ino)).flatten()
     }
 
     /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it

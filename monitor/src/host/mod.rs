@@ -48,7 +48,7 @@ use rustix::{
 pub use cgroup::Lodging;
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;
-pub use ends::{OpenEnd, Passes};
+pub use ends::{Beside, OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
 use look::{Seen, as_parent, look};
 pub use maps::SharedMemory;

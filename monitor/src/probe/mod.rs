@@ -34,7 +34,7 @@ pub use self::memory::Sampler;
 pub use manager::ManagerError;
 
 use crate::{
-    host::{HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
+    host::{Beside, HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
     os::processor_time::{self, Meter},
     read::{activity, pipe},
 };
@@ -132,11 +132,11 @@ impl Probe {
         }
     }
 
-    /// Who has which of these pipes and sockets open, of all processes of the host; an error says why the kernel does not
-    /// tell.
-    fn pass(&self, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
+    /// Who has which of these pipes and sockets open, and what is asked beside, of all processes of the host; an error says
+    /// why the kernel does not tell.
+    fn pass(&self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
         let maker = self.passes.as_ref().ok_or("there are no passes")?;
-        locked(maker).pass(wanted)
+        locked(maker).pass(wanted, beside)
     }
 
     /// All processes of the host: the kernel tells, or else /proc.

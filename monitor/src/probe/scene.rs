@@ -1,7 +1,10 @@
 //! The scene of servers and copies: the raw facts of a moment ([`crate::read`]).
 
 use super::Probe;
-use crate::read::{Pass, Reader};
+use crate::{
+    host::Beside,
+    read::{Pass, Reader},
+};
 use orphand_core::model::{
     Stdio,
     scene::{Scene, SceneQuestion},
@@ -10,7 +13,7 @@ use orphand_core::model::{
 impl Probe {
     /// The scene of these servers and copies. This blocks for the time of an inspection.
     pub fn scene(&self, question: &SceneQuestion) -> Scene {
-        let pass = |wanted: &[Stdio]| self.pass(wanted);
+        let pass = |wanted: &[Stdio], beside: &Beside| self.pass(wanted, beside);
         let pass: &Pass<'_> = &pass;
         let reader = Reader {
             proc: &self.proc,

@@ -63,11 +63,33 @@ pub(super) fn terminals(dir: &ProcessDir, table: &FdTable) -> Result<Vec<u32>, E
     table.fds.iter().filter(is_side).filter_map(|fd| dir.terminal_of(fd.number).transpose()).collect()
 }
 
+/// The numbers of the descriptors of what wakes whoever waits at it, and has no other end: whoever has a descriptor of
+/// the same open file can use it.
+pub(super) fn counters(table: &FdTable) -> Vec<u32> {
+    const KINDS: [&[u8]; 3] = [b"anon_inode:[eventfd]", b"anon_inode:[timerfd]", b"anon_inode:[io_uring]"];
+    let is_one = |fd: &&Fd| matches!(&fd.target, Target::Path(path) if KINDS.contains(&&**path));
+    table.fds.iter().filter(is_one).map(|fd| fd.number).collect()
+}
+
+/// The POSIX message queues of this process, by inode number: whoever knows the name of one may send to it
+/// (`mq_overview(7)`).
+pub(super) fn queues(dir: &ProcessDir, table: &FdTable) -> Result<Vec<u64>, Errno> {
+    // A queue is shown by its name in the file system of queues, wherever that is mounted.
+    let may_be = |fd: &&Fd| matches!(&fd.target, Target::Path(path) if path.iter().filter(|byte| **byte == b'/').count() == 1);
+    let candidates: Vec<&Fd> = table.fds.iter().filter(may_be).collect();
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
+    let fds = dir.fd_dir()?;
+    Ok(candidates.into_iter().filter_map(|fd| fds.message_queue(fd.number)).collect())
+}
+
 /// Whether the process is the other side of something that the kernel offers to others: a file system (FUSE), a
-/// character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, or the devices
-/// of a virtual machine.
+/// character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, the devices of
+/// a virtual machine; or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
+/// (seccomp_unotify(2)).
 pub(crate) fn serves_a_device(table: &FdTable) -> bool {
-    const DEVICES: [&[u8]; 7] = [
+    const DEVICES: [&[u8]; 9] = [
         b"/dev/fuse",
         b"/dev/cuse",
         b"/dev/net/tun",
@@ -75,6 +97,8 @@ pub(crate) fn serves_a_device(table: &FdTable) -> bool {
         b"/dev/ublk-control",
         b"/dev/uhid",
         b"/dev/uinput",
+        b"anon_inode:[userfaultfd]",
+        b"anon_inode:seccomp notify",
     ];
     const FAMILIES: [&[u8]; 5] = [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-"];
     table.fds.iter().any(|fd| match &fd.target {

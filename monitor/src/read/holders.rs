@@ -20,8 +20,9 @@ use super::{
     pipe::{self, Said},
     process::Member,
     rows::{Hold, Key, Rows},
+    shared,
 };
-use crate::host::{Access, OpenEnd, Target};
+use crate::host::{Access, Beside, OpenEnd, Target};
 use orphand_core::model::{
     ProcessId, Stdio,
     scene::{Began, Endpoint, Side},
@@ -41,15 +42,17 @@ pub(super) fn enter(reader: &Reader<'_>, rows: &mut Rows<'_>, members: &[Member]
     let sockets: BTreeSet<u64> = joints.joined().chain(joints.sockets()).collect();
     let wanted: Vec<Stdio> =
         pipes.iter().copied().map(Stdio::Pipe).chain(sockets.into_iter().map(Stdio::Socket)).collect();
-    if wanted.is_empty() {
-        return;
+    let beside = shared::wanted(members);
+    if wanted.is_empty() && beside == Beside::default() {
+        return shared::enter(rows, members, &[]);
     }
     let told = reader
         .pass
-        .map(|pass| told(pass, rows, &wanted))
+        .map(|pass| told(pass, rows, &wanted, &beside))
         .and_then(|told| told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok());
     let is_complete = told.is_some();
     let ends = told.unwrap_or_else(|| listed(rows, &wanted));
+    shared::enter(rows, members, &ends);
     let mut by_file: BTreeMap<Stdio, Vec<&OpenEnd>> = BTreeMap::new();
     for end in &ends {
         by_file.entry(end.of).or_default().push(end);
@@ -123,15 +126,16 @@ const fn pipe_of(wire: Stdio) -> Option<u64> {
 
 /// What a pass tells. A second one is made if there are references that no descriptor accounts for, beside those of the
 /// processes that were asked about, which mostly wait in a read(2).
-fn told(pass: &Pass<'_>, rows: &Rows<'_>, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
-    let ends = pass(wanted)?;
+fn told(pass: &Pass<'_>, rows: &Rows<'_>, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
+    let ends = pass(wanted, beside)?;
     let beyond = Beyond::of(&ends);
-    let is_open = |end: &OpenEnd| beyond.files.contains(&end.file) && !rows.is_full(end.process);
+    let is_open =
+        |end: &OpenEnd| end.of.is_wire() && beyond.files.contains(&end.file) && !rows.is_full(end.process);
     if !ends.iter().any(is_open) && beyond.pipes.is_empty() {
         return Ok(ends);
     }
     sleep(SECOND_LOOK);
-    pass(wanted)
+    pass(wanted, beside)
 }
 
 /// What is open without a descriptor.

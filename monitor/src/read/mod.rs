@@ -22,6 +22,7 @@ pub(crate) mod networks;
 pub(crate) mod pipe;
 mod process;
 mod rows;
+mod shared;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tracers;
@@ -32,7 +33,7 @@ pub(crate) mod waits;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::{joints::Joints, rows::Rows};
-use crate::host::{OpenEnd, Proc, TaskRow};
+use crate::host::{Beside, OpenEnd, Proc, TaskRow};
 use orphand_core::model::{
     ProcessId, Stdio, UnitFacts,
     scene::{End, Scene, SceneQuestion, Side},
@@ -43,8 +44,9 @@ const ROUNDS: usize = 6;
 /// After this round all that were asked about are read, joined or not.
 const NEAR: usize = 3;
 
-/// A pass over all descriptors of the host for these pipes and sockets; an error says why there is none.
-pub(crate) type Pass<'a> = dyn Fn(&[Stdio]) -> Result<Vec<OpenEnd>, String> + 'a;
+/// A pass over all descriptors of the host for these pipes and sockets, and what is asked beside; an error says why there is
+/// none.
+pub(crate) type Pass<'a> = dyn Fn(&[Stdio], &Beside) -> Result<Vec<OpenEnd>, String> + 'a;
 
 /// All tasks of the host; an error says why they cannot be told.
 pub(crate) type AllTasks<'a> = dyn Fn() -> Result<Vec<TaskRow>, String> + 'a;

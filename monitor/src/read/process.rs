@@ -23,6 +23,10 @@ pub(super) struct Member {
     /// The terminals of which it has the other side.
     pub terminals: Vec<u32>,
     pub serves_a_device: bool,
+    /// The descriptors of what has no other end, and can be used by whoever has the open file.
+    pub counters: Vec<u32>,
+    /// Its message queues, by inode number.
+    pub queues: Vec<u64>,
     /// The threads that trace a thread of it.
     pub tracers: Vec<u32>,
     /// Its PID namespace, if it is the first process there.
@@ -107,6 +111,8 @@ fn read(
         streams: descriptors::streams(dir, &table)?,
         terminals: descriptors::terminals(dir, &table)?,
         serves_a_device: descriptors::serves_a_device(&table),
+        counters: descriptors::counters(&table),
+        queues: descriptors::queues(dir, &table)?,
         tracers: tracers::of(dir)?,
         leads,
         image,

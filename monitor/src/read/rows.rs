@@ -41,6 +41,8 @@ pub(super) enum Key {
     Device(ProcessId),
     /// The device and the inode number of the mapped file.
     Memory(String, u64),
+    /// The number that the pass has for the open file.
+    Shared(u64),
 }
 
 /// What is known about a holder.

@@ -179,7 +179,7 @@ pub(super) const S_IFMT: u32 = 0o170_000;
 pub(super) const S_IFIFO: u32 = 0o010_000;
 const S_IFCHR: u32 = 0o020_000;
 const S_IFREG: u32 = 0o100_000;
-const S_IFSOCK: u32 = 0o140_000;
+pub(super) const S_IFSOCK: u32 = 0o140_000;
 
 fn stdio(b: &[u8], base: usize) -> Option<Stdio> {
     let ino = u64_at(b, base + offset_of!(StreamRecord, ino))?;

@@ -7,7 +7,7 @@ use std::{
 
 use monitor_common::{EndRecord, end_flags};
 
-use super::decode::{S_IFIFO, S_IFMT, process, u32_at, u64_at};
+use super::decode::{S_IFIFO, S_IFMT, S_IFSOCK, process, u32_at, u64_at};
 use crate::host::{Access, OpenEnd};
 use orphand_core::model::Stdio;
 
@@ -58,7 +58,7 @@ const fn slot(record: &EndRecord) -> Slot {
 /// # Errors
 ///
 /// A line that says why what was written is not all.
-pub fn settle(records: &[EndRecord], wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
+pub fn settle(records: &[EndRecord], wanted: &[Stdio], shared: &[u64]) -> Result<Vec<OpenEnd>, String> {
     if records.iter().any(|record| record.flags & end_flags::UNREADABLE != 0) {
         return Err("the kernel side could not read a descriptor".to_owned());
     }
@@ -66,7 +66,7 @@ pub fn settle(records: &[EndRecord], wanted: &[Stdio]) -> Result<Vec<OpenEnd>, S
     let mut seen = HashSet::new();
     let records: Vec<&EndRecord> = records
         .iter()
-        .filter(|record| is_wanted(record, &wanted))
+        .filter(|record| is_wanted(record, &wanted, shared))
         .filter(|record| seen.insert((record.tgid, record.start, slot(record), record.file, record.ino)))
         .collect();
 
@@ -102,12 +102,39 @@ const fn key(record: &EndRecord) -> (u64, u64, u32) {
     (record.file, record.ino, record.device)
 }
 
-fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>) -> bool {
-    wanted.contains(&of(record)) || peer(record).is_some_and(|peer| wanted.contains(&Stdio::Socket(peer)))
+fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &[u64]) -> bool {
+    if of(record) == Stdio::Other {
+        return shared.contains(&record.file);
+    }
+    of(record) == Stdio::Terminal
+        || wanted.contains(&of(record))
+        || peer(record).is_some_and(|peer| wanted.contains(&Stdio::Socket(peer)))
 }
 
 const fn of(record: &EndRecord) -> Stdio {
-    if record.mode & S_IFMT == S_IFIFO { Stdio::Pipe(record.ino) } else { Stdio::Socket(record.ino) }
+    match record.mode & S_IFMT {
+        _ if record.flags & end_flags::LINE != 0 => Stdio::Terminal,
+        S_IFIFO => Stdio::Pipe(record.ino),
+        S_IFSOCK => Stdio::Socket(record.ino),
+        _ => Stdio::Other,
+    }
+}
+
+/// Whether it is of a file that is told because of its process, and neither of a pipe or socket nor of a terminal.
+pub const fn is_other(record: &EndRecord) -> bool {
+    matches!(of(record), Stdio::Other)
+}
+
+/// The addresses of those of these open files, each given by a process and a number, that have more references than that
+/// process has descriptors of them.
+pub fn shared(records: &[EndRecord], files: &[(u32, u32)]) -> Vec<u64> {
+    let is_meant = |record: &&EndRecord| is_other(record) && files.contains(&(record.tgid, record.number));
+    let own = |meant: &EndRecord| {
+        let slots = records.iter().filter(|one| one.file == meant.file && one.tgid == meant.tgid).map(slot);
+        slots.collect::<HashSet<_>>().len() as u64
+    };
+    let meant = records.iter().filter(is_meant);
+    meant.filter(|record| record.references > own(record)).map(|record| record.file).collect()
 }
 
 const fn peer(record: &EndRecord) -> Option<u64> {

@@ -13,14 +13,14 @@ use aya::{
     Ebpf,
     maps::{HashMap, MapData, MapError},
 };
-use monitor_common::EndRecord;
+use monitor_common::{EndRecord, wanted};
 use rustix::{
     fs::fstat,
     pipe::{PipeFlags, pipe_with},
 };
 
 use super::{ends, iterator::Iterator};
-use crate::host::{OpenEnd, Passes};
+use crate::host::{Beside, OpenEnd, Passes};
 use orphand_core::model::Stdio;
 
 /// The program.
@@ -64,10 +64,10 @@ impl Holders {
         let sockets = [&pair.0, &pair.1].map(fstat);
         let [Ok(one), Ok(other)] = sockets else { return Err(failed(&io::Error::last_os_error())) };
         // The peer is told without being asked for.
-        let wanted = [Stdio::Pipe(of_pipe.st_ino), Stdio::Socket(one.st_ino)];
+        let asked = [Stdio::Pipe(of_pipe.st_ino), Stdio::Socket(one.st_ino)];
         let mut found = Vec::new();
         for _ in 0..TRIES {
-            found = self.pass(&wanted)?;
+            found = self.pass(&asked, &Beside::default())?;
             let shown: Vec<_> = found.iter().map(shown).collect();
             let device = device(of_pipe.st_dev);
             let expected = [
@@ -102,6 +102,16 @@ impl Holders {
             .try_for_each(|inode| super::candidates::absent_is_fine(self.wanted.remove(inode)).map(drop))
     }
 
+    fn pass_for_all(&mut self, mut keys: Vec<u64>) -> Result<Vec<EndRecord>, String> {
+        keys.sort_unstable();
+        keys.dedup();
+        let mut records = Vec::new();
+        for some in keys.chunks(self.room) {
+            records.extend(self.pass_for(some)?);
+        }
+        Ok(records)
+    }
+
     fn pass_for(&mut self, inodes: &[u64]) -> Result<Vec<EndRecord>, String> {
         let entered = inodes.iter().try_for_each(|inode| self.wanted.insert(inode, 0, 0));
         let found = entered.map_err(|e| told(&e)).and_then(|()| self.read());
@@ -116,15 +126,18 @@ fn told(error: &MapError) -> String {
 }
 
 impl Passes for Holders {
-    fn pass(&mut self, wanted: &[Stdio]) -> Result<Vec<OpenEnd>, String> {
-        let mut inodes: Vec<u64> = wanted.iter().filter_map(|one| inode(*one)).collect();
-        inodes.sort_unstable();
-        inodes.dedup();
-        let mut records = Vec::new();
-        for some in inodes.chunks(self.room) {
-            records.extend(self.pass_for(some)?);
+    fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
+        let inodes = wanted.iter().filter_map(|one| inode(*one));
+        let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
+        let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
+        let mut records = self.pass_for_all(inodes.chain(processes).chain(lines).collect())?;
+        // The address of an open file is known only now. Most are nobody else's.
+        let shared = ends::shared(&records, &beside.files);
+        records.retain(|record| !ends::is_other(record));
+        if !shared.is_empty() {
+            records.extend(self.pass_for_all(shared.clone())?);
         }
-        ends::settle(&records, wanted)
+        ends::settle(&records, wanted, &shared)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{stage::options, stand::Stand};
 use orphand::{
-    host::{OpenEnd, Passes as _},
+    host::{Beside, OpenEnd, Passes as _},
     source::{
         holders::{HOOK, Holders},
         kernel::{KernelOptions, KernelSource},
@@ -32,7 +32,7 @@ impl Look {
     }
 
     pub fn at(&mut self, wanted: &[Stdio]) -> Vec<OpenEnd> {
-        self.holders.pass(wanted).unwrap()
+        self.holders.pass(wanted, &Beside::default()).unwrap()
     }
 }
 

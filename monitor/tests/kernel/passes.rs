@@ -7,7 +7,7 @@ use std::{
 };
 
 use orphand::{
-    host::{OpenEnd, Passes as _},
+    host::{Beside, OpenEnd, Passes as _},
     os::capabilities::{Later, drop_to},
     source::kernel::{KernelOptions, KernelSource},
 };
@@ -98,10 +98,13 @@ fn passes_go_on_with_what_the_daemon_keeps() {
         println!("{}", kept.in_words());
         assert!(!capabilities(None).unwrap().effective.contains(CapabilitySet::PERFMON));
         let mut holders = source.take_passes().holders.unwrap();
-        let ends = holders.pass(&[Stdio::Pipe(inode)]).unwrap();
+        let ends = holders.pass(&[Stdio::Pipe(inode)], &Beside::default()).unwrap();
         assert!(ends.iter().any(|end| end.access.read && end.number == number), "{ends:#?}");
         drop(source);
-        assert_eq!(holders.pass(&[Stdio::Pipe(inode)]).unwrap_err(), "the kernel side is gone");
+        assert_eq!(
+            holders.pass(&[Stdio::Pipe(inode)], &Beside::default()).unwrap_err(),
+            "the kernel side is gone"
+        );
     };
     std::thread::spawn(work).join().unwrap();
 }

@@ -149,7 +149,10 @@ pub enum Endpoint {
         /// The inode number of the mapped file.
         inode: u64,
     },
-    /// A terminal: who has its other side [`Side::Serves`], who works in it [`Side::Depends`].
+    /// An open file by which each of its holders can wake the others (eventfd(2), timerfd_create(2) ..). Each of them is
+    /// [`Side::Near`] and [`Side::Far`].
+    Shared,
+    /// A terminal: who has its other side [`Side::Serves`], who works in it or has its line open [`Side::Depends`].
     Terminal,
     /// A PID namespace: its first process [`Side::Serves`], all others [`Side::Depends`].
     PidNamespace,

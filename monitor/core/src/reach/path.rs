@@ -43,6 +43,9 @@ fn words(edge: Edge, endpoint: Option<&Endpoint>) -> (&'static str, &'static str
         (Way::Depend, _) => ("device", "uses a file system or a device that it serves"),
         (Way::Use, Some(Endpoint::Pipe { .. })) => ("pipe", "has the other end of a pipe of it"),
         (Way::Use, Some(Endpoint::Open { .. })) => ("listener", "may call a socket at which it listens"),
+        (Way::Use, Some(Endpoint::Shared)) => {
+            ("open_file", "shares an open file with it, by which it can wake it")
+        }
         (Way::Use, Some(Endpoint::Memory { .. })) => ("memory", "shares memory with it"),
         (Way::Use, _) => ("connection", "is connected with it"),
     }

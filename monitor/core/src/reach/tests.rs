@@ -32,6 +32,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         4 => (1..6_u64, began).prop_map(|(near, began)| Endpoint::Connection { near, far: near + 1, began }),
         2 => (by, called).prop_map(|(by, called)| Endpoint::Open { inode: 7, by, called }),
         1 => Just(Endpoint::Memory { inode: 9 }),
+        1 => Just(Endpoint::Shared),
         1 => Just(Endpoint::Terminal),
         1 => Just(Endpoint::PidNamespace),
         1 => Just(Endpoint::Trace),
@@ -60,8 +61,8 @@ fn fit(endpoint: &Endpoint, side: Side) -> Side {
     let first = side == Side::Reads;
     match endpoint {
         Endpoint::Pipe { .. } | Endpoint::Memory { .. } => side,
-        Endpoint::Connection { .. } if first => Side::Near,
-        Endpoint::Connection { .. } => Side::Far,
+        Endpoint::Connection { .. } | Endpoint::Shared if first => Side::Near,
+        Endpoint::Connection { .. } | Endpoint::Shared => Side::Far,
         Endpoint::Open { .. } => Side::Listens,
         _ if first => Side::Serves,
         _ => Side::Depends,

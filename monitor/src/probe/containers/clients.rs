@@ -15,7 +15,7 @@ use rustix::{
 
 use super::resembles_client;
 use crate::{
-    host::{Proc, TcpState, UNANSWERED, UnixSockets},
+    host::{Beside, Proc, TcpState, UNANSWERED, UnixSockets},
     os::own,
     probe::Probe,
 };
@@ -122,7 +122,7 @@ impl Probe {
         if listeners.is_empty() || wires.len() > CONNECTIONS {
             return None;
         }
-        let ends = self.pass(&wires).ok()?;
+        let ends = self.pass(&wires, &Beside::default()).ok()?;
         let holders = |of: &HashSet<Stdio>| -> BTreeSet<ProcessId> {
             ends.iter().filter(|end| of.contains(&end.of)).map(|end| end.process).collect()
         };

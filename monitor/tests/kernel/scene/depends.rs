@@ -2,7 +2,7 @@
 
 use super::{NONE, ask, ends, scene};
 use crate::stand::Stand;
-use orphand_core::model::scene::{Endpoint, Holder, Scene, SceneQuestion, Side, Wait};
+use orphand_core::model::scene::{Address, Endpoint, Holder, Scene, SceneQuestion, Side, Wait};
 
 fn holders(scene: &Scene, of: &Endpoint) -> Vec<(Side, Holder)> {
     ends(scene, |endpoint| endpoint == of).into_iter().map(|(side, holder, _)| (side, holder)).collect()
@@ -118,4 +118,64 @@ os.read(done, 1); who("copy", pid); say()
         rustix::process::Signal::KILL,
     )
     .unwrap();
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_shares_an_eventfd_is_told_and_what_is_its_own_is_not() {
+    let stand = Stand::new(
+        r#"
+shared, own = os.eventfd(0), os.eventfd(0)
+who("server", child(lambda: threading.Thread(target=lambda: os.eventfd_read(own), daemon=True).start()))
+os.close(own)
+say(shared=shared)
+"#,
+    );
+    let server = stand.who("server");
+    let found = scene(&[server], NONE);
+    let all = ends(&found, |endpoint| *endpoint == Endpoint::Shared);
+    let both =
+        |process, number| [Side::Near, Side::Far].map(|side| (side, Holder::Process(process), vec![number]));
+    let number = stand.fd("shared");
+    let mut expected = [both(server, number), both(stand.me(), number)].concat();
+    expected.sort();
+    assert_eq!(all, expected);
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_has_the_line_of_a_terminal_open_depends_on_it() {
+    let stand = Stand::new(
+        r#"
+master, line = os.openpty()
+who("server", child(lambda: os.close(line)))
+os.close(master)
+say(line=line)
+"#,
+    );
+    let server = stand.who("server");
+    let found = scene(&[server], NONE);
+    let expected = [(Side::Serves, server), (Side::Depends, stand.me())];
+    assert_eq!(
+        holders(&found, &Endpoint::Terminal),
+        expected.map(|(side, one)| (side, Holder::Process(one)))
+    );
+}
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_message_queue_is_open_to_anybody() {
+    let stand = Stand::new(
+        r#"
+librt = ctypes.CDLL("librt.so.1")
+name = f"/orphand-{os.getpid()}".encode()
+queue = librt.mq_open(name, 0o102, 0o600, None)
+librt.mq_unlink(name)
+who("server", child(lambda: None)); say()
+"#,
+    );
+    let server = stand.who("server");
+    let found = scene(&[server], NONE);
+    let all = ends(&found, |endpoint| matches!(endpoint, Endpoint::Open { by: Address::Other, .. }));
+    assert_eq!(all, [(Side::Listens, Holder::Process(server), vec![])]);
 }

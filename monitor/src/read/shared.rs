@@ -1,0 +1,54 @@
+//! What is no pipe and no socket, and can be used by several processes all the same: open files that are inherited or handed
+//! on (eventfd(2) ..), the lines of terminals, and message queues. Only a pass of the kernel tells who has them.
+
+use super::{
+    process::Member,
+    rows::{Hold, Key, Rows},
+};
+use crate::host::{Beside, OpenEnd};
+use orphand_core::model::{
+    Stdio,
+    scene::{Address, Called, Endpoint, Side},
+};
+
+/// What a pass is asked for.
+pub(super) fn wanted(members: &[Member]) -> Beside {
+    let files = |member: &Member| {
+        let pid = member.looked.process.pid;
+        member.counters.iter().map(|number| (pid, *number)).collect::<Vec<_>>()
+    };
+    Beside {
+        files: members.iter().flat_map(files).collect(),
+        lines: members.iter().flat_map(|member| member.terminals.iter().copied()).collect(),
+    }
+}
+
+/// Enters who has what was asked for, and the message queues.
+pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
+    let has_another =
+        |end: &OpenEnd| ends.iter().any(|one| one.file == end.file && one.process != end.process);
+    for end in ends.iter().filter(|end| end.of != Stdio::Other || has_another(end)) {
+        let hold = |side| Hold { process: end.process, side, number: Some(end.number), beyond: false };
+        match end.of {
+            // Each of them can use it from either side.
+            Stdio::Other => {
+                let at = rows.endpoint(Key::Shared(end.file), || Endpoint::Shared);
+                rows.hold(at, hold(Side::Near));
+                rows.hold(at, hold(Side::Far));
+            }
+            Stdio::Terminal => {
+                let at = rows.endpoint(Key::Terminal(end.device), || Endpoint::Terminal);
+                rows.hold(at, hold(Side::Depends));
+            }
+            _ => {}
+        }
+    }
+    for member in members {
+        for inode in member.queues.iter().copied() {
+            let open = Endpoint::Open { inode, by: Address::Other, called: Called::Unknown };
+            let at = rows.endpoint(Key::Open(inode), || open);
+            let process = member.looked.process;
+            rows.hold(at, Hold { process, side: Side::Listens, number: None, beyond: false });
+        }
+    }
+}

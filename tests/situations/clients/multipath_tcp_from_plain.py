@@ -1,0 +1,41 @@
+#!/usr/bin/python3 -B
+"""A client with plain TCP is connected to a listener with multipath TCP; the agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/silent_listener"
+
+
+def build(stage):
+    stage.part("mcp-server-web", """
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        tell("port", str(listener.getsockname()[1]))
+        tell("go/port", "")
+        in_background(answer_calls, listener)
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-web")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    person = stage.run(stage.part("person", """
+        wait_for("port")
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection.connect(("127.0.0.1", int(open(DIR + "/port").read())))
+        ask_over(connection)
+        on_call("person", lambda: ask_over(connection))
+    """))
+    stage.when_called("person", person)
+    agent.kill()
+    return stage.truth(in_use=[stage.who("mcp-server-web")])
+
+
+situation.main()

@@ -1,0 +1,30 @@
+#!/usr/bin/python3 -B
+"""The agent shared an eventfd with its server, which waits at it, and is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "clients/event_counter"
+
+
+def build(stage):
+    stage.part("mcp-server-fake", """
+        jobs = int(argument("--jobs"))
+        in_background(lambda: os.eventfd_read(jobs))
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        jobs = os.eventfd(0)
+        start("mcp-server-fake", "--jobs", str(jobs), pass_fds=[jobs])
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake")])
+
+
+situation.main()
