@@ -26,6 +26,10 @@ pub struct TaskRecord {
     pub tracer: u32,
     /// See [`task_flags`].
     pub flags: u32,
+    /// The process with whose thread it is to end (`PR_SET_PDEATHSIG`, prctl(2)): its parent; 0 if with none.
+    pub ends_with: u32,
+    /// Always 0.
+    pub pad: u32,
 }
 
 /// The bits of [`TaskRecord::flags`].
@@ -67,6 +71,8 @@ pub struct TaskOffsets {
     pub driver_major: u32,
     /// `tty_driver::minor_start`, 4 bytes.
     pub driver_minor_start: u32,
+    /// `task_struct::pdeath_signal`, 4 bytes.
+    pub task_pdeath_signal: u32,
     /// `pid::level`, 4 bytes.
     pub pid_level: u32,
     /// `pid::numbers`, an array of `struct upid`.
@@ -81,5 +87,5 @@ pub struct TaskOffsets {
     pub namespace_inum: u32,
 }
 
-const _: () = assert!(size_of::<TaskRecord>() == 8 + 10 * 4);
-const _: () = assert!(size_of::<TaskOffsets>() == 18 * 4);
+const _: () = assert!(size_of::<TaskRecord>() == 8 + 12 * 4);
+const _: () = assert!(size_of::<TaskOffsets>() == 19 * 4);

@@ -82,6 +82,9 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
     if record.tid != record.tgid && record.tracer == 0 {
         return Ok(false);
     }
+    if read::<u32>(address, at!(task_pdeath_signal))? != 0 {
+        record.ends_with = task.parent()?.tgid()?;
+    }
     let signal = pointer(address, offset!(task_signal))?;
     let number = pointer(address, at!(task_thread_pid))?;
     if number.is_null() {

@@ -9,6 +9,17 @@ use super::{ProcessDir, Target, fields, link, read, stat::Stat};
 const RING_MAX: usize = 256 * 1024;
 
 impl ProcessDir {
+    /// The numbers of the children of its threads. Not every kernel has them (`CONFIG_PROC_CHILDREN`).
+    pub fn children(&self) -> Result<Vec<u32>, Errno> {
+        let mut found = Vec::new();
+        for tid in self.threads()? {
+            let text = self.thread_file(tid, "children")?.unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        Ok(found)
+    }
+
     /// Whether it ignores SIGHUP: the lowest bit of `SigIgn`.
     pub fn ignores_hangup(&self) -> Result<bool, Errno> {
         let _at = self.at()?;

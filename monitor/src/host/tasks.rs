@@ -24,6 +24,8 @@ pub struct TaskRow {
     pub namespace: PidNamespace,
     /// The threads that trace one of its threads, ptrace(2).
     pub tracers: Vec<u32>,
+    /// The process with whose thread it is to end (`PR_SET_PDEATHSIG`, prctl(2)): its parent. /proc does not tell it.
+    pub ends_with: Option<u32>,
     /// Whether it ignores SIGHUP.
     pub ignores_hangup: bool,
     /// Whether it has ended, or ends now.
@@ -177,6 +179,7 @@ fn of_status(status: &[u8]) -> Option<TaskRow> {
             number: *numbers.last()?,
         },
         tracers: Vec::new(),
+        ends_with: None,
         ignores_hangup: hangup,
         dead: false,
         partly: false,

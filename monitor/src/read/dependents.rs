@@ -13,7 +13,7 @@ use super::{
 use crate::host::TaskRow;
 use orphand_core::{
     model::{
-        ProcessId,
+        ProcessId, Stdio,
         scene::{Endpoint, Side},
     },
     recognise::is_debugger,
@@ -28,6 +28,8 @@ struct Wanted {
     namespaces: Vec<(ProcessId, u32)>,
     /// By the threads of debuggers.
     debuggers: HashMap<u32, u32>,
+    /// The processes that may have let a child go, by their numbers.
+    parents: HashMap<u32, ProcessId>,
     /// By device and inode number of the mapped file.
     memory: HashMap<(String, u64), u32>,
 }
@@ -82,6 +84,9 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], tasks: &AllTasks<'_
             }
             wanted.memory.insert(memory.file.clone(), at);
         }
+        if may_have_let_go(rows, process) {
+            wanted.parents.insert(process.pid, process);
+        }
         traced(rows, member);
     }
     ask_tasks(rows, &wanted, tasks);
@@ -119,7 +124,7 @@ fn traced(rows: &mut Rows<'_>, member: &Member) {
 /// to, and on nothing else: a stranger who is stuck keeps nobody's server.
 fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, tasks: &AllTasks<'_>) {
     let all = wanted.depends();
-    if all.is_empty() {
+    if all.is_empty() && wanted.parents.is_empty() {
         return;
     }
     let list = match tasks() {
@@ -164,7 +169,25 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, tasks: &AllTasks<'_>) {
         for at in at {
             depend(rows, at, row, true);
         }
+        if let Some(parent) = row.ends_with.and_then(|pid| wanted.parents.get(&pid).copied()) {
+            let at = rows.endpoint(Key::ParentDeath(parent), || Endpoint::ParentDeath);
+            rows.hold(at, Hold { process: parent, side: Side::Serves, number: None, beyond: false });
+            depend(rows, at, row, true);
+        }
     }
+}
+
+/// Whether this process has a child that has none of its wires, as far as can be told: it may have been let go. Links of
+/// a launch chain hand their wires on, so few servers have any.
+fn may_have_let_go(rows: &Rows<'_>, process: ProcessId) -> bool {
+    let Ok(Some(dir)) = rows.proc.identified(process) else { return false };
+    let wires = |pid: u32| {
+        let row = rows.rows().iter().find(|row| row.process.pid == pid)?;
+        Some(row.stdio.iter().copied().filter(|of| of.is_wire()).collect::<Vec<Stdio>>())
+    };
+    let own = wires(process.pid).unwrap_or_default();
+    let is_joined = |child: &u32| wires(*child).is_some_and(|its| its.iter().any(|wire| own.contains(wire)));
+    dir.children().map_or(true, |children| !children.iter().all(is_joined))
 }
 
 /// Enters that a task depends on this, or may.

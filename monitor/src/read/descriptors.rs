@@ -75,7 +75,7 @@ pub(super) fn counters(table: &FdTable) -> Vec<u32> {
 /// (`mq_overview(7)`).
 pub(super) fn queues(dir: &ProcessDir, table: &FdTable) -> Result<Vec<u64>, Errno> {
     // A queue is shown by its name in the file system of queues, wherever that is mounted.
-    let may_be = |fd: &&Fd| matches!(&fd.target, Target::Path(path) if path.iter().filter(|byte| **byte == b'/').count() == 1);
+    let may_be = |fd: &&Fd| matches!(&fd.target, Target::Path(path) if path.strip_prefix(b"/").is_some_and(|name| !name.contains(&b'/')));
     let candidates: Vec<&Fd> = table.fds.iter().filter(may_be).collect();
     if candidates.is_empty() {
         return Ok(Vec::new());
@@ -87,7 +87,7 @@ pub(super) fn queues(dir: &ProcessDir, table: &FdTable) -> Result<Vec<u64>, Errn
 /// Whether the process is the other side of something that the kernel offers to others: a file system (FUSE), a
 /// character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, the devices of
 /// a virtual machine; or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
-/// (seccomp_unotify(2)).
+/// (`seccomp_unotify(2)`).
 pub(crate) fn serves_a_device(table: &FdTable) -> bool {
     const DEVICES: [&[u8]; 9] = [
         b"/dev/fuse",

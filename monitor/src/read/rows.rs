@@ -39,6 +39,8 @@ pub(super) enum Key {
     Trace(ProcessId),
     /// The process that offers it.
     Device(ProcessId),
+    /// The parent.
+    ParentDeath(ProcessId),
     /// The device and the inode number of the mapped file.
     Memory(String, u64),
     /// The number that the pass has for the open file.
@@ -124,6 +126,11 @@ impl<'a> Rows<'a> {
             self.known.entry(process).or_insert(Known::Unreadable);
         }
         self.scene.unread.push(Unread { process, why: why.into() });
+    }
+
+    /// The processes that were described so far.
+    pub fn rows(&self) -> &[ProcessRow] {
+        &self.scene.processes
     }
 
     /// Whether this process was asked about and read.

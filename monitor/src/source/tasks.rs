@@ -84,6 +84,8 @@ fn record(b: &[u8]) -> Option<TaskRecord> {
         inner: u32_at(b, offset_of!(TaskRecord, inner))?,
         tracer: u32_at(b, offset_of!(TaskRecord, tracer))?,
         flags: u32_at(b, offset_of!(TaskRecord, flags))?,
+        ends_with: u32_at(b, offset_of!(TaskRecord, ends_with))?,
+        pad: 0,
     })
 }
 
@@ -112,6 +114,7 @@ fn row(record: &TaskRecord) -> TaskRow {
         // The number of a thread is not that of its process.
         namespace: PidNamespace { inode: namespace, level, number: inner },
         tracers: Vec::new(),
+        ends_with: Some(record.ends_with).filter(|pid| *pid != 0),
         ignores_hangup: record.flags & task_flags::IGNORES_HANGUP != 0,
         dead: true,
         partly: false,
@@ -135,6 +138,8 @@ mod tests {
         inner: 1,
         tracer: 0,
         flags: 0,
+        ends_with: 0,
+        pad: 0,
     };
 
     #[test]
@@ -152,6 +157,6 @@ mod tests {
     fn what_could_not_be_read_is_no_answer() {
         assert!(settle(&[RECORD, TaskRecord { flags: task_flags::UNREADABLE, ..RECORD }]).is_err());
         assert_eq!(record(&[0; size_of::<TaskRecord>()]), Some(TaskRecord::default()));
-        assert_eq!(record(&[0; 47]), None);
+        assert_eq!(record(&[0; size_of::<TaskRecord>() - 5]), None);
     }
 }

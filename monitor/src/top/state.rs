@@ -47,6 +47,7 @@ pub struct Look {
 
 /// The state of the view.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct State {
     pub(super) look: Look,
     /// The latest look at the host; absent before the first.

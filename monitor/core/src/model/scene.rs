@@ -149,7 +149,7 @@ pub enum Endpoint {
         /// The inode number of the mapped file.
         inode: u64,
     },
-    /// An open file by which each of its holders can wake the others (eventfd(2), timerfd_create(2) ..). Each of them is
+    /// An open file by which each of its holders can wake the others (eventfd(2), a timer of a descriptor ..). Each of them is
     /// [`Side::Near`] and [`Side::Far`].
     Shared,
     /// A terminal: who has its other side [`Side::Serves`], who works in it or has its line open [`Side::Depends`].
@@ -158,6 +158,9 @@ pub enum Endpoint {
     PidNamespace,
     /// ptrace(2): the tracer [`Side::Serves`], the traced process [`Side::Depends`].
     Trace,
+    /// A process that the kernel is to signal when its parent ends (`PR_SET_PDEATHSIG`): the parent [`Side::Serves`], the
+    /// process [`Side::Depends`].
+    ParentDeath,
     /// A file system or a device that a process offers through the kernel (FUSE, TUN, CUSE, NBD ..): [`Side::Serves`]. Its
     /// users [`Side::Depends`]: anybody.
     Device,

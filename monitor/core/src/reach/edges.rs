@@ -193,9 +193,14 @@ fn ways(pair: &Pair<'_>) -> Vec<Way> {
     let one = |is_it: bool, way| if is_it { vec![way] } else { vec![Way::Use] };
     match (pair.endpoint, pair.own.side) {
         (Endpoint::Trace, Side::Depends) => vec![Way::Trace],
-        (Endpoint::Trace | Endpoint::Terminal | Endpoint::PidNamespace | Endpoint::Device, _) => {
-            vec![Way::Depend]
-        }
+        (
+            Endpoint::Trace
+            | Endpoint::Terminal
+            | Endpoint::PidNamespace
+            | Endpoint::ParentDeath
+            | Endpoint::Device,
+            _,
+        ) => vec![Way::Depend],
         (Endpoint::Pipe { .. }, Side::Reads) => one(input, Way::Input),
         (Endpoint::Pipe { .. }, Side::Writes) => one(output, Way::Output),
         (Endpoint::Connection { .. }, _) if input || output => {

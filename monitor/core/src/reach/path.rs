@@ -40,6 +40,7 @@ fn words(edge: Edge, endpoint: Option<&Endpoint>) -> (&'static str, &'static str
         (Way::Depend, Some(Endpoint::Trace)) => ("trace", "is debugged by it"),
         (Way::Depend, Some(Endpoint::Terminal)) => ("terminal", "works in a terminal that it opened"),
         (Way::Depend, Some(Endpoint::PidNamespace)) => ("pid_namespace", "would end with its PID namespace"),
+        (Way::Depend, Some(Endpoint::ParentDeath)) => ("parent_death", "is to end with it, its parent"),
         (Way::Depend, _) => ("device", "uses a file system or a device that it serves"),
         (Way::Use, Some(Endpoint::Pipe { .. })) => ("pipe", "has the other end of a pipe of it"),
         (Way::Use, Some(Endpoint::Open { .. })) => ("listener", "may call a socket at which it listens"),

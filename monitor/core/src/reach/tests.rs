@@ -35,6 +35,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         1 => Just(Endpoint::Shared),
         1 => Just(Endpoint::Terminal),
         1 => Just(Endpoint::PidNamespace),
+        1 => Just(Endpoint::ParentDeath),
         1 => Just(Endpoint::Trace),
         1 => Just(Endpoint::Device),
     ]
@@ -359,6 +360,7 @@ fn who_depends_on_it_and_who_traces_it() {
     for (endpoint, way) in [
         (Endpoint::Terminal, Way::Depend),
         (Endpoint::PidNamespace, Way::Depend),
+        (Endpoint::ParentDeath, Way::Depend),
         (Endpoint::Device, Way::Depend),
         (Endpoint::Trace, Way::Depend),
     ] {

@@ -21,6 +21,7 @@ pub(super) fn offsets(kernel: &Names<'_>) -> Result<TaskOffsets, LayoutError> {
         task_flags: field("task_struct", "flags", 4)?,
         task_ptrace: field("task_struct", "ptrace", 4)?,
         task_parent: field("task_struct", "parent", POINTER)?,
+        task_pdeath_signal: field("task_struct", "pdeath_signal", 4)?,
         task_thread_pid: field("task_struct", "thread_pid", POINTER)?,
         task_sighand: field("task_struct", "sighand", POINTER)?,
         // SIGHUP is the first.

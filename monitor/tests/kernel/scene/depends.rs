@@ -179,3 +179,25 @@ who("server", child(lambda: None)); say()
     let all = ends(&found, |endpoint| matches!(endpoint, Endpoint::Open { by: Address::Other, .. }));
     assert_eq!(all, [(Side::Listens, Holder::Process(server), vec![])]);
 }
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_is_to_end_with_its_parent_depends_on_it() {
+    let stand = Stand::new(
+        r#"
+box = os.memfd_create("box")
+def there():
+    assert libc.prctl(1, signal.SIGTERM) == 0
+    os.pwrite(box, json.dumps([os.getpid(), start(os.getpid())]).encode(), 0)
+def server(): grandchild(there)
+who("server", child(server)); said["there"] = json.loads(os.pread(box, 100, 0)); say()
+"#,
+    );
+    let [server, there] = ["server", "there"].map(|name| stand.who(name));
+    let found = scene(&[server], NONE);
+    let expected = [(Side::Serves, server), (Side::Depends, there)];
+    assert_eq!(
+        holders(&found, &Endpoint::ParentDeath),
+        expected.map(|(side, one)| (side, Holder::Process(one)))
+    );
+}
