@@ -25,6 +25,8 @@ use crate::{
 pub struct Launch {
     /// `--grace`.
     pub grace: &'static str,
+    /// `--found`: what was there before the first start. `end` unless a test is about that.
+    pub found: &'static str,
     /// The text of the configuration file.
     pub config: String,
     /// The state directory, relative to the daemon's own folder. With the directory of another daemon,
@@ -53,6 +55,7 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             grace: "300ms",
+            found: "end",
             config: String::new(),
             state: "state",
             listen: "none",
@@ -120,6 +123,7 @@ impl Daemon {
             .arg(orphand()?)
             .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
             .args(["--lock", "lock", "--config", "config.toml", "--record", launch.record.unwrap_or("trace")])
+            .args(["--found", launch.found])
             .args(["--socket", SOCKET, "--listen", launch.listen, "--state-dir", launch.state])
             .args(launch.below.iter().flat_map(|below| ["--below", below]))
             .args(&launch.args)

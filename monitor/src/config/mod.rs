@@ -59,7 +59,7 @@ pub use self::{
 };
 use orphand_core::{
     model::{
-        AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
+        AlertRule, Found, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
         recognise_protocol, work_grace,
     },
     recognise::{Rule, RuleBook, Rules, not_agents},
@@ -80,6 +80,8 @@ pub const STATE_DIR: &str = "/var/lib/orphand";
 pub struct Config {
     /// Judge only, never send a signal.
     pub observe: bool,
+    /// Who ends what was there before the first start.
+    pub found: Found,
     /// The grace period from the owner's exit to the verdict, at most a day.
     #[serde(with = "duration")]
     pub grace: Duration,
@@ -183,6 +185,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             observe: false,
+            found: Found::default(),
             grace: Duration::from_secs(10),
             abandoned_grace: abandoned_grace(),
             work_grace: work_grace(),
@@ -244,6 +247,8 @@ impl Config {
     pub fn policy(&self) -> Policy {
         Policy {
             mode: self.mode(),
+            decided_by: None,
+            found: self.found,
             grace: self.grace,
             abandoned_grace: self.abandoned_grace,
             work_grace: self.work_grace,

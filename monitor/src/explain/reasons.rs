@@ -106,6 +106,10 @@ pub(super) const fn guard_sentence(guard: Guard) -> Reason {
         Guard::Observe => {
             ("orphand was told to observe only.", "Start the daemon without --observe, or end it yourself.")
         }
+        Guard::Found => (
+            "It was there before the first start of orphand, so nobody saw how it was left behind.",
+            "A person ends it: sudo orphand reap. Or found = \"end\" in the configuration.",
+        ),
         Guard::Container => (
             "It works in a container, which a signal to it would not end.",
             "Name the engine of the container in [containers], or stop the container.",

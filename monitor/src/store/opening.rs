@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::{
     Limits, Store,
-    column::wall_us,
+    column::{int, wall_us},
     error::StoreError,
     fact_writer::Keys,
     files, key_limits, knowledge,
@@ -142,7 +142,9 @@ fn insert_daemon(
 ) -> rusqlite::Result<(i64, i64)> {
     let booted = wall_us(BootTime(0), offset_ns);
     let change = db.transaction()?;
-    change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [boot_id])?;
+    let first_ever = "INSERT OR IGNORE INTO boots (boot, first_start)
+                      SELECT ?1, iif(EXISTS (SELECT 1 FROM boots), NULL, ?2)";
+    change.execute(first_ever, params![boot_id, int(now.0)])?;
     let boot: i64 = change.query_row("SELECT id FROM boots WHERE boot = ?1", [boot_id], |row| row.get(0))?;
     change.execute(
         "UPDATE servers SET ended = max(since, ?2), how = 'unseen', processes = NULL
