@@ -92,6 +92,17 @@ A mode that a person chose beats `observe` of the configuration, also after a re
 configured`. A pause beats a chosen mode. `orphand run --observe` beats everything: such a daemon refuses `enforce`.
 
 Without a mode it shows what is in effect and who decided it. Ends with status 1 if the daemon refuses, or cannot remember it.";
+pub(super) const LONG_SPARE: &str = "Exempt a program, a unit or a user
+
+Writes a rule into conf.d/spared.toml beside the configuration that the daemon reads, checks the configuration with it as \
+`orphand config check` does, and makes the daemon read it. What it matches is judged and reported, and never ended by orphand, \
+with all that it starts.
+
+A process number or a name is turned into a rule about the program: its package, module, script or name. So every process of that \
+program is spared, and it is spared after a restart, too. --remove takes an exemption back by its name, --list shows all.
+
+Ends with status 1 if the configuration would be wrong (then nothing is changed) or the daemon does not take it, and with status 4 \
+if nothing matched.";
 pub(super) const LONG_DOCTOR: &str = "Check the kernel, the rights, and the units that host agents
 
 Checks rights, kernel, state directory and daemon. Where no daemon runs, it loads the kernel programs as the daemon does (which \

@@ -16,6 +16,7 @@ pub mod moment;
 pub mod pages;
 mod places;
 mod ps;
+mod spare;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -24,7 +25,7 @@ use clap_complete::Shell;
 
 pub use self::{
     config::Config, decide::{Mode, ModeWord, Pause, Resume}, events::Events, exit_code::ExitCode, explain::Explain, history::History, places::Places,
-    ps::Ps,
+    ps::Ps, spare::Spare,
 };
 use crate::config::Listen;
 use orphand_core::model::{Asked, Found, RingSize, SetsidHook, duration::parse_duration};
@@ -74,6 +75,9 @@ pub enum Verb {
     /// Choose whether orphans are ended, whatever the configuration says, or show that
     #[command(long_about = help::LONG_MODE)]
     Mode(Mode),
+    /// Exempt a program, a unit or a user: what runs there is judged and reported, and never ended
+    #[command(long_about = help::LONG_SPARE)]
+    Spare(Spare),
     /// Show events: what was told since a time, and with --follow what happens now
     #[command(long_about = help::LONG_EVENTS)]
     Events(Events),

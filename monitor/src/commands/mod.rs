@@ -13,6 +13,7 @@ mod ps;
 mod reap;
 mod replay;
 mod run;
+mod spare;
 mod status;
 
 use std::io::{self, IsTerminal, Write};
@@ -35,6 +36,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Explain(flags) => explain::explain(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
         Verb::Reload(flags) => status::reload(&flags),
+        Verb::Spare(flags) => spare::spare(&flags),
         Verb::Pause(flags) => decide::pause(&flags),
         Verb::Resume(flags) => decide::resume(&flags),
         Verb::Mode(flags) => decide::mode(&flags),

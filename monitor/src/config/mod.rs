@@ -37,6 +37,7 @@ mod nearest;
 mod notes;
 pub mod options;
 mod sessions;
+mod spared;
 mod text;
 pub mod written;
 
@@ -55,6 +56,7 @@ pub use self::{
     listen::Listen,
     loaded::Loaded,
     sessions::{ID as SESSION_ID, RedisUrl, Sessions},
+    spared::{SpareError, Spared},
     text::Origins,
 };
 use orphand_core::{
@@ -62,7 +64,7 @@ use orphand_core::{
         AlertRule, Found, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
         recognise_protocol, work_grace,
     },
-    recognise::{Rule, RuleBook, Rules, not_agents},
+    recognise::{Rule, RuleBook, Rules, exemptions, not_agents, rules_of_agents},
 };
 
 /// The default path of the configuration. The file need not exist.
@@ -126,7 +128,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Containers::is_empty")]
     pub containers: Containers,
     /// Programs that are never ended, and neither is anything below them.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
@@ -135,7 +137,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub server: Vec<Rule>,
     /// Agents.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "rules_of_agents")]
     pub agent: Vec<Rule>,
     /// Programs that host others and are never agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]

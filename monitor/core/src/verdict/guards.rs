@@ -23,6 +23,10 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     if inspection.rows.opted_out(server) {
         guards.insert(Guard::OptedOut);
     }
+    let unit = inspection.unit().map(|unit| &unit.unit);
+    if inspection.processes(members).any(|row| inspection.rules.exempts(unit, row.uid)) {
+        guards.insert(Guard::ExemptRule);
+    }
     let owner = inspection.owner();
     if server.disowned || owner.is_some_and(|a| a.exempt) {
         guards.insert(Guard::ExemptRule);
