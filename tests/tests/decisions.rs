@@ -32,7 +32,9 @@ fn a_pause_is_remembered_until_it_is_over() -> Result<()> {
         let agent = s.start(&Part::agent("agent"))?;
         let (server, used) = (agent.start(&Part::server("server"))?, agent.start(&Part::server("used"))?);
         says(&first, &["pause"], "orphand is paused by root.")?;
-        first.wait("the pause", |e| e.kind() == "reconfigured" && e["mode"] == "observe" && e["by"] == "root")?;
+        first.wait("the pause", |e| {
+            e.kind() == "reconfigured" && e["mode"] == "observe" && e["by"] == "root"
+        })?;
         let status = first.ask(&["status"])?;
         ensure!(status["mode"] == "observe" && status["pause"]["by"] == "root", "{status}");
         says(&first, &["status"], "is paused by root.")?;
@@ -77,7 +79,8 @@ fn a_pause_ends_by_itself() -> Result<()> {
         says(&daemon, &["pause", "3s"], "orphand is paused until ")?;
         agent.kill()?;
         daemon.wait_for("orphan_spared", server.id)?;
-        let over = daemon.wait("the end of the pause", |e| e.kind() == "reconfigured" && e["mode"] == "reap")?;
+        let over =
+            daemon.wait("the end of the pause", |e| e.kind() == "reconfigured" && e["mode"] == "reap")?;
         ensure!(over["by"].is_null(), "{}", over.line);
         daemon.wait_for("orphan_reaped", server.id)?;
         ensure!(daemon.ask(&["status"])?["pause"].is_null(), "status tells of it still");

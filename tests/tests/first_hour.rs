@@ -63,7 +63,10 @@ fn the_first_start_asks() -> Result<()> {
 
         for verb in ["status", "ps"] {
             let text = said(&daemon, &[verb])?;
-            ensure!(text.contains("1 server from before, ") && text.contains(": sudo orphand reap"), "{verb}: {text}");
+            ensure!(
+                text.contains("1 server from before, ") && text.contains(": sudo orphand reap"),
+                "{verb}: {text}"
+            );
         }
         let status = daemon.ask(&["status"])?;
         ensure!(status["totals"]["found"] == 1 && status["totals"]["kept"] == 1, "{}", status["totals"]);

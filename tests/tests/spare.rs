@@ -22,11 +22,15 @@ fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon()?;
         let agent = s.start(&Part::agent("agent"))?;
-        let precious = agent.start(&Part::new("precious-mcp-server", "precious").wire("pipe").below_shell())?;
+        let precious =
+            agent.start(&Part::new("precious-mcp-server", "precious").wire("pipe").below_shell())?;
         let plain = agent.start(&Part::server("plain"))?;
         daemon.wait_for("server_started", precious.id)?;
         let (code, said) = run(&daemon, &["spare", &precious.id.pid.to_string()])?;
-        ensure!(code == Some(0) && said.contains("precious-mcp-server") && said.contains("in effect"), "{said}");
+        ensure!(
+            code == Some(0) && said.contains("precious-mcp-server") && said.contains("in effect"),
+            "{said}"
+        );
         let file = daemon.socket().with_file_name("conf.d").join("spared.toml");
         let text = fs::read_to_string(&file)?;
         ensure!(text.contains("[[exempt]]") && !text.contains(&precious.id.pid.to_string()), "{text}");
@@ -39,7 +43,8 @@ fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
             ensure!(spared.list("guards") == ["exempt_rule"], "{}", spared.line);
             ensure!(one.id.alive(), "{} was ended", one.alias);
         }
-        let name = said.split("--remove '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
+        let name =
+            said.split("--remove '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
         let (_, listed) = run(&daemon, &["spare", "--list"])?;
         ensure!(listed.starts_with(&format!("{name}: ")) && listed.lines().count() == 1, "{name}: {listed}");
         let (code, said) = run(&daemon, &["spare", "--remove", name])?;
@@ -65,7 +70,10 @@ fn a_user_is_spared() -> Result<()> {
         let twin = other.start(&Part::server("twin"))?;
         let (code, said) = run(&daemon, &["spare", "--user", "nobody", "--json"])?;
         let spared: serde_json::Value = serde_json::from_str(&said)?;
-        ensure!(code == Some(0) && spared["reloaded"] == true && spared["spared"][0]["user"] == "nobody", "{said}");
+        ensure!(
+            code == Some(0) && spared["reloaded"] == true && spared["spared"][0]["user"] == "nobody",
+            "{said}"
+        );
         agent.kill()?;
         other.kill()?;
         daemon.reaped(&[twin.id])?;
@@ -89,7 +97,10 @@ fn what_means_nothing_changes_nothing() -> Result<()> {
             &["spare", "--remove", "nothing"],
         ] {
             let (code, said) = run(&daemon, verb)?;
-            ensure!(code == Some(4) && said.starts_with("orphand: nothing matched: "), "{verb:?}: {code:?}: {said}");
+            ensure!(
+                code == Some(4) && said.starts_with("orphand: nothing matched: "),
+                "{verb:?}: {code:?}: {said}"
+            );
         }
         let (code, said) = run(&daemon, &["spare", "--unit", "x.scope"])?;
         ensure!(code == Some(1) && said.contains("is not a service"), "{code:?}: {said}");

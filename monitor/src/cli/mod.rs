@@ -24,8 +24,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use self::{
-    config::Config, decide::{Mode, ModeWord, Pause, Resume}, events::Events, exit_code::ExitCode, explain::Explain, history::History, places::Places,
-    ps::Ps, spare::Spare,
+    config::Config,
+    decide::{Mode, ModeWord, Pause, Resume},
+    events::Events,
+    exit_code::ExitCode,
+    explain::Explain,
+    history::History,
+    places::Places,
+    ps::Ps,
+    spare::Spare,
 };
 use crate::config::Listen;
 use orphand_core::model::{Asked, Found, RingSize, SetsidHook, duration::parse_duration};

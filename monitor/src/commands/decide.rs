@@ -38,7 +38,9 @@ fn decide(places: &Places, json: bool, decision: Decision) -> anyhow::Result<Exi
     let decided = Client::new(&config.socket).decide(decision, std::env::var("SUDO_USER").ok())?;
     print(&decided, json)?;
     if let Some(why) = decided.not_remembered {
-        bail!("it is in effect, and the next daemon will not know of it: {why}; free the state directory and say it again");
+        bail!(
+            "it is in effect, and the next daemon will not know of it: {why}; free the state directory and say it again"
+        );
     }
     Ok(ExitCode::Done)
 }
@@ -54,6 +56,9 @@ fn print(decided: &Decided, json: bool) -> anyhow::Result<()> {
     super::print(&if json {
         report::json(decided)?
     } else {
-        format!("orphand {}.\n", doing(decided.mode, &decided.standing, Timestamp::now(), &TimeZone::system()))
+        format!(
+            "orphand {}.\n",
+            doing(decided.mode, &decided.standing, Timestamp::now(), &TimeZone::system())
+        )
     })
 }

@@ -62,7 +62,8 @@ fn main_file(flags: &cli::Spare, client: &Client) -> anyhow::Result<PathBuf> {
 /// The exemption of a unit, of a user, or of one in the other. Empty if there is no such user.
 fn of_place(flags: &cli::Spare) -> anyhow::Result<Vec<Rule>> {
     let user = flags.user.as_deref();
-    let is_user = |name: &str| name.parse::<u32>().is_ok() || matches!(crate::os::users::user(name), Ok(Some(_)));
+    let is_user =
+        |name: &str| name.parse::<u32>().is_ok() || matches!(crate::os::users::user(name), Ok(Some(_)));
     if user.is_some_and(|name| !is_user(name)) {
         return Ok(Vec::new());
     }
@@ -76,7 +77,12 @@ fn of_place(flags: &cli::Spare) -> anyhow::Result<Vec<Rule>> {
 }
 
 /// The exemptions of the programs that a number, an id or a name means. Empty if it means none.
-fn of_programs(flags: &cli::Spare, config: &Config, client: &Client, what: &str) -> anyhow::Result<Vec<Rule>> {
+fn of_programs(
+    flags: &cli::Spare,
+    config: &Config,
+    client: &Client,
+    what: &str,
+) -> anyhow::Result<Vec<Rule>> {
     let asked: Asked = what.parse().unwrap_or_else(|never| match never {});
     let found = match client.explain(asked.clone()) {
         Ok(found) => found,
@@ -95,7 +101,9 @@ fn of_programs(flags: &cli::Spare, config: &Config, client: &Client, what: &str)
     for (image, name) in &programs {
         let Some(rule) = Rules::exemption_of(image, name) else {
             let name = sanitise(name);
-            bail!("no rule can tell the program of \"{name}\" from others: exempt its unit or its user, or write a rule by hand");
+            bail!(
+                "no rule can tell the program of \"{name}\" from others: exempt its unit or its user, or write a rule by hand"
+            );
         };
         if rules.iter().all(|one| one.patterns() != rule.patterns()) {
             rules.push(rule);
@@ -130,7 +138,13 @@ fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<(Image, String)> 
 }
 
 /// Writes the file, and has the daemon read it.
-fn apply(spared: &Spared, client: &Client, json: bool, done: &str, rules: &[Rule]) -> anyhow::Result<ExitCode> {
+fn apply(
+    spared: &Spared,
+    client: &Client,
+    json: bool,
+    done: &str,
+    rules: &[Rule],
+) -> anyhow::Result<ExitCode> {
     spared.write()?;
     let reloaded = match client.reload() {
         Ok(_) => true,
@@ -150,7 +164,9 @@ fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
     for rule in rules {
         let (name, patterns) = (sanitise(rule.name()).into_owned(), sanitise(&rule.patterns()).into_owned());
         out += &if added {
-            format!("Spared from now on: {patterns}, with all that it starts.\nTo take it back: sudo orphand spare --remove '{name}'\n")
+            format!(
+                "Spared from now on: {patterns}, with all that it starts.\nTo take it back: sudo orphand spare --remove '{name}'\n"
+            )
         } else {
             format!("Not spared any more: {patterns}.\n")
         };

@@ -88,7 +88,8 @@ impl Spared {
 
     /// Removes the exemptions of this name. Returns them.
     pub fn remove(&mut self, name: &str) -> Vec<Rule> {
-        let (gone, left) = std::mem::take(&mut self.book.exempt).into_iter().partition(|rule| rule.name() == name);
+        let (gone, left) =
+            std::mem::take(&mut self.book.exempt).into_iter().partition(|rule| rule.name() == name);
         self.book.exempt = left;
         gone
     }
@@ -114,7 +115,9 @@ impl Spared {
         };
         let Some(text) = text else {
             return match fs::remove_file(&self.file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &self.file)(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(failed("remove", &self.file)(error))
+                }
                 _ => Ok(()),
             };
         };
@@ -123,7 +126,8 @@ impl Spared {
         // Its name is that of no file of the configuration.
         let new = dir.join(".spared.toml.new");
         let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new);
-        let written = written.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        let written =
+            written.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
         written.and_then(|()| fs::rename(&new, &self.file)).map_err(failed("write", &self.file))
     }
 }

@@ -28,8 +28,8 @@ use crate::{
     store::{StoreError, history, standing, timeline},
 };
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Memory, Planned, ProcessId, ReapRequest, Reloaded, Report,
-    ServerReport, Status, Timeline, TimelineQuery,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Memory, Planned, ProcessId, ReapRequest,
+    Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.

@@ -32,8 +32,11 @@ impl Decisions {
     /// The policy of a configuration with the mode in effect.
     pub fn policy(&self, config: &Config) -> Policy {
         let policy = config.policy();
-        let mode = if self.always_observes { Mode::Observe } else { self.standing.mode(policy.mode) };
-        Policy { mode, decided_by: self.standing.by().map(str::to_owned), ..policy }
+        if self.always_observes {
+            return Policy { mode: Mode::Observe, ..policy };
+        }
+        let (mode, by) = (self.standing.mode(policy.mode), self.standing.by());
+        Policy { mode, decided_by: by.map(str::to_owned), ..policy }
     }
 
     /// When something changes by itself.
@@ -51,7 +54,11 @@ impl Decisions {
 
 impl Daemon {
     /// Takes a decision into effect. The error is one line for the person.
-    pub(super) fn decide(&mut self, decision: &Decision, by: &str) -> anyhow::Result<Result<Decided, String>> {
+    pub(super) fn decide(
+        &mut self,
+        decision: &Decision,
+        by: &str,
+    ) -> anyhow::Result<Result<Decided, String>> {
         let enforce = Decision::Mode { mode: Some(Mode::Reap) };
         if self.decisions.always_observes && *decision == enforce {
             let why = "the daemon was started with --observe, which no decision beats: start it without";

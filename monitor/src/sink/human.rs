@@ -312,7 +312,9 @@ fn of_the_daemon(notice: &Notice) -> Sentence {
         Notice::Reconfigured { mode, by } => {
             let line = match (mode, by) {
                 (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
-                (Mode::Observe, None) => "a new configuration is in effect: observing, ends nothing".to_owned(),
+                (Mode::Observe, None) => {
+                    "a new configuration is in effect: observing, ends nothing".to_owned()
+                }
                 (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
                 (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
             };

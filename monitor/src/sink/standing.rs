@@ -8,7 +8,8 @@ use orphand_core::model::{Mode, Standing};
 /// What the daemon does, and who decided that: `is paused until 15:04 by alice`.
 pub fn doing(mode: Mode, standing: &Standing, now: Timestamp, zone: &TimeZone) -> String {
     if let Some(pause) = &standing.pause {
-        let until = pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
+        let until =
+            pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
         return format!("is paused{until} by {}", sanitise(&pause.by));
     }
     let does = match mode {

@@ -7,8 +7,7 @@ use jiff::tz::TimeZone;
 use super::{
     list,
     paint::{self, Paint},
-    standing,
-    text,
+    standing, text,
     wall_clock::WallClock,
 };
 use orphand_core::model::{BootTime, Losses, SessionState, State, Status};

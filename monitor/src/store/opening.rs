@@ -94,7 +94,8 @@ impl Store {
                 let mut new = open_file(&file, boot_id, offset_ns, now)?;
                 let runs = salvage::salvage(&mut new.db, &aside).unwrap_or(0);
                 // Among the boots of the old file this one may have another row.
-                new.boot = boot_row(&new.db, boot_id).map_err(|error| StoreError::of("read", &file, error))?;
+                new.boot =
+                    boot_row(&new.db, boot_id).map_err(|error| StoreError::of("read", &file, error))?;
                 // Salvaged rows must be as readable as written ones; otherwise they are dropped.
                 if let Ok(salvaged) = knowledge::read(&new.db, new.boot) {
                     new.knowledge = salvaged;

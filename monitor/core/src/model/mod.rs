@@ -51,8 +51,8 @@ pub use container::{
     Container, ContainerFacts, ContainerId, ContainerNames, ContainerQuery, Enclosing, MadeContainer,
     OtherClient,
 };
-pub use decision::{Chosen, Decided, Decision, Pause, Standing};
 pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
+pub use decision::{Chosen, Decided, Decision, Pause, Standing};
 pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;

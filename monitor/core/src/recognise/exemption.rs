@@ -26,7 +26,9 @@ impl Rules {
             program.package.map(|package| Written { package: owned(package), ..named() }),
             program.module.map(|module| Written { module: owned(module), ..named() }),
             // Not a shell that runs no script.
-            script(image, &program).filter(|_| words.first() != Some(&program.path)).map(|script| Written { script, ..named() }),
+            script(image, &program)
+                .filter(|_| words.first() != Some(&program.path))
+                .map(|script| Written { script, ..named() }),
             own.map(|own| Written { program: owned(own), ..named() }),
         ];
         let rules = ways.into_iter().flatten().filter_map(|way| Rule::try_from(way).ok());
@@ -60,7 +62,9 @@ impl Rule {
 
     /// Puts a user's number in place of the name. Returns a name that `number` does not know.
     pub fn resolve_user(&mut self, number: impl Fn(&str) -> Option<u32>) -> Result<(), String> {
-        let Some(user) = self.user.as_mut().filter(|user| user.parse::<u32>().is_err()) else { return Ok(()) };
+        let Some(user) = self.user.as_mut().filter(|user| user.parse::<u32>().is_err()) else {
+            return Ok(());
+        };
         *user = number(user).ok_or_else(|| user.clone())?.to_string();
         Ok(())
     }
@@ -86,9 +90,15 @@ mod tests {
     #[test]
     fn a_program_is_described_by_what_it_is_known_by() {
         for (argv, patterns) in [
-            (&["/usr/bin/node", "/x/node_modules/@me/broker-mcp/dist/index.js"][..], r#"package = "@me/broker-mcp""#),
+            (
+                &["/usr/bin/node", "/x/node_modules/@me/broker-mcp/dist/index.js"][..],
+                r#"package = "@me/broker-mcp""#,
+            ),
             (&["python3", "-m", "mcp_server_git", "--repo", "/x"], r#"module = "mcp_server_git""#),
-            (&["/usr/bin/python3", "/srv/tools/server.py", "--token", "x"], r#"script = "/srv/tools/server.py""#),
+            (
+                &["/usr/bin/python3", "/srv/tools/server.py", "--token", "x"],
+                r#"script = "/srv/tools/server.py""#,
+            ),
             (&["python3", "/tmp/x-8fQ2zLk91x/bin/mcp-server"], r#"script = "/tmp/*/bin/mcp-server""#),
             (&["node", "build/index.js"], r#"script = "build/index.js""#),
             (&["/usr/local/bin/mcp-grafana", "-t", "stdio"], r#"program = "mcp-grafana""#),

@@ -204,7 +204,8 @@ impl TryFrom<Written> for Rule {
             }
         }
         let names_program =
-            keys.iter().any(|(key, value)| !["unit", "user"].contains(key) && value.is_some()) || !w.args.is_empty();
+            keys.iter().any(|(key, value)| !["unit", "user"].contains(key) && value.is_some())
+                || !w.args.is_empty();
         if (w.unit.is_some() || w.user.is_some()) && names_program {
             return Err(RuleError::UnitAndProgram(name));
         }

@@ -7,7 +7,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{About, BootTime, Effect, Input, Knowledge, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
+    model::{
+        About, BootTime, Effect, Input, Knowledge, Losses, Mode, Policy, ProcessId, Signal, SignalError,
+        Snapshot,
+    },
 };
 
 use crate::{

@@ -60,11 +60,12 @@ pub fn shots_at_found(host: &Host) -> Vec<String> {
         let died = kernel.history.get(hand).and_then(|process| process.died);
         died.is_some_and(|(at, _)| at >= since)
     };
-    let is_found =
-        |s: &Service| BootTime::of_ticks(s.head().start) < since && !s.hands().any(died_since);
+    let is_found = |s: &Service| BootTime::of_ticks(s.head().start) < since && !s.hands().any(died_since);
     let of = |hit| host.truth.services.iter().filter(move |s| kernel.descends(hit, s.head()));
     let hits = host.log.shots.iter().filter_map(|shot| shot.hit);
-    hits.filter(|hit| of(*hit).next().is_some() && of(*hit).all(is_found)).map(|hit| hit.to_string()).collect()
+    hits.filter(|hit| of(*hit).next().is_some() && of(*hit).all(is_found))
+        .map(|hit| hit.to_string())
+        .collect()
 }
 
 /// Nothing was called an orphan that was none at that moment, whatever became of it.

@@ -177,6 +177,11 @@ fn where_each_value_came_from() {
     let config = loaded.config.unwrap();
     let text = with_origins(&config, &loaded.origins);
     assert_eq!(parsed(&text).unwrap(), config);
-    assert!(text.starts_with("observe = false  # default\nfound = \"ask\"  # default\ngrace = \"1s\"  # x.toml:1\n"), "{text}");
+    assert!(
+        text.starts_with(
+            "observe = false  # default\nfound = \"ask\"  # default\ngrace = \"1s\"  # x.toml:1\n"
+        ),
+        "{text}"
+    );
     assert!(text.ends_with("\n[[agent]]  # x.toml:2\nname = \"a\"\nunit = \"a.service\"\n"), "{text}");
 }

@@ -37,7 +37,7 @@ pub(super) fn left_before(found: u64) -> String {
         return String::new();
     }
     let servers = text::count(found, "server", "servers");
-    format!("; {servers} from before may be left behind: judged, and ended only by you, sudo orphand reap")
+    format!("; {servers} from before may have been left behind; only you end them: sudo orphand reap")
 }
 
 /// What is not known to have started was found.

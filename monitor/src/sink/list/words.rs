@@ -72,9 +72,12 @@ pub fn from_before(report: &Report) -> Option<String> {
         let them = if sum.found == 1 { "it" } else { "them" };
         return Some(format!("{servers} from before, {bytes}, nobody can reach {them}: sudo orphand reap"));
     }
-    let suspects = report.servers().filter(|(_, one)| one.found && one.state == State::Suspect).count() as u64;
+    let suspects =
+        report.servers().filter(|(_, one)| one.found && one.state == State::Suspect).count() as u64;
     let servers = text::count(suspects, "server", "servers");
-    (suspects > 0).then(|| format!("{servers} from before may have been left behind: judged, and ended only by you"))
+    (suspects > 0).then(|| {
+        format!("{servers} from before may have been left behind; only you end them: sudo orphand reap")
+    })
 }
 
 /// Why it is judged so, and why it stays: `owner exited; stays: another process holds its stdin`.

@@ -52,8 +52,8 @@ impl Gauges {
         let watching = status.is_some_and(Status::is_watching);
         let one = |value: f64| Values::from([(Labels::new(), value)]);
         let mut gauges = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
-        gauges.extend(status.map(|status| (families::MODE, mode(status.mode))));
         if let Some(status) = status.filter(|_| watching) {
+            gauges.push((families::MODE, mode(status.mode)));
             let own = OwnersWithSeries::of(&status.report);
             gauges.extend(servers(&status.report, &own));
             gauges.extend(generations(&status.report, &own, wall));

@@ -69,7 +69,12 @@ fn one_look_tells() {
         errors: BTreeMap::from([("timeout".to_owned(), 2), ("auth".to_owned(), 0)]),
     });
     let mut first_hour = status(None);
-    let found = ServerReport { state: State::Kept, guards: vec![Guard::Found], found: true, ..ServerReport::default() };
+    let found = ServerReport {
+        state: State::Kept,
+        guards: vec![Guard::Found],
+        found: true,
+        ..ServerReport::default()
+    };
     let found = ServerReport { server: filesystem(), ..found };
     let exempt = ServerReport { guards: vec![Guard::ExemptRule, Guard::Found], ..found.clone() };
     first_hour.report.unowned = vec![found.clone(), found.clone(), exempt];

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use orphand_core::model::{
-    AlertRule, Answer, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent, ProcessId,
-    ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader, Watched,
-    Work,
+    AlertRule, Answer, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent,
+    ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader,
+    Watched, Work,
     scene::{self, End, Endpoint, ProcessRow, Scene, Side, Unread},
 };
 

@@ -67,7 +67,8 @@ fn a_place_may_be_exempt() {
         ("user = '8'\nunit = 'bot.service'", false),
     ] {
         let rules = format!("[[exempt]]\nname = 'mine'\n{keys}");
-        let settings = Settings { rules: Rules::from_source(&rules).unwrap(), other_uids: true, ..Settings::default() };
+        let settings =
+            Settings { rules: Rules::from_source(&rules).unwrap(), other_uids: true, ..Settings::default() };
         let mut story = Story::agent_with_server(settings);
         story.uid = 7;
         story.facts.unit = Some(service("bot.service"));

@@ -4,8 +4,8 @@ use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::{
     engine::Settings,
     model::{
-        Found, Guard, Input, Knowledge, Policy, ReapRequest, RememberedServer, Signal, SnapshotProcess, State,
-        Tracked, TrackedOwner, TrackedStart,
+        Found, Guard, Input, Knowledge, Policy, ReapRequest, RememberedServer, Signal, SnapshotProcess,
+        State, Tracked, TrackedOwner, TrackedStart,
     },
 };
 
@@ -14,7 +14,12 @@ fn ready() -> Input {
 }
 
 /// A daemon that is started now, after a first start of all at this number of seconds.
-fn daemon(first_start: Option<u64>, settings: Settings, knowledge: Knowledge, found: Vec<SnapshotProcess>) -> Story {
+fn daemon(
+    first_start: Option<u64>,
+    settings: Settings,
+    knowledge: Knowledge,
+    found: Vec<SnapshotProcess>,
+) -> Story {
     let mut story = Story::new(settings);
     let first_start = first_start.map(|seconds| crate::model::BootTime(seconds * 1_000_000_000));
     story.hand_in(Input::Remembered { knowledge: Knowledge { first_start, ..knowledge } });
@@ -92,7 +97,11 @@ fn what_is_witnessed_is_ended() {
 fn followed(owner: Option<TrackedOwner>) -> Knowledge {
     let start = Some(TrackedStart { seeks_owner: owner.is_none(), adopted: true, made_apart: false });
     let server = Tracked { id: id(30), processes: vec![id(30)], owner, start, ..Tracked::default() };
-    Knowledge { servers: vec![RememberedServer { server, orphan: None }], restarted: true, ..Knowledge::default() }
+    Knowledge {
+        servers: vec![RememberedServer { server, orphan: None }],
+        restarted: true,
+        ..Knowledge::default()
+    }
 }
 
 /// After a restart: what the earlier daemon knew an owner of is ended when that has exited; what it had found is left to a
@@ -114,7 +123,8 @@ fn the_setting_is_taken_into_use_while_the_daemon_runs() {
     let mut story = first(Settings::default());
     story.pass_secs(100);
     story.told();
-    let policy = Policy { found: Found::End, term_timeout: std::time::Duration::from_secs(5), ..Policy::default() };
+    let policy =
+        Policy { found: Found::End, term_timeout: std::time::Duration::from_secs(5), ..Policy::default() };
     story.hand_in(Input::Configured { policy });
     story.pass_secs(1);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
