@@ -7,10 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{
-        About, BootTime, Effect, Input, Knowledge, Losses, Mode, Policy, ProcessId, Signal, SignalError,
-        Snapshot,
-    },
+    model::{About, BootTime, Effect, Input, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
 };
 
 use crate::{
@@ -76,8 +73,6 @@ pub struct Manners {
     pub passless: bool,
     /// Every how manieth look fails; none if 0.
     pub stumbles: u8,
-    /// Whether this is the first start of a daemon on this host: what is there is left to a person.
-    pub first_start: bool,
     /// How many milliseconds a look at a server waits at most before it is made; at once if 0.
     pub late: u16,
 }
@@ -94,7 +89,6 @@ impl Default for Manners {
             blind: false,
             passless: false,
             stumbles: 0,
-            first_start: false,
             late: 0,
         }
     }
@@ -155,10 +149,6 @@ impl Host {
             let held = |end| self.kernel.in_flight.contains(&end) || self.kernel.holders(end).any(outside);
             let silent = !self.kernel.opposite(stdin).is_some_and(held);
             service.found_silent = silent && !self.truth.agents.contains(&service.maker);
-        }
-        if self.manners.first_start {
-            let knowledge = Knowledge { first_start: Some(self.truth.since), ..Knowledge::default() };
-            self.give(Input::Remembered { knowledge });
         }
         self.look();
         let ready =

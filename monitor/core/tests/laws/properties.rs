@@ -88,7 +88,7 @@ proptest! {
     /// A daemon that is started for the first time on this host signals nothing that was there before, unless it saw its owner exit.
     #[test]
     fn what_was_there_first_is_left_to_a_person(story in strategies::late_story()) {
-        let world = story.play(|w| w.host.manners.first_start = true);
+        let world = story.play_with_first_start();
         let wrong = [laws::shots(&world.host), laws::shots_at_found(&world.host)].concat();
         if !wrong.is_empty() {
             return Err(broken(&world, &format!("{wrong:?}")));
