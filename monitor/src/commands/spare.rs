@@ -160,23 +160,19 @@ fn apply(
 }
 
 fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
-    let mut out = String::new();
-    for rule in rules {
-        let (name, patterns) = (sanitise(rule.name()).into_owned(), sanitise(&rule.patterns()).into_owned());
-        out += &if added {
-            format!(
-                "Spared from now on: {patterns}, with all that it starts.\nTo take it back: sudo orphand spare --remove '{name}'\n"
-            )
+    let line = |rule: &Rule| {
+        let (name, patterns) = (rule.name(), rule.patterns());
+        let (name, patterns) = (sanitise(name), sanitise(&patterns));
+        if added {
+            let back = format!("To take it back: sudo orphand spare --remove '{name}'");
+            format!("Spared from now on: {patterns}, with all that it starts.\n{back}\n")
         } else {
             format!("Not spared any more: {patterns}.\n")
-        };
-    }
-    let file = shown(file);
-    out + &if reloaded {
-        format!("Written to {file}, and in effect.\n")
-    } else {
-        format!("Written to {file}; no daemon runs, the next one reads it.\n")
-    }
+        }
+    };
+    let lines: String = rules.iter().map(line).collect();
+    let effect = if reloaded { ", and in effect" } else { "; no daemon runs, the next one reads it" };
+    format!("{lines}Written to {}{effect}.\n", shown(file))
 }
 
 fn listed(spared: &Spared, json: bool) -> anyhow::Result<String> {

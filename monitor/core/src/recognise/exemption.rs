@@ -28,7 +28,7 @@ impl Rules {
             // Not a shell that runs no script.
             script(image, &program)
                 .filter(|_| words.first() != Some(&program.path))
-                .map(|script| Written { script, ..named() }),
+                .map(|script| Written { script: Some(script), ..named() }),
             own.map(|own| Written { program: owned(own), ..named() }),
         ];
         let rules = ways.into_iter().flatten().filter_map(|way| Rule::try_from(way).ok());
@@ -41,10 +41,10 @@ impl Rules {
 }
 
 /// The pattern of a script: its path, with * for what may be secret in it. A recording has no more of it, either.
-fn script(image: &Image, program: &Program<'_>) -> Option<Option<String>> {
+fn script(image: &Image, program: &Program<'_>) -> Option<String> {
     let at = image.argv.iter().position(|word| word == program.path)?;
     let shown = redact::argv(&image.argv).get(at)?.replace("***", "*");
-    (!text::base(&shown).contains('*')).then_some(Some(shown))
+    (!text::base(&shown).contains('*')).then_some(shown)
 }
 
 impl Rule {

@@ -255,7 +255,7 @@ fn sessions(sessions: &SessionsStatus) -> (Family, Values) {
 
 /// Both modes, so that an alert sees the number go back to 0.
 fn mode(now: Mode) -> Values {
-    let label = |mode: Mode| vec![("mode", word(&mode))];
+    let label = |mode: Mode| vec![("mode", word(mode))];
     [Mode::Reap, Mode::Observe].map(|mode| (label(mode), f64::from(u8::from(mode == now)))).into()
 }
 
