@@ -25,6 +25,10 @@ use crate::{
 pub struct Launch {
     /// `--grace`.
     pub grace: &'static str,
+    /// `--term-timeout`.
+    pub term_timeout: &'static str,
+    /// `--found`: what was there before the first start. `end` unless a test is about that; empty for orphand's own default.
+    pub found: &'static str,
     /// The text of the configuration file.
     pub config: String,
     /// The state directory, relative to the daemon's own folder. With the directory of another daemon,
@@ -53,6 +57,8 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             grace: "300ms",
+            term_timeout: "1s",
+            found: "end",
             config: String::new(),
             state: "state",
             listen: "none",
@@ -118,8 +124,9 @@ impl Daemon {
         }
         let mut child = command
             .arg(orphand()?)
-            .args(["run", "--format", "json", "--term-timeout", "1s", "--grace", launch.grace])
+            .args(["run", "--format", "json", "--grace", launch.grace, "--term-timeout", launch.term_timeout])
             .args(["--lock", "lock", "--config", "config.toml", "--record", launch.record.unwrap_or("trace")])
+            .args([launch.found].iter().filter(|word| !word.is_empty()).flat_map(|word| ["--found", word]))
             .args(["--socket", SOCKET, "--listen", launch.listen, "--state-dir", launch.state])
             .args(launch.below.iter().flat_map(|below| ["--below", below]))
             .args(&launch.args)

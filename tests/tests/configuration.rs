@@ -95,7 +95,7 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
     fs::write(f.path().join("conf.d/g.toml"), vec![b'\n'; 10 << 20])?;
     let mistakes = [
         "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
-        "config.toml:2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit",
+        "config.toml:2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit, user",
         "conf.d/b.toml:1:8: unclosed array, expected `]`",
         "conf.d/c.toml:2:2: agent: expected a list of tables: write [[agent]] and its keys below it",
         "cannot read the configuration conf.d/d.toml: Is a directory (os error 21)",

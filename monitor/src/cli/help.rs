@@ -74,6 +74,35 @@ pub(super) const LONG_RELOAD: &str = "Make the running daemon read its configura
 The same as SIGHUP, but it reports the result. A configuration with a mistake changes nothing: the old one stays in effect, \
 the line says why, and the status is 1. Rules also apply to what is followed already. Addresses, sockets, the store and the \
 ring change at the next start only; the answer names such keys.";
+pub(super) const LONG_PAUSE: &str = "End nothing for a while
+
+The running daemon goes on judging and reporting, and sends no signal: not even the SIGKILL to a server that was asked to end \
+already. `orphand reap` still ends what a person asks for. A pause is remembered if the daemon or the host is started again, and \
+ends by itself after DUR. What was left behind meanwhile is then inspected anew before anything is done about it. A second pause \
+replaces the first.
+
+Ends with status 1 if the daemon cannot remember the pause: then it is in effect until the daemon ends.";
+pub(super) const LONG_RESUME: &str = "End the pause
+
+What was left behind meanwhile is inspected anew, and ended if nobody can use it. A mode that was chosen with `orphand mode` \
+holds again. Without a pause nothing changes.";
+pub(super) const LONG_MODE: &str = "Choose whether orphans are ended, whatever the configuration says, or show that
+
+A mode that a person chose beats `observe` of the configuration, also after a restart and a reload, until `orphand mode \
+configured`. A pause beats a chosen mode. `orphand run --observe` beats everything: such a daemon refuses `enforce`.
+
+Without a mode it shows what is in effect and who decided it. Ends with status 1 if the daemon refuses, or cannot remember it.";
+pub(super) const LONG_SPARE: &str = "Exempt a program, a unit or a user
+
+Writes a rule into conf.d/spared.toml beside the configuration that the daemon reads, checks the configuration with it as \
+`orphand config check` does, and makes the daemon read it. What it matches is judged and reported, and never ended by orphand, \
+with all that it starts.
+
+A process number or a name is turned into a rule about the program: its package, module, script or name. So every process of that \
+program is spared, and it is spared after a restart, too. --remove takes an exemption back by its name, --list shows all.
+
+Ends with status 1 if the configuration would be wrong (then nothing is changed) or the daemon does not take it, and with status 4 \
+if nothing matched.";
 pub(super) const LONG_DOCTOR: &str = "Check the kernel, the rights, and the units that host agents
 
 Checks rights, kernel, state directory and daemon. Where no daemon runs, it loads the kernel programs as the daemon does (which \

@@ -4,6 +4,7 @@
 //! beat the file, the file beats the defaults.
 
 mod config;
+mod decide;
 mod events;
 mod exit_code;
 mod explain;
@@ -15,6 +16,7 @@ pub mod moment;
 pub mod pages;
 mod places;
 mod ps;
+mod spare;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -22,11 +24,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use self::{
-    config::Config, events::Events, exit_code::ExitCode, explain::Explain, history::History, places::Places,
+    config::Config,
+    decide::{Mode, ModeWord, Pause, Resume},
+    events::Events,
+    exit_code::ExitCode,
+    explain::Explain,
+    history::History,
+    places::Places,
     ps::Ps,
+    spare::Spare,
 };
 use crate::config::Listen;
-use orphand_core::model::{Asked, RingSize, SetsidHook, duration::parse_duration};
+use orphand_core::model::{Asked, Found, RingSize, SetsidHook, duration::parse_duration};
 
 /// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
@@ -64,6 +73,18 @@ pub enum Verb {
     /// Make the running daemon read its configuration again
     #[command(long_about = help::LONG_RELOAD)]
     Reload(Reload),
+    /// End nothing for a while: what is left behind is judged and reported, and stays
+    #[command(long_about = help::LONG_PAUSE)]
+    Pause(Pause),
+    /// End the pause
+    #[command(long_about = help::LONG_RESUME)]
+    Resume(Resume),
+    /// Choose whether orphans are ended, whatever the configuration says, or show that
+    #[command(long_about = help::LONG_MODE)]
+    Mode(Mode),
+    /// Exempt a program, a unit or a user: what runs there is judged and reported, and never ended
+    #[command(long_about = help::LONG_SPARE)]
+    Spare(Spare),
     /// Show events: what was told since a time, and with --follow what happens now
     #[command(long_about = help::LONG_EVENTS)]
     Events(Events),
@@ -111,6 +132,9 @@ pub struct Run {
     /// Judge, but never send a signal
     #[arg(long)]
     pub observe: bool,
+    /// What was there before the first start on this host: left to a person, or ended like the rest [default: ask]
+    #[arg(long, value_name = "WHAT")]
+    pub found: Option<WhatWasFound>,
     /// Output format of events [default: text on a terminal, otherwise json]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
@@ -275,6 +299,24 @@ impl Format {
     /// The given format; without one, text on a terminal and JSON otherwise.
     pub fn or_default(asked: Option<Self>, terminal: bool) -> Self {
         asked.unwrap_or(if terminal { Self::Text } else { Self::Json })
+    }
+}
+
+/// What becomes of what was there before the first start, as a value of `--found`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhatWasFound {
+    /// Reported, and ended only by a person: `orphand reap`
+    Ask,
+    /// Ended like the rest
+    End,
+}
+
+impl From<WhatWasFound> for Found {
+    fn from(written: WhatWasFound) -> Self {
+        match written {
+            WhatWasFound::Ask => Self::Ask,
+            WhatWasFound::End => Self::End,
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! One look at the host, for what lists servers: what the running daemon knows; without one, what /proc shows.
 
+use jiff::tz::TimeZone;
+
 use super::offline::Offline;
 use crate::{
     config::Config,
     control::client::{Client, ClientError},
     host::Scope,
     os::clock,
-    sink::list::Sample,
+    sink::{list::Sample, wall_clock::WallClock},
 };
 
 /// Looks once. With `no_daemon` none is asked.
@@ -19,7 +21,10 @@ pub(crate) fn look(config: &Config, below: Option<&Scope>, no_daemon: bool) -> a
         return alone("no daemon asked");
     }
     match Client::new(&config.socket).status(false) {
-        Ok(status) => Ok(Sample::of_daemon(status, clock::now())),
+        Ok(status) => {
+            let wall = WallClock { offset_ns: clock::realtime_offset() };
+            Ok(Sample::of_daemon(status, clock::now(), wall, &TimeZone::system()))
+        }
         Err(ClientError::NoDaemon { .. }) => alone("no daemon answers"),
         Err(error @ ClientError::Forbidden { .. }) => {
             let mut sample = alone("the daemon may not be asked")?;

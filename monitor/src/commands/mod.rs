@@ -1,6 +1,7 @@
 //! The commands of the command line, one module for each or for a few that belong together.
 
 mod config;
+mod decide;
 mod doctor;
 mod event_stream;
 mod events;
@@ -12,6 +13,7 @@ mod ps;
 mod reap;
 mod replay;
 mod run;
+mod spare;
 mod status;
 
 use std::io::{self, IsTerminal, Write};
@@ -34,6 +36,10 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Explain(flags) => explain::explain(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
         Verb::Reload(flags) => status::reload(&flags),
+        Verb::Spare(flags) => spare::spare(&flags),
+        Verb::Pause(flags) => decide::pause(&flags),
+        Verb::Resume(flags) => decide::resume(&flags),
+        Verb::Mode(flags) => decide::mode(&flags),
         Verb::Events(flags) => events::events(&flags),
         Verb::History(flags) => history::history(&flags),
         Verb::Doctor(flags) => doctor::doctor(&flags),

@@ -14,8 +14,8 @@ use crate::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, Asked, BootTime, Explained, Guard, Input, Knowledge, Mode, Planned, ProcessId,
-        ReapRequest, Report, SignalError, text,
+        About, Answer, Asked, BootTime, Explained, Input, Knowledge, Mode, Planned, ProcessId, ReapRequest,
+        Report, SignalError, text,
     },
     recognise::Rules,
 };
@@ -93,7 +93,7 @@ impl Offline {
     /// shown: an orphan that no other guard spares is told as one.
     pub(crate) fn report(&self) -> Report {
         let mut report = self.driver.engine().report();
-        report.lift(Guard::Observe);
+        report.lift_for_person();
         for one in report.servers_mut() {
             (one.next, one.deadline) = (None, None);
         }
@@ -118,7 +118,7 @@ impl Offline {
         let mut found = self.driver.engine().explain(asked);
         for one in &mut found {
             if let Some(report) = &mut one.report {
-                report.lift(Guard::Observe);
+                report.lift_for_person();
                 (report.next, report.deadline) = (None, None);
             }
             (one.next, one.due, one.observes) = (None, None, false);

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::os::users;
+
 use super::{
     Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, check,
     files::{self, Input},
@@ -27,7 +29,8 @@ impl Loaded {
     /// Reads the same files as [`Config::load`].
     pub fn read(path: Option<&Path>) -> Self {
         let variable = |name: &str| std::env::var(name).ok();
-        Self::of_inputs(files::inputs(path, files::guard()), path).completed(path, variable)
+        let loaded = Self::of_inputs(files::inputs(path, files::guard()), path).completed(path, variable);
+        loaded.with_users(path, |name| users::user(name).ok().flatten().map(|user| user.uid))
     }
 
     /// The same with defaults that environment variables give.
@@ -41,6 +44,22 @@ impl Loaded {
                 let errors = ConfigErrors::new(vec![ConfigError::Variable { path, what }], asked);
                 self.config = errors.map_or_else(|| Ok(Config::default()), Err);
             }
+        }
+        self
+    }
+
+    /// The same with numbers in place of the names of users. An exemption of nobody would exempt nothing.
+    fn with_users(mut self, asked: Option<&Path>, number: impl Fn(&str) -> Option<u32>) -> Self {
+        let Ok(config) = &mut self.config else { return self };
+        let found = config.exempt.iter_mut().enumerate().find_map(|(index, rule)| {
+            let name = rule.resolve_user(&number).err()?;
+            let message = format!("there is no user \"{name}\" on this host");
+            let location = self.origins.location("exempt", index)?;
+            let key = Some("exempt.user".to_owned());
+            Some(Content { location, key, message, near: None, example: None })
+        });
+        if let Some(errors) = found.and_then(|found| ConfigErrors::new(vec![found.into()], asked)) {
+            self.config = Err(errors);
         }
         self
     }

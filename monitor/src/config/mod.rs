@@ -37,6 +37,7 @@ mod nearest;
 mod notes;
 pub mod options;
 mod sessions;
+mod spared;
 mod text;
 pub mod written;
 
@@ -55,14 +56,15 @@ pub use self::{
     listen::Listen,
     loaded::Loaded,
     sessions::{ID as SESSION_ID, RedisUrl, Sessions},
+    spared::{SpareError, Spared},
     text::Origins,
 };
 use orphand_core::{
     model::{
-        AlertRule, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
+        AlertRule, Found, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
         recognise_protocol, work_grace,
     },
-    recognise::{Rule, RuleBook, Rules, not_agents},
+    recognise::{Rule, RuleBook, Rules, exemptions, not_agents, rules_of_agents},
 };
 
 /// The default path of the configuration. The file need not exist.
@@ -80,6 +82,8 @@ pub const STATE_DIR: &str = "/var/lib/orphand";
 pub struct Config {
     /// Judge only, never send a signal.
     pub observe: bool,
+    /// Who ends what was there before the first start.
+    pub found: Found,
     /// The grace period from the owner's exit to the verdict, at most a day.
     #[serde(with = "duration")]
     pub grace: Duration,
@@ -124,7 +128,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Containers::is_empty")]
     pub containers: Containers,
     /// Programs that are never ended, and neither is anything below them.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
@@ -133,7 +137,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub server: Vec<Rule>,
     /// Agents.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "rules_of_agents")]
     pub agent: Vec<Rule>,
     /// Programs that host others and are never agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
@@ -183,6 +187,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             observe: false,
+            found: Found::default(),
             grace: Duration::from_secs(10),
             abandoned_grace: abandoned_grace(),
             work_grace: work_grace(),
@@ -244,6 +249,8 @@ impl Config {
     pub fn policy(&self) -> Policy {
         Policy {
             mode: self.mode(),
+            decided_by: None,
+            found: self.found,
             grace: self.grace,
             abandoned_grace: self.abandoned_grace,
             work_grace: self.work_grace,

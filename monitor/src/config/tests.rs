@@ -128,7 +128,7 @@ fn errors_say_where_and_what_to_do() {
         ("[[agents]]\nname = \"x\"", "1:3: unknown key \"agents\": did you mean \"agent\"?"),
         (
             "zzz = 1",
-            "1:1: unknown key \"zzz\": known keys are observe, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, setsid, ring_size, members, log, \
+            "1:1: unknown key \"zzz\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, setsid, ring_size, members, log, \
              listen, socket, socket_group, state_dir, hook, sessions, containers, exempt, multiplexer, server, agent, steward, launcher, \
              alert",
         ),
@@ -152,7 +152,7 @@ fn errors_say_where_and_what_to_do() {
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
         (
             "a = 1\nlog = \"loud\"\n",
-            "1:1: unknown key \"a\": known keys are observe, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, setsid, ring_size, members, log, \
+            "1:1: unknown key \"a\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, setsid, ring_size, members, log, \
              listen, socket, socket_group, state_dir, hook, sessions, containers, exempt, multiplexer, server, agent, steward, launcher, \
              alert",
         ),
@@ -166,7 +166,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
-            "2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit",
+            "2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit, user",
         ),
         (
             "listen = \"9477\"",

@@ -9,7 +9,9 @@ use std::{
 
 use super::protocol::{self, Request, Response};
 use crate::events::{EventQuery, Position};
-use orphand_core::model::{Asked, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status,
+};
 
 /// How long the daemon may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(65);
@@ -109,6 +111,14 @@ impl Client {
     pub fn reload(&self) -> Result<Reloaded, ClientError> {
         match self.request(&Request::Reload)? {
             Response::Reloaded { reloaded } => Ok(reloaded),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Has a decision about the mode taken into effect. root may say for whom it asks.
+    pub fn decide(&self, decision: Decision, on_behalf_of: Option<String>) -> Result<Decided, ClientError> {
+        match self.request(&Request::Decide { decision, on_behalf_of })? {
+            Response::Decided { decided } => Ok(decided),
             other => Err(self.unexpected(&other)),
         }
     }

@@ -88,7 +88,8 @@ async fn serve_connection(
         }
         Ok(Ok(ask)) => {
             request_read.set();
-            timeout(ANSWER_TIMEOUT, answer(ask, daemon_loop))
+            let uid = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
+            timeout(ANSWER_TIMEOUT, answer(ask, uid, daemon_loop))
                 .await
                 .unwrap_or_else(|_| error(&QueryError::Late))
         }
@@ -135,7 +136,7 @@ async fn history(query: HistoryQuery, daemon_loop: &LoopHandle) -> Response {
     }
 }
 
-async fn answer(ask: Request, daemon_loop: &LoopHandle) -> Response {
+async fn answer(ask: Request, uid: u32, daemon_loop: &LoopHandle) -> Response {
     let answer = match ask {
         Request::History { query } => return history(query, daemon_loop).await,
         // Not one answer: served by the feed.
@@ -143,6 +144,13 @@ async fn answer(ask: Request, daemon_loop: &LoopHandle) -> Response {
         Request::Reload => {
             return match daemon_loop.reload().await {
                 Ok(Ok(reloaded)) => Response::Reloaded { reloaded },
+                Ok(Err(why)) => error(&why),
+                Err(why) => error(&why),
+            };
+        }
+        Request::Decide { decision, on_behalf_of } => {
+            return match daemon_loop.decide(decision, uid, on_behalf_of).await {
+                Ok(Ok(decided)) => Response::Decided { decided },
                 Ok(Err(why)) => error(&why),
                 Err(why) => error(&why),
             };

@@ -2,8 +2,12 @@
 
 use std::{
     collections::HashMap,
+    io,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,12 +23,13 @@ use tokio::{
 use super::Query;
 use crate::{
     host::{Proc, with_deadline},
+    os::users,
     probe::Sampler,
-    store::{StoreError, history, timeline},
+    store::{StoreError, history, standing, timeline},
 };
 use orphand_core::model::{
-    Asked, Explained, History, HistoryQuery, Memory, Planned, ProcessId, ReapRequest, Reloaded, Report,
-    ServerReport, Status, Timeline, TimelineQuery,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Memory, Planned, ProcessId, ReapRequest,
+    Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
@@ -56,6 +61,8 @@ pub struct LoopHandle {
     sampler: Arc<Mutex<Sampler>>,
     state_dir: Arc<Path>,
     history_reads: Arc<Semaphore>,
+    /// How many decisions were made; that of the last one that was written.
+    decisions: Arc<(AtomicU64, Mutex<u64>)>,
 }
 
 impl LoopHandle {
@@ -67,6 +74,7 @@ impl LoopHandle {
             sampler: Arc::default(),
             state_dir: state_dir.into(),
             history_reads,
+            decisions: Arc::default(),
         }
     }
 
@@ -114,6 +122,41 @@ impl LoopHandle {
         self.query(Query::Reload).await
     }
 
+    /// Takes a decision into effect, and has it remembered for the next daemon. `user` asked, for somebody else if it is root and
+    /// says so.
+    pub async fn decide(
+        &self,
+        decision: Decision,
+        user: u32,
+        on_behalf_of: Option<String>,
+    ) -> Result<Result<Decided, String>, QueryError> {
+        let by = tokio::task::spawn_blocking(move || person(user, on_behalf_of)).await;
+        let by = by.map_err(|_| QueryError::Stopped)?;
+        let mut decided = match self.query(|reply| Query::Decide(decision, by, reply)).await? {
+            Ok(decided) => decided,
+            Err(why) => return Ok(Err(why)),
+        };
+        // Answers come in the order of the decisions.
+        let number = self.decisions.0.fetch_add(1, Ordering::Relaxed) + 1;
+        let (decisions, dir, standing) =
+            (Arc::clone(&self.decisions), Arc::clone(&self.state_dir), decided.standing.clone());
+        let write = tokio::task::spawn_blocking(move || {
+            let mut last = decisions.1.lock().unwrap_or_else(PoisonError::into_inner);
+            if *last < number {
+                standing::write(&dir, &standing)?;
+                *last = number;
+            }
+            drop(last);
+            Ok::<(), io::Error>(())
+        });
+        decided.not_remembered = match timeout(TIMEOUT, write).await {
+            Ok(Ok(Ok(()))) => None,
+            Ok(Ok(Err(error))) => Some(format!("cannot write into {}: {error}", self.state_dir.display())),
+            Ok(Err(_)) | Err(_) => Some(format!("{} does not answer", self.state_dir.display())),
+        };
+        Ok(Ok(decided))
+    }
+
     /// Reads the history from the store.
     pub async fn history(&self, query: HistoryQuery) -> Result<Result<History, StoreError>, QueryError> {
         self.read_store(move |dir| history::history(dir, &query)).await
@@ -150,6 +193,12 @@ impl LoopHandle {
             Err(_) => Err(QueryError::Late),
         }
     }
+}
+
+/// The name of a user who decided.
+fn person(uid: u32, on_behalf_of: Option<String>) -> String {
+    let claimed = on_behalf_of.filter(|name| uid == 0 && !name.is_empty() && name.len() <= 64);
+    claimed.or_else(|| users::local_names().remove(&uid)).unwrap_or_else(|| format!("user {uid}"))
 }
 
 /// Measures memory and CPU time of all servers and of agents that were left behind: resident memory, and

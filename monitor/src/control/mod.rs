@@ -33,7 +33,7 @@ use crate::{
     host::{HostError, Proc},
     sink::{metrics::Metrics, page::Page},
 };
-use orphand_core::model::{Asked, Explained, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{Asked, Decided, Decision, Explained, Planned, ReapRequest, Reloaded, Status};
 
 /// How many queries may wait for the loop: one for each connection to the control socket.
 const QUEUE: usize = 64;
@@ -56,6 +56,8 @@ pub enum Query {
     Reap(ReapRequest, oneshot::Sender<Vec<Planned>>),
     /// Read the configuration again. The error is one line, and then the old configuration stays.
     Reload(oneshot::Sender<Result<Reloaded, String>>),
+    /// Take the decision of this person into effect. Not done if the client no longer waits.
+    Decide(Decision, String, oneshot::Sender<Result<Decided, String>>),
 }
 
 /// Why the control server cannot start.

@@ -8,6 +8,7 @@
 //! {"version":1,"ask":"reap","request":{"servers":["1234@229468"]}}
 //! {"version":1,"ask":"history","query":{"since":"2026-11-20T00:00:00Z","agent":"claude"}}
 //! {"version":1,"ask":"reload"}
+//! {"version":1,"ask":"decide","decision":{"decide":"pause","for_ms":600000}}
 //! {"version":1,"ask":"explain","process":{"pid":4711}}
 //! {"version":1,"ask":"events","query":{"since":"2026-11-20T00:00:00Z","follow":true}}
 //! {"version":1,"answer":"error","error":"..."}
@@ -17,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::{EventQuery, Position};
 use orphand_core::model::text;
-use orphand_core::model::{Asked, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status,
+};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
@@ -47,6 +50,14 @@ pub enum Request {
     },
     /// Read the configuration again.
     Reload,
+    /// Take a person's decision about the mode into effect.
+    Decide {
+        /// The decision.
+        decision: Decision,
+        /// The user for whom root asks, as sudo(8) says it; of other users it is not believed.
+        #[serde(default)]
+        on_behalf_of: Option<String>,
+    },
     /// Read the history from the store.
     History {
         /// The query.
@@ -82,6 +93,11 @@ pub enum Response {
     Reloaded {
         /// What takes effect now, and what only later.
         reloaded: Reloaded,
+    },
+    /// To [`Request::Decide`].
+    Decided {
+        /// What is in effect now.
+        decided: Decided,
     },
     /// To [`Request::History`].
     History {
@@ -158,6 +174,7 @@ mod tests {
             Request::Plan { request: request.clone() },
             Request::Reap { request },
             Request::Reload,
+            Request::Decide { decision: Decision::Pause { for_ms: Some(5) }, on_behalf_of: None },
             Request::History { query },
             Request::Explain { process: Asked::Pid(7) },
             Request::Events { query: EventQuery { follow: true, ..EventQuery::default() } },

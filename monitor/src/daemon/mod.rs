@@ -2,7 +2,7 @@
 //! effects carried out.
 //!
 //! What feeds the loop: `records` (the ring and /proc), [`inspections`] (answers found beside it), `queries` (the control
-//! socket), [`reload`] (the configuration). What it feeds: the [`environment`], by the one [`Driver`]. What it sees to by
+//! socket), [`reload`] (the configuration), [`standing`] (what persons decide). What it feeds: the [`environment`], by the one [`Driver`]. What it sees to by
 //! itself: [`member_shares`], [`descriptor_shortage`], [`stuck_reads`].
 //!
 //! One task, no lock, no channel before the engine: the ring is the queue. Every question of the engine is answered before
@@ -21,6 +21,7 @@ pub mod persistence;
 mod queries;
 mod records;
 pub mod reload;
+pub mod standing;
 pub mod stuck_reads;
 
 use std::{os::fd::AsFd, time::Duration};
@@ -61,6 +62,8 @@ pub struct Daemon {
     pub outside: Environment,
     /// The configuration in effect.
     pub configuration: reload::Configuration,
+    /// What persons decided about the mode.
+    pub decisions: standing::Decisions,
     /// Tells the service manager.
     pub notify: Notify,
     /// Requests from the control socket and the metrics server.
@@ -144,6 +147,7 @@ impl Daemon {
         }
         self.outside.retry_descriptors(&mut self.driver)?;
         self.outside.retry_shares(&mut self.driver)?;
+        self.end_pause()?;
         self.pass_time()?;
         self.outside.retry_stuck(&mut self.driver, clock::now())?;
         self.outside.status.blind = self.outside.persistence.blind().into_iter().collect();
@@ -169,7 +173,8 @@ impl Daemon {
             [busy.then(|| now + DRAIN), self.driver.due(), self.notify.due(), self.outside.stuck.due(now)];
         let outside =
             [self.outside.shares.due(), self.outside.descriptors.due(), self.outside.persistence.due()];
-        own.into_iter().chain(outside).flatten().min()
+        let own = own.into_iter().chain([self.decisions.due()]);
+        own.chain(outside).flatten().min()
     }
 
     /// Tells the engine that a time it waited for has come, if one has: only up to the last drain of the ring, so that no verdict

@@ -71,7 +71,9 @@ impl Persistence {
             Err(error @ StoreError::Newer { .. }) => Err(error.into()),
             Err(error) => {
                 tracing::warn!("{error}; numbers and history are lost when this daemon ends");
-                Ok((Self { store: None, outage: Outage::default(), due: None }, Knowledge::default()))
+                // Nobody knows whether there was an earlier daemon: what was there before is left to a person.
+                let knowledge = Knowledge { first_start: Some(clock::now()), ..Knowledge::default() };
+                Ok((Self { store: None, outage: Outage::default(), due: None }, knowledge))
             }
         }
     }

@@ -12,6 +12,11 @@ impl Daemon {
             Query::Plan(request, reply) => drop(reply.send(self.driver.engine().plan(&request))),
             Query::Explain(asked, reply) => drop(reply.send(self.driver.engine().explain(&asked))),
             Query::Reload(reply) => self.reload(Some(reply)),
+            Query::Decide(_, _, reply) if reply.is_closed() => {}
+            Query::Decide(decision, by, reply) => {
+                let decided = self.decide(&decision, &by)?;
+                drop(reply.send(decided));
+            }
             // The client has gone and would not learn what was ended: then nothing is.
             Query::Reap(_, reply) if reply.is_closed() => {}
             Query::Reap(request, reply) => {

@@ -155,14 +155,15 @@ impl Daemon {
             self.outside.rules = rules;
         }
         self.configuration.log.set(fresh.log);
-        self.outside.status.mode = fresh.mode();
+        let policy = self.decisions.policy(&fresh);
+        self.outside.status.mode = policy.mode;
         self.outside.status.term_timeout_ms =
             u64::try_from(fresh.term_timeout.as_millis()).unwrap_or(u64::MAX);
         self.outside.status.config_error = None;
         if fresh.sessions != self.configuration.config.sessions {
             self.outside.registry.replace(fresh.sessions.as_ref().map(registry));
         }
-        self.handle(Input::Configured { policy: fresh.policy() })?;
+        self.handle(Input::Configured { policy })?;
         if changed {
             // As at the start: the first reading enters the processes that matter now, the second finds what they forked meanwhile.
             self.outside.reconcile(&mut self.driver)?;
@@ -229,6 +230,7 @@ mod tests {
             "agent",
             "alert",
             "exempt",
+            "found",
             "grace",
             "hook",
             "launcher",

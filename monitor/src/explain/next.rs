@@ -61,7 +61,7 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, String)> {
         return Vec::new();
     };
     let mut all = Vec::new();
-    let guarded = report.guards.iter().any(|guard| *guard != Guard::Observe);
+    let guarded = report.guards.iter().any(|guard| !guard.yields_to_person());
     match report.state {
         State::Ending => {}
         _ if guarded => all.extend(stop_container(report)),

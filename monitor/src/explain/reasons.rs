@@ -103,9 +103,14 @@ pub(super) const fn guard_sentence(guard: Guard) -> Reason {
             "It runs in a unit that is active, and may be what the unit is for.",
             "This ends when the unit is stopped: systemctl stop UNIT",
         ),
-        Guard::Observe => {
-            ("orphand was told to observe only.", "Start the daemon without --observe, or end it yourself.")
-        }
+        Guard::Observe => (
+            "orphand was told to observe only.",
+            "orphand mode says who decided that; a person may end it: sudo orphand reap",
+        ),
+        Guard::Found => (
+            "It was there before the first start of orphand, so nobody saw how it was left behind.",
+            "A person ends it: sudo orphand reap. Or found = \"end\" in the configuration.",
+        ),
         Guard::Container => (
             "It works in a container, which a signal to it would not end.",
             "Name the engine of the container in [containers], or stop the container.",

@@ -129,7 +129,7 @@ const DOUBTS: [Doubt; 10] = [
     Doubt::Active,
     Doubt::Working,
 ];
-const GUARDS: [Guard; 8] = [
+const GUARDS: [Guard; 9] = [
     Guard::ExemptRule,
     Guard::OptedOut,
     Guard::Multiplexer,
@@ -137,6 +137,7 @@ const GUARDS: [Guard; 8] = [
     Guard::LiveAgentBelow,
     Guard::OwnUnit,
     Guard::Observe,
+    Guard::Found,
     Guard::Container,
 ];
 const NOTHING: [NoServer; 15] = [

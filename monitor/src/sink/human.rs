@@ -265,16 +265,17 @@ impl Sentence {
 
 fn of_the_daemon(notice: &Notice) -> Sentence {
     match notice {
-        Notice::Ready { version, mode, kernel, hooks, processes, agents, servers } => {
+        Notice::Ready { version, mode, kernel, hooks, processes, agents, servers, found } => {
             let doing = match mode {
                 Mode::Reap => "watching",
                 Mode::Observe => "observing, ends nothing",
             };
             let line = format!(
-                "{doing}: {}, {}, {} followed",
+                "{doing}: {}, {}, {} followed{}",
                 text::count(*agents, "agent", "agents"),
                 text::count(*servers, "server", "servers"),
                 text::count(*processes, "process", "processes"),
+                phrases::left_before(*found),
             );
             let (version, kernel) = (text::sanitise(version), text::sanitise(kernel));
             let hooks: Vec<_> = hooks.iter().map(|hook| text::sanitise(hook)).collect();
@@ -308,12 +309,16 @@ fn of_the_daemon(notice: &Notice) -> Sentence {
             let after = text::duration(Duration::from_millis(*after_ms));
             Sentence::new(paint::GOOD, "resolved", format!("{line}, after {after}"))
         }
-        Notice::Reconfigured { mode } => {
-            let line = match mode {
-                Mode::Reap => "a new configuration is in effect",
-                Mode::Observe => "a new configuration is in effect: observing, ends nothing",
+        Notice::Reconfigured { mode, by } => {
+            let line = match (mode, by) {
+                (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
+                (Mode::Observe, None) => {
+                    "a new configuration is in effect: observing, ends nothing".to_owned()
+                }
+                (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
+                (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
             };
-            Sentence::new(paint::NOTE, "config", line.to_owned())
+            Sentence::new(paint::NOTE, "config", line)
         }
         // Other notices have their own branch above; an unknown one is shown as it is.
         other => Sentence::new(paint::PLAIN, "event", text::sanitise(&format!("{other:?}")).into_owned()),

@@ -7,17 +7,14 @@ use jiff::tz::TimeZone;
 use super::{
     list,
     paint::{self, Paint},
-    text,
+    standing, text,
     wall_clock::WallClock,
 };
-use orphand_core::model::{BootTime, Losses, Mode, SessionState, State, Status};
+use orphand_core::model::{BootTime, Losses, SessionState, State, Status};
 
 /// The status as text.
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
-    let mode = match status.mode {
-        Mode::Reap => "ends orphans",
-        Mode::Observe => "observes only",
-    };
+    let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
     let up = Duration::from_nanos(status.up_ns);
     let since = wall.timestamp(now - up).to_zoned(zone.clone());
     let mut out = format!(
@@ -28,6 +25,10 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
         since.strftime("%Y-%m-%d %H:%M:%S"),
         text::count(status.processes, "process", "processes"),
     );
+    if let Some(line) = list::from_before(&status.report) {
+        out.push_str(&paint.text(paint::WARNING, line));
+        out.push('\n');
+    }
     if let Some(why) = &status.config_error {
         let why = format!("The configuration was not reloaded: {}", text::sanitise(why));
         out.push_str(&paint.text(paint::WARNING, why));

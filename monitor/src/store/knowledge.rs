@@ -6,8 +6,8 @@ use rusqlite::{Connection, Row, params, types::Type};
 
 use super::column::{from_json, from_json_or_null, int, natural, optional};
 use orphand_core::model::{
-    Knowledge, ProcessId, RUNS_OF_ALL, RUNS_OF_USER, RememberedOrphan, RememberedRun, RememberedServer, Run,
-    RunKey, Share, Tracked, TrackedOwner,
+    BootTime, Knowledge, ProcessId, RUNS_OF_ALL, RUNS_OF_USER, RememberedOrphan, RememberedRun,
+    RememberedServer, Run, RunKey, Share, Tracked, TrackedOwner,
 };
 
 /// The most servers that are read of one user and of all users; the youngest come first.
@@ -23,7 +23,10 @@ const RUN: &str = "SELECT k.key, generation, agent, uid, pid, start, invocation,
 pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
     let earlier = "SELECT count(*) > 1 FROM daemons WHERE boot = ?1";
     let restarted = db.query_row(earlier, [boot], |row| row.get(0))?;
-    Ok(Knowledge { runs: runs(db, boot)?, servers: servers(db, boot)?, restarted })
+    let first_start =
+        db.query_row("SELECT first_start FROM boots WHERE id = ?1", [boot], |row| optional(row, 0))?;
+    let first_start = first_start.map(BootTime);
+    Ok(Knowledge { runs: runs(db, boot)?, servers: servers(db, boot)?, restarted, first_start })
 }
 
 /// Runs by time of their end, key and number.

@@ -23,6 +23,7 @@ mod opening;
 mod prune;
 mod salvage;
 mod schema;
+pub mod standing;
 pub mod timeline;
 mod writer;
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::{
     Limits, Store,
-    column::wall_us,
+    column::{int, wall_us},
     error::StoreError,
     fact_writer::Keys,
     files, key_limits, knowledge,
@@ -93,6 +93,9 @@ impl Store {
                 files::create_if_missing(&file)?;
                 let mut new = open_file(&file, boot_id, offset_ns, now)?;
                 let runs = salvage::salvage(&mut new.db, &aside).unwrap_or(0);
+                // Among the boots of the old file this one may have another row.
+                new.boot =
+                    boot_row(&new.db, boot_id).map_err(|error| StoreError::of("read", &file, error))?;
                 // Salvaged rows must be as readable as written ones; otherwise they are dropped.
                 if let Ok(salvaged) = knowledge::read(&new.db, new.boot) {
                     new.knowledge = salvaged;
@@ -142,8 +145,10 @@ fn insert_daemon(
 ) -> rusqlite::Result<(i64, i64)> {
     let booted = wall_us(BootTime(0), offset_ns);
     let change = db.transaction()?;
-    change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [boot_id])?;
-    let boot: i64 = change.query_row("SELECT id FROM boots WHERE boot = ?1", [boot_id], |row| row.get(0))?;
+    let first_ever = "INSERT OR IGNORE INTO boots (boot, first_start)
+                      SELECT ?1, iif(EXISTS (SELECT 1 FROM boots), NULL, ?2)";
+    change.execute(first_ever, params![boot_id, int(now.0)])?;
+    let boot = boot_row(&change, boot_id)?;
     change.execute(
         "UPDATE servers SET ended = max(since, ?2), how = 'unseen', processes = NULL
          WHERE ended IS NULL AND boot <> ?1",
@@ -162,4 +167,9 @@ fn insert_daemon(
     key_limits::enforce(&change, wall_us(now, offset_ns))?;
     change.commit()?;
     Ok((boot, daemon))
+}
+
+/// The row id of a boot.
+fn boot_row(db: &Connection, boot_id: &str) -> rusqlite::Result<i64> {
+    db.query_row("SELECT id FROM boots WHERE boot = ?1", [boot_id], |row| row.get(0))
 }

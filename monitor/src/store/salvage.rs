@@ -26,8 +26,9 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
     }
     let change = db.transaction()?;
     // The new file already contains this boot and this daemon; the row ids of the old boots must not collide.
-    let (boot, id): (String, i64) =
-        change.query_row("SELECT boot, id FROM boots", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let own = "SELECT boot, id, first_start FROM boots";
+    let (boot, id, first_start): (String, i64, Option<i64>) =
+        change.query_row(own, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut runs = 0;
     change.execute_batch("DELETE FROM boots")?;
     for (table, select, order) in TABLES {
@@ -35,7 +36,9 @@ pub(super) fn salvage(db: &mut Connection, from: &Path) -> rusqlite::Result<u64>
         let mut copied = copy(&old, &change, table, &latest);
         copied += copy(&old, &change, table, &format!("{select} ORDER BY {order}"));
         if table == "boots" {
-            change.execute("INSERT OR IGNORE INTO boots (boot) VALUES (?1)", [&boot])?;
+            // If the damaged file does not say when the first start was, it was now: then a person decides about more.
+            let insert = "INSERT OR IGNORE INTO boots (boot, first_start) VALUES (?1, ?2)";
+            change.execute(insert, rusqlite::params![boot, first_start])?;
             change.execute(
                 "UPDATE daemons SET boot = (SELECT id FROM boots WHERE boot = ?1) WHERE boot = ?2",
                 rusqlite::params![boot, id],

@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 /// The migrations: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS];
+pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS, FIRST_START];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -111,6 +111,12 @@ CREATE INDEX signals_in_order ON signals (at);
 CREATE TRIGGER signals_of_server AFTER DELETE ON servers BEGIN DELETE FROM signals WHERE server = old.id; END;
 -- Of the time before only the first and the last signal of a server are known.
 INSERT INTO signals SELECT id, reaping, pid, start, 'TERM', '', 0, evidence, doubts FROM servers WHERE reaping IS NOT NULL;
+";
+
+/// The eighth migration: when the first daemon of all was started, in the row of its boot. In later boots nothing is from before it.
+const FIRST_START: &str = "
+-- In nanoseconds since boot.
+ALTER TABLE boots ADD COLUMN first_start INTEGER;
 ";
 
 /// The newest version.

@@ -74,8 +74,8 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
         Event::OtherEnded => {
             let may_change = match &phase {
                 Phase::Unproven { .. } => true,
-                // The guard "observe" does not disappear when a process ends.
-                Phase::Spared { verdict, .. } => verdict.guards.iter().any(|guard| *guard != Guard::Observe),
+                // What waits for a person does not change when a process ends.
+                Phase::Spared { verdict, .. } => verdict.guards.iter().any(|guard| !guard.yields_to_person()),
                 _ => false,
             };
             (phase, may_change.then_some(Action::SetDeadline(Some(facts.now))).into_iter().collect())

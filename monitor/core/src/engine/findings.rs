@@ -96,6 +96,7 @@ impl Engine {
             rows,
             other_uids: self.settings.other_uids,
             observe: self.settings.mode == Mode::Observe,
+            found: self.is_from_before(server),
             rest: self.settings.abandoned_grace,
         }))
     }

@@ -20,6 +20,7 @@ mod ends;
 mod explain;
 mod findings;
 mod first_messages;
+mod found;
 mod inspections;
 mod left_agents;
 mod makers;
@@ -65,6 +66,8 @@ pub struct Engine {
     world: World,
     /// Servers that earlier daemons followed and this daemon has not found yet.
     recall: recall::Recall,
+    /// When orphand was started for the first time; absent if that was in an earlier boot.
+    first_start: Option<BootTime>,
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
     /// The sessions that servers were started for.
@@ -385,6 +388,7 @@ impl Engine {
             processes: self.world.graph().len() as u64,
             agents: self.world.agents().alive() as u64,
             servers: self.world.servers().len() as u64,
+            found: self.world.servers().all().filter(|server| self.waits_for_person(server)).count() as u64,
         };
         self.emit(now, notice);
     }

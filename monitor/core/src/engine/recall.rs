@@ -78,6 +78,7 @@ impl Engine {
     pub(super) fn remember(&mut self, knowledge: Knowledge) {
         self.world.runs_mut().remember(knowledge.runs);
         self.recall.restarted = knowledge.restarted;
+        self.first_start = knowledge.first_start;
         for server in knowledge.servers {
             let id = server.server.id;
             for process in &server.server.processes {

@@ -43,7 +43,8 @@ impl Engine {
         self.judge_threads_anew(now);
         self.inspect_all_again(now);
         self.compare_all(now);
-        self.emit(now, Notice::Reconfigured { mode: self.settings.mode });
+        let by = self.settings.decided_by.clone();
+        self.emit(now, Notice::Reconfigured { mode: self.settings.mode, by });
     }
 
     /// Gives up what orphand must not end any more: servers that no rule recognises now, and servers of agents that

@@ -123,6 +123,7 @@ impl Engine {
             next,
             deadline,
             session: self.session_state(server),
+            found: self.waits_for_person(server),
             duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    model::{AlertRule, Mode, Policy, ProcessId, SessionPolicy, abandoned_grace, work_grace},
+    model::{AlertRule, Found, Mode, Policy, ProcessId, SessionPolicy, abandoned_grace, work_grace},
     recognise::Rules,
 };
 
@@ -12,6 +12,10 @@ use crate::{
 pub struct Settings {
     /// Whether orphans are ended or only reported.
     pub mode: Mode,
+    /// Who decided the mode; absent if the configuration did.
+    pub decided_by: Option<String>,
+    /// Who ends what was there before the first start.
+    pub found: Found,
     /// The time from the exit of the owner to the first inspection.
     pub grace: Duration,
     /// The time from the sign that a living owner abandoned a server to the first inspection.
@@ -41,6 +45,8 @@ impl Settings {
     pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
         let Policy {
             mode,
+            decided_by,
+            found,
             grace,
             abandoned_grace,
             work_grace,
@@ -55,6 +61,8 @@ impl Settings {
         let rules = Rules::from_source(&rules)?;
         Ok(Self {
             mode,
+            decided_by,
+            found,
             grace,
             abandoned_grace,
             work_grace,
@@ -74,6 +82,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             mode: Mode::Reap,
+            decided_by: None,
+            found: Found::default(),
             grace: Duration::from_secs(10),
             abandoned_grace: abandoned_grace(),
             work_grace: work_grace(),

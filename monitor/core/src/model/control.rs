@@ -1,10 +1,10 @@
 //! Requests to the running daemon, and its answers.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Guard, Losses, Mode, Report, ServerView, SessionState, State};
+use super::{Asked, Guard, Losses, Mode, Report, ServerView, SessionState, Standing, State};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,12 @@ pub struct Status {
     pub pid: u32,
     /// Whether it ends orphans.
     pub mode: Mode,
+    /// What persons decided about that.
+    #[serde(flatten)]
+    pub standing: Standing,
+    /// The main file of the configuration that it reads; absent if an earlier version answers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub config: Option<PathBuf>,
     /// The kernel's release.
     pub kernel: String,
     /// The kernel hooks in use.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
+use super::{BootTime, Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
 
 /// A fact to store. Storing the same fact twice has the effect of storing it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +188,9 @@ pub struct Knowledge {
     /// this one cannot know of.
     #[serde(default)]
     pub restarted: bool,
+    /// When orphand was started on this host for the first time, as far as is known; absent if that was in an earlier boot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_start: Option<BootTime>,
 }
 
 /// A run that an earlier daemon stored.

@@ -6,6 +6,7 @@ mod alert;
 mod checkup;
 mod container;
 mod control;
+mod decision;
 pub mod duration;
 mod ending;
 mod event;
@@ -51,6 +52,7 @@ pub use container::{
     OtherClient,
 };
 pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
+pub use decision::{Chosen, Decided, Decision, Pause, Standing};
 pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
@@ -70,7 +72,7 @@ pub use image::{Image, Stdio};
 pub use inspection::{CopyFacts, Holder, Memory, ServerFacts};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use notice::{Class, Mode, Notice};
-pub use policy::{Policy, abandoned_grace, recognise_protocol, work_grace};
+pub use policy::{Found, Policy, abandoned_grace, recognise_protocol, work_grace};
 pub use reached_by::ReachedBy;
 pub use reasons::{Doubt, Evidence, Guard};
 pub use report::{AgentReport, Report, ServerReport, Totals};

@@ -29,6 +29,10 @@ pub enum Notice {
         agents: u64,
         /// Servers alive.
         servers: u64,
+        /// Servers that may have been left behind before the first start of orphand on this host: they are judged, and ended
+        /// only by a person (`orphand reap`).
+        #[serde(default)]
+        found: u64,
     },
     /// An agent was recognised.
     AgentStarted {
@@ -290,6 +294,9 @@ pub enum Notice {
     Reconfigured {
         /// Whether it ends orphans or only reports them.
         mode: Mode,
+        /// Who decided the mode with `orphand pause` or `orphand mode`; absent if the configuration did.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        by: Option<String>,
     },
     /// Records were lost in the kernel, or events were dropped for a reader that was too slow.
     Lost {

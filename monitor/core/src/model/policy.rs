@@ -11,6 +11,12 @@ use super::{AlertRule, Mode, SessionPolicy};
 pub struct Policy {
     /// Whether to end orphans.
     pub mode: Mode,
+    /// Who decided the mode; absent if the configuration did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub decided_by: Option<String>,
+    /// Who ends what was there before the first start.
+    #[serde(default)]
+    pub found: Found,
     /// The grace period: the time from the owner's exit to the verdict.
     #[serde(rename = "grace_ns", with = "nanoseconds")]
     pub grace: Duration,
@@ -39,6 +45,17 @@ pub struct Policy {
     /// The container engines that are asked, by name.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub engines: Vec<String>,
+}
+
+/// Who ends orphans that were there before the first start of orphand on this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Found {
+    /// A person, whom orphand tells of them.
+    #[default]
+    Ask,
+    /// orphand, like all others.
+    End,
 }
 
 /// The default of [`Policy::abandoned_grace`].

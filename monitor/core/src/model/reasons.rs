@@ -80,9 +80,19 @@ pub enum Guard {
     OwnUnit,
     /// orphand was told to observe only.
     Observe,
+    /// It was there before the first start of orphand on this host, and nobody saw how it came to be left behind. Only a person
+    /// ends it (`orphand reap`), or the setting `found = "end"`.
+    Found,
     /// It is the client of a container (`docker run`, `podman exec`). A signal would end the client alone, and the container would live
     /// on. Without its engine (`[containers]`) it cannot be stopped, or it is not certain which container it is. Or it was found in a
     /// container, without a client and an owner: its engine would know nothing of a signal. `container` has the command that a person
     /// can run.
     Container,
+}
+
+impl Guard {
+    /// Whether `orphand reap` ends what stays because of this guard alone: a person decides.
+    pub const fn yields_to_person(self) -> bool {
+        matches!(self, Self::Observe | Self::Found)
+    }
 }

@@ -63,6 +63,9 @@ pub struct ServerReport {
     /// The state of the session that it was started for, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<SessionState>,
+    /// Whether it may have been left behind before the first start of orphand on this host: then only a person ends it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub found: bool,
     /// The newest server of the same owner with the same identity, if this is not it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duplicate_of: Option<String>,
@@ -94,6 +97,10 @@ pub struct Totals {
     pub ending: u64,
     /// Orphans that stay because of a guard.
     pub kept: u64,
+    /// Orphans from before the first start that stay until a person ends them.
+    pub found: u64,
+    /// Their resident memory in bytes.
+    pub found_rss_bytes: u64,
     /// Unproven servers.
     pub unproven: u64,
     /// Their resident memory in bytes.
@@ -119,14 +126,19 @@ impl ServerReport {
         self.state == State::Unproven
     }
 
+    /// Whether it is an orphan from before the first start, and `orphand reap` would end it.
+    pub fn waits_for_person(&self) -> bool {
+        self.found && self.state == State::Kept && self.guards.iter().all(|guard| guard.yields_to_person())
+    }
+
     /// Whether it is one of a run that has this name; true without a name.
     pub fn belongs_to(&self, name: Option<&str>) -> bool {
         name.is_none_or(|name| self.server.run.as_ref().is_some_and(|run| run.is_called(name)))
     }
 
-    /// Takes a guard away. What was kept only because of it is an orphan that can be ended.
-    pub fn lift(&mut self, guard: Guard) {
-        self.guards.retain(|one| *one != guard);
+    /// Takes away the guards that a person overrules. What was kept only because of them is an orphan that can be ended.
+    pub fn lift_for_person(&mut self) {
+        self.guards.retain(|guard| !guard.yields_to_person());
         if self.guards.is_empty() && self.state == State::Kept {
             self.state = State::Orphan;
         }
@@ -155,9 +167,9 @@ impl Report {
         owned.chain(self.unowned.iter().map(|server| (None, server)))
     }
 
-    /// Takes a guard away from every server and every agent that was left behind.
-    pub fn lift(&mut self, guard: Guard) {
-        self.servers_mut().for_each(|one| one.lift(guard));
+    /// Takes away the guards that a person overrules, from every server and every agent that was left behind.
+    pub fn lift_for_person(&mut self) {
+        self.servers_mut().for_each(ServerReport::lift_for_person);
     }
 
     /// All servers, and the agents that were left behind.
@@ -181,6 +193,10 @@ impl Report {
                 sum.orphans += 1;
                 sum.orphan_rss_bytes = sum.orphan_rss_bytes.saturating_add(bytes);
                 sum.orphan_cpu_ms = sum.orphan_cpu_ms.saturating_add(cpu);
+            }
+            if one.waits_for_person() {
+                sum.found += 1;
+                sum.found_rss_bytes = sum.found_rss_bytes.saturating_add(bytes);
             }
             if one.is_unproven() {
                 sum.unproven += 1;

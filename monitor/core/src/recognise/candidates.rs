@@ -55,7 +55,7 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
             add(name, needs_wire);
         }
     }
-    if book.agent.iter().any(super::Rule::is_for_units) {
+    if book.agent.iter().any(super::Rule::is_about_place) {
         // A service manager that starts later, such as a user's, has units too.
         add("systemd", false);
     }

@@ -9,11 +9,13 @@
 //! standard input is a wire, and an orphan only if its owner is gone.
 
 mod agents;
+mod allowed_keys;
 mod assignment;
 mod candidates;
 mod container;
 mod declared;
 mod engaged;
+mod exemption;
 mod first_message;
 mod fork_server;
 mod interpreter;
@@ -30,6 +32,7 @@ mod settings_file;
 mod tests;
 mod text;
 
+pub use self::allowed_keys::{agents as rules_of_agents, exemptions, not_agents};
 pub use self::assignment::{is_same_image, own_container};
 pub use self::container::{
     container_client, forwards_to_engine, handed_on_by_client, keeps_container, started_container,
@@ -40,7 +43,7 @@ pub use self::engaged::{is_browser, is_debugger, is_shell_of_a_person};
 pub use self::first_message::first_message;
 pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;
-pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
+pub use self::rule::{Rule, RuleBook, RuleError};
 pub use self::service::is_told_to_serve;
 use self::{
     agents::Work,
@@ -196,7 +199,7 @@ impl Rules {
 
     /// Whether there are rules about units.
     pub fn name_units(&self) -> bool {
-        self.book.agent.iter().any(Rule::is_for_units)
+        self.book.agent.iter().any(Rule::is_about_place)
     }
 
     /// Whether agents of this name are ended when their unit has left them behind.

@@ -1,10 +1,11 @@
 //! Rules of the configuration. A rule matches if all its keys match. Names may contain the wildcards `*` (any
 //! text) and `?` (any character).
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 use super::{
+    allowed_keys::{agents, exemptions, not_agents},
     interpreter::Interpreter,
     known_programs::{SHELLS, contains},
     program::{Carrier, Program},
@@ -14,7 +15,7 @@ use crate::model::{Image, Unit};
 
 /// A text with wildcards.
 #[derive(Clone, Debug, PartialEq)]
-struct Pattern {
+pub(super) struct Pattern {
     text: String,
     matcher: WildMatch,
 }
@@ -50,6 +51,8 @@ impl Pattern {
 /// whatever that runs. Such a rule may also have `reap`: agents that the unit has left behind are ended. Without it
 /// they are only reported.
 ///
+/// An exemption may have `unit`, `user` or both instead: what runs in that unit, as that user ([`super::Rules::exempts`]).
+///
 /// A rule for agents may have `daemon`: its agents are meant to outlive whoever started them.
 /// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
 ///
@@ -66,37 +69,41 @@ pub struct Rule {
     script: Option<Pattern>,
     exe: Option<Pattern>,
     args: Vec<Pattern>,
-    unit: Option<Pattern>,
-    reap: bool,
-    daemon: bool,
-    thread_scoped: bool,
+    pub(super) unit: Option<Pattern>,
+    /// The name or number of a user.
+    pub(super) user: Option<String>,
+    pub(super) reap: bool,
+    pub(super) daemon: bool,
+    pub(super) thread_scoped: bool,
 }
 
 /// A rule as it is written in TOML.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
-    name: String,
+pub(super) struct Written {
+    pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<String>,
+    pub(super) program: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    package: Option<String>,
+    pub(super) package: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    module: Option<String>,
+    pub(super) module: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    script: Option<String>,
+    pub(super) script: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    exe: Option<String>,
+    pub(super) exe: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    args: Vec<String>,
+    pub(super) args: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<String>,
+    pub(super) unit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    reap: bool,
+    pub(super) reap: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    daemon: bool,
+    pub(super) daemon: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    thread_scoped: bool,
+    pub(super) thread_scoped: bool,
 }
 
 /// Why a rule is refused.
@@ -107,7 +114,7 @@ pub enum RuleError {
     Name,
     /// A rule without a pattern would match every process.
     #[error(
-        "rule \"{0}\" matches everything: add at least one of program, package, module, script, exe, unit"
+        "rule \"{0}\" matches everything: add at least one of program, package, module, script, exe, unit, user"
     )]
     Empty(String),
     /// An empty pattern matches nothing.
@@ -130,7 +137,7 @@ pub enum RuleError {
     },
     /// A rule with `unit` cannot name a program.
     #[error(
-        "rule \"{0}\": a rule with unit takes no program: remove one of them; unit means the unit's main process, whatever it runs"
+        "rule \"{0}\": a rule with unit or user takes no program: remove one of them; it means what runs there, whatever that is"
     )]
     UnitAndProgram(String),
     /// The name is not that of a service.
@@ -146,9 +153,15 @@ pub enum RuleError {
     /// The manager of a unit starts its main process, so no agent can leave it behind.
     #[error("rule \"{0}\": a rule with unit takes no daemon: the unit's manager starts its main process")]
     UnitAndDaemon(String),
-    /// Only agents have units and can be ended with them.
-    #[error("rule \"{0}\": unit, reap, daemon and thread_scoped are for [[agent]] only")]
+    /// Only agents can be ended with their units.
+    #[error("rule \"{0}\": reap, daemon and thread_scoped are for [[agent]] only")]
     AgentsOnly(String),
+    /// Only agents and exemptions are known by their unit.
+    #[error("rule \"{0}\": unit is for [[agent]] and [[exempt]] only")]
+    NoUnit(String),
+    /// Only exemptions are known by their user.
+    #[error("rule \"{0}\": user is for [[exempt]] only")]
+    NoUser(String),
     /// `program` is compared with names, not paths.
     #[error(
         "rule \"{rule}\": program takes a name without folders: for a path use exe (a binary) or script (a script)"
@@ -174,6 +187,7 @@ impl TryFrom<Written> for Rule {
             ("script", &w.script),
             ("exe", &w.exe),
             ("unit", &w.unit),
+            ("user", &w.user),
         ];
         if keys.iter().all(|(_, value)| value.is_none()) {
             return Err(RuleError::Empty(name));
@@ -189,11 +203,13 @@ impl TryFrom<Written> for Rule {
                 return Err(RuleError::Interpreter { rule: name, program: program.clone() });
             }
         }
+        let names_program =
+            keys.iter().any(|(key, value)| !["unit", "user"].contains(key) && value.is_some())
+                || !w.args.is_empty();
+        if (w.unit.is_some() || w.user.is_some()) && names_program {
+            return Err(RuleError::UnitAndProgram(name));
+        }
         if let Some(unit) = &w.unit {
-            let only = keys.iter().all(|(key, value)| *key == "unit" || value.is_none()) && w.args.is_empty();
-            if !only {
-                return Err(RuleError::UnitAndProgram(name));
-            }
             if w.daemon {
                 return Err(RuleError::UnitAndDaemon(name));
             }
@@ -211,6 +227,7 @@ impl TryFrom<Written> for Rule {
             exe: pattern(w.exe),
             args: w.args.into_iter().map(Pattern::new).collect(),
             unit: pattern(w.unit),
+            user: w.user,
             reap: w.reap,
             daemon: w.daemon,
             thread_scoped: w.thread_scoped,
@@ -230,6 +247,7 @@ impl From<Rule> for Written {
             exe: text(rule.exe),
             args: rule.args.into_iter().map(|p| p.text).collect(),
             unit: text(rule.unit),
+            user: rule.user,
             reap: rule.reap,
             daemon: rule.daemon,
             thread_scoped: rule.thread_scoped,
@@ -248,9 +266,9 @@ impl Rule {
         self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
     }
 
-    /// Whether the rule is about a unit and not about a program.
-    pub(super) const fn is_for_units(&self) -> bool {
-        self.unit.is_some()
+    /// Whether the rule is about a unit or a user and not about a program.
+    pub(super) const fn is_about_place(&self) -> bool {
+        self.unit.is_some() || self.user.is_some()
     }
 
     /// Whether its agents are ended when their unit has left them behind.
@@ -269,7 +287,7 @@ impl Rule {
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
-        if self.is_for_units() {
+        if self.is_about_place() {
             return false;
         }
         let exe = without_deleted(&image.exe);
@@ -309,22 +327,13 @@ fn last_component(pattern: &str) -> &str {
     pattern.rsplit_once('/').map_or("", |(_, name)| name)
 }
 
-/// Deserializes rules that are not about agents.
-pub fn not_agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
-    let rules = Vec::<Rule>::deserialize(from)?;
-    match rules.iter().find(|r| r.is_for_units() || r.reap || r.daemon || r.thread_scoped) {
-        Some(rule) => Err(D::Error::custom(RuleError::AgentsOnly(rule.name.clone()))),
-        None => Ok(rules),
-    }
-}
-
 /// The rules of the configuration by table. Within a table, the first rule that matches counts; tables are
 /// tried in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuleBook {
     /// Never ended, and neither is anything below them.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
     /// Terminal multiplexers and the like.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
@@ -333,7 +342,7 @@ pub struct RuleBook {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
     pub server: Vec<Rule>,
     /// Agents.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
     pub agent: Vec<Rule>,
     /// Never an agent, neither by a built-in rule nor implied.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]

@@ -12,6 +12,9 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     if inspection.observe && !server.phase.asked() {
         guards.insert(Guard::Observe);
     }
+    if inspection.found && !server.phase.asked() {
+        guards.insert(Guard::Found);
+    }
     // The manager started the server itself or adopted it from what runs now. The two cases look the same from
     // outside.
     if server.owner().is_none() && inspection.unit().is_some_and(|unit| !unit.left_behind()) {
@@ -19,6 +22,10 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     }
     if inspection.rows.opted_out(server) {
         guards.insert(Guard::OptedOut);
+    }
+    let unit = inspection.unit().map(|unit| &unit.unit);
+    if inspection.processes(members).any(|row| inspection.rules.exempts(unit, row.uid)) {
+        guards.insert(Guard::ExemptRule);
     }
     let owner = inspection.owner();
     if server.disowned || owner.is_some_and(|a| a.exempt) {

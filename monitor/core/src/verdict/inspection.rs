@@ -35,6 +35,8 @@ pub struct Inspection<'a> {
     pub other_uids: bool,
     /// Whether orphand only observes and ends nothing.
     pub observe: bool,
+    /// Whether it was there before the first start of orphand, and nobody saw how it came to be left behind.
+    pub found: bool,
     /// For how long a server must have done nothing whose living owner may still use it.
     pub rest: Duration,
 }

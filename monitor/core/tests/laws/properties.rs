@@ -85,6 +85,16 @@ proptest! {
         lawful(&story.play(|_| ()))?;
     }
 
+    /// A daemon that is started for the first time on this host signals nothing that was there before, unless it saw its owner exit.
+    #[test]
+    fn what_was_there_first_is_left_to_a_person(story in strategies::late_story()) {
+        let world = story.play_with_first_start();
+        let wrong = [laws::shots(&world.host), laws::shots_at_found(&world.host)].concat();
+        if !wrong.is_empty() {
+            return Err(broken(&world, &format!("{wrong:?}")));
+        }
+    }
+
     /// The same where records are lost and the graph is repaired.
     #[test]
     fn a_story_with_losses_is_judged_rightly(story in strategies::lossy_story()) {

@@ -24,6 +24,22 @@ impl Story {
         world.host.settle();
         world
     }
+
+    /// The same story with a daemon that is started for the first time on this host.
+    pub fn play_with_first_start(&self) -> World {
+        let mut world = World::new(self.settings(), self.manners(), self.space);
+        for act in &self.before {
+            act.play(&mut world);
+        }
+        let knowledge = Knowledge { first_start: Some(world.host.kernel.now()), ..Knowledge::default() };
+        world.host.give(Input::Remembered { knowledge });
+        world.host.start();
+        for act in &self.acts {
+            act.play(&mut world);
+        }
+        world.host.settle();
+        world
+    }
 }
 
 impl Host {

@@ -34,6 +34,7 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
 pub fn policy(settings: &Settings) -> Policy {
     let Settings {
         mode,
+        found,
         grace,
         abandoned_grace,
         work_grace,
@@ -44,12 +45,14 @@ pub fn policy(settings: &Settings) -> Policy {
     } = *settings;
     Policy {
         mode,
+        found,
         grace,
         abandoned_grace,
         work_grace,
         term_timeout,
         other_uids,
         recognise_protocol,
+        decided_by: settings.decided_by.clone(),
         rules: settings.rules.source(),
         alerts: settings.alerts.clone(),
         sessions: settings.sessions.clone(),

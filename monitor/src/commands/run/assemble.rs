@@ -12,12 +12,12 @@ use crate::{
     },
     cli::{self, logging::Log},
     commands::event_stream,
-    config::Config,
+    config::{Config, DEFAULT_PATH},
     control::ControlServer,
     daemon::{
         Daemon, command_lines::Completer, descriptor_shortage::DescriptorShortage, environment::Environment,
         inspections::Inspections, last_check::PendingRecords, member_shares::MemberShares,
-        persistence::Persistence, reload, stuck_reads::StuckReads,
+        persistence::Persistence, reload, standing::Decisions, stuck_reads::StuckReads,
     },
     driver::Driver,
     host::{Alone, Procfs},
@@ -35,6 +35,7 @@ use crate::{
         members, selftest,
         trace::TraceWriter,
     },
+    store::standing,
 };
 use orphand_core::{
     engine::{Engine, Settings},
@@ -52,7 +53,11 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     let front = ControlServer::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Procfs::system()?;
-    let policy = config.policy();
+    let decisions = Decisions::new(standing::read(&config.state_dir), flags.observe);
+    let policy = decisions.policy(config);
+    let mut status = status_at_start(config);
+    (status.mode, status.standing) = (policy.mode, decisions.standing.clone());
+    status.config = std::path::absolute(flags.places.config.as_deref().unwrap_or(DEFAULT_PATH.as_ref())).ok();
     let ourselves = procfs.ourselves()?;
     let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
     let options = KernelOptions {
@@ -101,7 +106,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         metrics,
         page,
         persistence,
-        status: status_at_start(config),
+        status,
         pending: PendingRecords::default(),
         seen_until: clock::now(),
         doubtful: false,
@@ -118,6 +123,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         driver: Driver::new(Engine::new(settings), trace).within(flags.places.below.clone()),
         outside,
         configuration,
+        decisions,
         notify: Notify::from_environment(clock::now()),
         queries,
         ready_at: None,
@@ -141,7 +147,6 @@ fn status_at_start(config: &Config) -> Status {
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        mode: config.mode(),
         term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
         ..Status::default()
     }

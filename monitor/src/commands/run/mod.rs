@@ -37,6 +37,7 @@ pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
 fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     let mut config = flags.places.load()?;
     config.observe |= flags.observe;
+    config.found = flags.found.map_or(config.found, Into::into);
     config.grace = flags.grace.unwrap_or(config.grace);
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
     config.ring_size = flags.ring_size.unwrap_or(config.ring_size);

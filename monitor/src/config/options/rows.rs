@@ -100,6 +100,16 @@ const TOP: &[Key] = &[
         example: "true",
     },
     Key {
+        name: "found",
+        form: "\"ask\" or \"end\"",
+        default: Some("\"ask\""),
+        limits: "",
+        about: "What is done about servers that were there before orphand was started on this host for the first time, and that \
+                nobody can reach. With ask they are reported and stay (guard found) until a person ends them: sudo orphand reap. \
+                With end they are ended like the rest. What is left behind from then on is ended either way.",
+        example: "\"end\"",
+    },
+    Key {
         name: "grace",
         form: "a duration",
         default: Some("\"10s\""),

@@ -121,7 +121,8 @@ fn every_row_is_filled_in_and_every_example_is_right() {
                 |others: &&str| parsed(&format!("{}\n{others}{}", section.header(), key.example())).is_ok();
             // A row is shared by all kinds of rules, and says where it is not allowed.
             assert!(
-                others.iter().any(fits) || (section.name != "agent" && key.limits.contains("[[agent]] only")),
+                others.iter().any(fits)
+                    || (key.limits.contains(" only") && !key.limits.contains(&section.header())),
                 "{name}"
             );
         }
@@ -176,6 +177,11 @@ fn where_each_value_came_from() {
     let config = loaded.config.unwrap();
     let text = with_origins(&config, &loaded.origins);
     assert_eq!(parsed(&text).unwrap(), config);
-    assert!(text.starts_with("observe = false  # default\ngrace = \"1s\"  # x.toml:1\n"), "{text}");
+    assert!(
+        text.starts_with(
+            "observe = false  # default\nfound = \"ask\"  # default\ngrace = \"1s\"  # x.toml:1\n"
+        ),
+        "{text}"
+    );
     assert!(text.ends_with("\n[[agent]]  # x.toml:2\nname = \"a\"\nunit = \"a.service\"\n"), "{text}");
 }

@@ -31,6 +31,15 @@ pub(super) fn further(server: &ServerView, owner: Option<&AgentView>, count: u64
     format!("{}{pid}: it has {count} servers of this kind", of_owner(owner))
 }
 
+/// `; 14 servers from before may be left behind: ..`, or nothing.
+pub(super) fn left_before(found: u64) -> String {
+    if found == 0 {
+        return String::new();
+    }
+    let servers = text::count(found, "server", "servers");
+    format!("; {servers} from before may have been left behind; only you end them: sudo orphand reap")
+}
+
 /// What is not known to have started was found.
 pub(super) const fn began(found: bool) -> &'static str {
     if found { "found" } else { "started" }
@@ -144,6 +153,7 @@ const fn guard(guard: Guard) -> &'static str {
         Guard::LiveAgentBelow => "a live agent is below it",
         Guard::OwnUnit => "systemd manages it as a unit",
         Guard::Observe => "orphand runs in observe mode",
+        Guard::Found => "it was there before orphand: only you end it",
         Guard::Container => "it works in a container",
     }
 }

@@ -114,6 +114,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             processes: 214,
             agents: 2,
             servers: 5,
+            found: 0,
         },
         Notice::Ready {
             version: "0.1.0".to_owned(),
@@ -123,6 +124,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             processes: 1,
             agents: 0,
             servers: 1,
+            found: 1,
         },
         Notice::AgentStarted { agent: claude(true), continues: None, found: false },
         Notice::AgentStarted { agent: host, continues: None, found: true },
@@ -205,8 +207,9 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             limit: 10,
             after_ms: 93_000,
         },
-        Notice::Reconfigured { mode: Mode::Reap },
-        Notice::Reconfigured { mode: Mode::Observe },
+        Notice::Reconfigured { mode: Mode::Reap, by: None },
+        Notice::Reconfigured { mode: Mode::Observe, by: None },
+        Notice::Reconfigured { mode: Mode::Observe, by: Some("alice".to_owned()) },
         Notice::Stopping { agents: 2, servers: 5, orphans: 0 },
     ]
 }

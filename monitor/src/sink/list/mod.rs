@@ -15,5 +15,5 @@ pub use self::{
     rows::{Arrangement, Entry, Kind, Row, entries, rows},
     sample::Sample,
     text::{Layout, json, render, unseen},
-    words::{command_line, cpu_time, reasons_to_stay, short, style, sum, why},
+    words::{command_line, cpu_time, from_before, reasons_to_stay, short, style, sum, why},
 };

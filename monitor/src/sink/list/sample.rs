@@ -1,5 +1,8 @@
 //! One look at the host, whoever looked.
 
+use jiff::tz::TimeZone;
+
+use super::super::{standing, wall_clock::WallClock};
 use orphand_core::model::{BootTime, Mode, Report, Status, text};
 
 /// What was found by one look.
@@ -9,6 +12,8 @@ pub struct Sample {
     pub report: Report,
     /// Whether the daemon ends orphans; absent without a daemon.
     pub mode: Option<Mode>,
+    /// What persons decided about that, in words; absent if nothing.
+    pub decided: Option<String>,
     /// Who looked, in words.
     pub source: String,
     /// When.
@@ -19,22 +24,20 @@ pub struct Sample {
 
 impl Sample {
     /// What the daemon knows.
-    pub fn of_daemon(status: Status, now: BootTime) -> Self {
-        let mode = match status.mode {
-            Mode::Reap => "ends orphans",
-            Mode::Observe => "observes only, ends nothing",
-        };
+    pub fn of_daemon(status: Status, now: BootTime, wall: WallClock, zone: &TimeZone) -> Self {
+        let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
+        let decided = status.standing.by().map(|_| format!("orphand {mode}."));
         let up = text::duration(std::time::Duration::from_nanos(status.up_ns));
         let version = text::sanitise(&status.version).into_owned();
         let source = format!("orphand {version}  {mode}  pid {}, up {up}", status.pid);
         let mut report = status.report;
         report.blind.extend(status.blind);
-        Self { report, mode: Some(status.mode), source, now, freed: None }
+        Self { report, mode: Some(status.mode), decided, source, now, freed: None }
     }
 
     /// What /proc shows to who asks.
     pub fn of_proc(report: Report, why: &str, now: BootTime) -> Self {
         let source = format!("{}: looking through /proc, nobody ends orphans", text::sanitise(why));
-        Self { report, mode: None, source, now, freed: None }
+        Self { report, mode: None, decided: None, source, now, freed: None }
     }
 }

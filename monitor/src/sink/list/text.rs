@@ -52,6 +52,14 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     }
     out.push_str(&sum(&sample.report));
     out.push('\n');
+    if let Some(line) = &sample.decided {
+        out.push_str(&paint.text(paint::WARNING, line));
+        out.push('\n');
+    }
+    if let Some(line) = words::from_before(&sample.report) {
+        out.push_str(&paint.text(paint::WARNING, line));
+        out.push('\n');
+    }
     if sample.mode.is_none() {
         out.push_str(&paint.text(paint::DIM, PROC_ALONE));
         out.push('\n');

@@ -64,6 +64,22 @@ pub fn sum(report: &Report) -> String {
     format!("{}.", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
+/// `14 servers from before, 2.1 GB, nobody can reach them: sudo orphand reap`: what only a person ends. Nothing if there is none.
+pub fn from_before(report: &Report) -> Option<String> {
+    let sum = report.totals();
+    if sum.found > 0 {
+        let (servers, bytes) = (text::count(sum.found, "server", "servers"), text::size(sum.found_rss_bytes));
+        let them = if sum.found == 1 { "it" } else { "them" };
+        return Some(format!("{servers} from before, {bytes}, nobody can reach {them}: sudo orphand reap"));
+    }
+    let suspects =
+        report.servers().filter(|(_, one)| one.found && one.state == State::Suspect).count() as u64;
+    let servers = text::count(suspects, "server", "servers");
+    (suspects > 0).then(|| {
+        format!("{servers} from before may have been left behind; only you end them: sudo orphand reap")
+    })
+}
+
 /// Why it is judged so, and why it stays: `owner exited; stays: another process holds its stdin`.
 pub fn why(report: &ServerReport) -> String {
     let evidence = report.evidence.iter().copied().map(human::evidence).map(str::to_owned);

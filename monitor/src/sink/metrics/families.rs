@@ -40,6 +40,8 @@ macro_rules! families {
 
 families! {
     WATCHING = "orphand_watching", Gauge, [], "1 while orphand can vouch for what it says, 0 when blind.";
+    MODE = "orphand_mode", Gauge, ["mode"],
+        "1 for the mode in effect: reap, or observe, which is also that of a pause; 0 for the other.";
     ORPHANS = "orphand_orphans", Gauge, ["agent", "unit", "manager", "uid", "generation", "class"],
         "Orphans alive, spared ones included.";
     ORPHAN_PROCESSES = "orphand_orphan_processes", Gauge, ["agent", "unit", "manager", "uid", "generation", "class"],

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::sink::{report::word, wall_clock::WallClock};
 use orphand_core::model::{
-    AgentView, Class, Losses, Report, RunView, ServerReport, SessionsStatus, State, Status,
+    AgentView, Class, Losses, Mode, Report, RunView, ServerReport, SessionsStatus, State, Status,
 };
 
 /// How many generations of an agent have their own series: the latest, and the latest of those with servers.
@@ -53,6 +53,7 @@ impl Gauges {
         let one = |value: f64| Values::from([(Labels::new(), value)]);
         let mut gauges = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
         if let Some(status) = status.filter(|_| watching) {
+            gauges.push((families::MODE, mode(status.mode)));
             let own = OwnersWithSeries::of(&status.report);
             gauges.extend(servers(&status.report, &own));
             gauges.extend(generations(&status.report, &own, wall));
@@ -250,6 +251,12 @@ fn sessions(sessions: &SessionsStatus) -> (Family, Values) {
         families::SESSIONS,
         states.map(|(state, n)| (vec![("state", state.word().to_owned())], float(*n))).collect(),
     )
+}
+
+/// Both modes, so that an alert sees the number go back to 0.
+fn mode(now: Mode) -> Values {
+    let label = |mode: Mode| vec![("mode", word(mode))];
+    [Mode::Reap, Mode::Observe].map(|mode| (label(mode), f64::from(u8::from(mode == now)))).into()
 }
 
 /// Of every owner with servers, so that an alert sees the number go back to 0. Without the generation: a duplicate

@@ -59,6 +59,7 @@ fn server(number: u32, generation: u64, state: &str) -> ServerReport {
         next: None,
         deadline: None,
         session: None,
+        found: false,
         duplicate_of: Some("424242424@1".to_owned()),
         members: Vec::new(),
     }

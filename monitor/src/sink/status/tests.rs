@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
-    AgentReport, Doubt, Guard, Report, RunView, ServerReport, ServerView, SessionsStatus,
+    AgentReport, Decision, Doubt, Guard, Mode, Report, RunView, ServerReport, ServerView, SessionsStatus,
 };
 
 fn server(agent: &str, generation: Option<u64>, state: State, pss_bytes: Option<u64>) -> ServerReport {
@@ -46,6 +46,7 @@ fn status(pss_bytes: Option<u64>) -> Status {
 
 #[test]
 fn one_look_tells() {
+    let wall = WallClock { offset_ns: 1_785_153_600_000_000_000 };
     let troubled = Status {
         mode: Mode::Observe,
         blind: vec!["records of the kernel were lost".to_owned()],
@@ -67,9 +68,21 @@ fn one_look_tells() {
         states: BTreeMap::from([(SessionState::Active, 1), (SessionState::Expired, 1)]),
         errors: BTreeMap::from([("timeout".to_owned(), 2), ("auth".to_owned(), 0)]),
     });
+    let mut first_hour = status(None);
+    let found = ServerReport {
+        state: State::Kept,
+        guards: vec![Guard::Found],
+        found: true,
+        ..ServerReport::default()
+    };
+    let found = ServerReport { server: filesystem(), ..found };
+    let exempt = ServerReport { guards: vec![Guard::ExemptRule, Guard::Found], ..found.clone() };
+    first_hour.report.unowned = vec![found.clone(), found.clone(), exempt];
+    first_hour.standing.decide(&Decision::Pause { for_ms: Some(1_800_000) }, "alice", wall.timestamp(now()));
+    let mut first_minute = status(None);
+    first_minute.report.unowned = vec![ServerReport { state: State::Suspect, guards: Vec::new(), ..found }];
     let empty = Status { report: Report::default(), processes: 0, ..status(None) };
-    let wall = WallClock { offset_ns: 1_785_153_600_000_000_000 };
-    let shown = [status(None), troubled, busy, sessions, empty]
+    let shown = [status(None), troubled, busy, sessions, first_hour, first_minute, empty]
         .map(|status| render(&status, now(), wall, &TimeZone::UTC, Paint::default()));
     assert!(!shown.concat().contains('\u{1b}'));
     insta::assert_snapshot!(shown.join("----\n"));

@@ -31,6 +31,7 @@ fn notices() -> Vec<Notice> {
             processes: 214,
             agents: 2,
             servers: 5,
+            found: 3,
         },
         Notice::OrphanSuspected {
             recovered: false,

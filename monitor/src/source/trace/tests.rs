@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use orphand_core::model::{
-    AlertRule, Answer, BootTime, ExitStatus, Image, Input, Losses, Mode, Policy, ProcessEvent, ProcessId,
-    ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader, Watched,
-    Work,
+    AlertRule, Answer, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent,
+    ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader,
+    Watched, Work,
     scene::{self, End, Endpoint, ProcessRow, Scene, Side, Unread},
 };
 
@@ -29,6 +29,8 @@ fn policy() -> Policy {
         engines: Vec::new(),
         recognise_protocol: true,
         mode: Mode::Observe,
+        decided_by: Some("alice".to_owned()),
+        found: Found::End,
         grace: Duration::from_secs(10),
         abandoned_grace: Duration::from_secs(30),
         work_grace: Duration::from_secs(300),

@@ -3,11 +3,37 @@
 use super::*;
 use orphand_core::model::{RememberedOrphan, RememberedServer};
 
+/// The first start of all is remembered as long as the boot lasts; where that is not known, it is the present one.
+#[test]
+fn when_the_first_start_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let first_start = |boot: &str| {
+        let (mut store, _) = open_in(dir.path(), boot, OFFSET).unwrap();
+        store.take_knowledge().first_start
+    };
+    let before = clock::now();
+    let first = first_start(BOOT);
+    assert!(first.is_some_and(|at| before <= at && at <= clock::now()));
+    assert_eq!(first_start(BOOT), first, "a restart is no first start");
+    let file = dir.path().join(files::FILE);
+    files::mark_suspect(&file, "row 7 missing");
+    assert_eq!(first_start(BOOT), first, "the damaged file said it");
+    let other = "0c8a1b9e-0000-4000-8000-000000000002";
+    assert_eq!(first_start(other), None, "it was in an earlier boot");
+    files::mark_suspect(&file, "row 8 missing");
+    assert_eq!(first_start(other), None);
+    std::fs::write(&file, [0x5a; 8192]).unwrap();
+    let lost = first_start(other);
+    assert!(lost > first, "nothing is known: {lost:?}");
+    assert_eq!(first_start(other), lost);
+}
+
 #[test]
 fn the_next_daemon_knows_what_was_committed() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
-    assert_eq!(store.take_knowledge(), Knowledge::default());
+    let known = store.take_knowledge();
+    assert_eq!(known, Knowledge { first_start: known.first_start, ..Knowledge::default() });
     record(
         &mut store,
         [

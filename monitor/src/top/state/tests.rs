@@ -76,7 +76,8 @@ fn sample() -> Sample {
     ];
     let report = Report { agents, unowned: vec![kept], ..Report::default() };
     let source = "orphand 1  ends orphans".to_owned();
-    Sample { report, mode: Some(Mode::Reap), source, now: BootTime(43 * SECOND), freed: Some(1_200_000_000) }
+    let (mode, now) = (Some(Mode::Reap), BootTime(43 * SECOND));
+    Sample { report, mode, decided: None, source, now, freed: Some(1_200_000_000) }
 }
 
 fn state() -> State {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
 use crate::{
     engine::Settings,
-    model::{Guard, Input, Mode, Policy, ReapRequest, Signal},
+    model::{Guard, Input, Mode, Policy, ReapRequest, Signal, Unit, UnitFacts, UnitState},
+    recognise::Rules,
 };
 
 const SCRIPT: &str = "/srv/node_modules/.bin/mcp-server-filesystem";
@@ -47,6 +48,35 @@ fn a_daemon_that_looks_begins_to_act_and_the_other_way_round() {
     story.pass_secs(100);
     assert_eq!(story.sent(), [], "not even SIGKILL to what was asked to end already");
     assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared observe"));
+}
+
+/// What runs in a unit, or as a user, is exempt whatever it is; its twin elsewhere is ended.
+#[test]
+fn a_place_may_be_exempt() {
+    let service = |name: &str| UnitFacts {
+        unit: Unit { manager: String::new(), name: name.to_owned() },
+        invocation_id: None,
+        state: UnitState::Active("x".to_owned()),
+    };
+    for (keys, spared) in [
+        ("user = '7'", true),
+        ("user = '8'", false),
+        ("unit = 'bot*.service'", true),
+        ("unit = 'other.service'", false),
+        ("user = '7'\nunit = 'bot.service'", true),
+        ("user = '8'\nunit = 'bot.service'", false),
+    ] {
+        let rules = format!("[[exempt]]\nname = 'mine'\n{keys}");
+        let settings =
+            Settings { rules: Rules::from_source(&rules).unwrap(), other_uids: true, ..Settings::default() };
+        let mut story = Story::agent_with_server(settings);
+        story.uid = 7;
+        story.facts.unit = Some(service("bot.service"));
+        story.end(20);
+        story.pass_secs(10);
+        assert_eq!(story.sent().is_empty(), spared, "{keys}");
+        assert_eq!(story.told().contains(&"orphan_spared exempt_rule".to_owned()), spared, "{keys}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod daemons;
 mod duplicates;
 mod endings;
 mod first_messages;
+mod found;
 mod late;
 mod launchers;
 mod let_go;

@@ -1,0 +1,145 @@
+//! Tests of what was there before the first start on a host: a person decides.
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
+use crate::{
+    engine::Settings,
+    model::{
+        Found, Guard, Input, Knowledge, Policy, ReapRequest, RememberedServer, Signal, SnapshotProcess,
+        State, Tracked, TrackedOwner, TrackedStart,
+    },
+};
+
+fn ready() -> Input {
+    Input::Ready { kernel: String::new(), hooks: Vec::new() }
+}
+
+/// A daemon that is started now, after a first start of all at this number of seconds.
+fn daemon(
+    first_start: Option<u64>,
+    settings: Settings,
+    knowledge: Knowledge,
+    found: Vec<SnapshotProcess>,
+) -> Story {
+    let mut story = Story::new(settings);
+    let first_start = first_start.map(|seconds| crate::model::BootTime(seconds * 1_000_000_000));
+    story.hand_in(Input::Remembered { knowledge: Knowledge { first_start, ..knowledge } });
+    story.snapshot(found);
+    story.hand_in(ready());
+    story
+}
+
+/// A server without an owner, which nobody can reach: it was born at 300 ms.
+fn left() -> Vec<SnapshotProcess> {
+    vec![seen(30, 1, SERVER, WIRE)]
+}
+
+fn first(settings: Settings) -> Story {
+    daemon(Some(1000), settings, Knowledge::default(), left())
+}
+
+fn all() -> ReapRequest {
+    ReapRequest::default()
+}
+
+#[test]
+fn the_first_daemon_tells_of_it_once_and_touches_nothing() {
+    let mut story = first(Settings::default());
+    assert_eq!(story.told(), ["server_started", "ready"]);
+    story.pass_secs(10_000);
+    assert_eq!(story.told(), ["orphan_detected found", "orphan_spared found"]);
+    assert_eq!(story.sent(), []);
+    let report = story.engine.report();
+    assert_eq!((report.totals().kept, report.totals().found), (1, 1));
+    assert!(report.unowned[0].found);
+}
+
+#[test]
+fn a_person_ends_it() {
+    let mut story = first(Settings::default());
+    story.polite.insert(30);
+    story.pass_secs(100);
+    let planned = story.engine.plan(&all());
+    assert_eq!((planned[0].state, planned[0].guards.len()), (State::Orphan, 0));
+    story.hand_in(Input::Reap { request: all() });
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    assert_eq!(story.engine.report().totals().found, 0);
+}
+
+/// The twins: the setting, and a first start in an earlier boot or before the server.
+#[test]
+fn elsewhere_it_is_ended() {
+    let end = Settings { found: Found::End, ..Settings::default() };
+    let none = Knowledge::default;
+    for mut story in [
+        first(end),
+        daemon(None, Settings::default(), none(), left()),
+        daemon(Some(0), Settings::default(), none(), left()),
+    ] {
+        story.pass_secs(100);
+        assert!(story.sent().contains(&(30, Signal::Term)), "{:?}", story.told());
+    }
+}
+
+/// What was there before and is left behind under the daemon's eyes is ended, and so is what came later.
+#[test]
+fn what_is_witnessed_is_ended() {
+    let found = vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)];
+    let mut story = daemon(Some(1000), Settings::default(), Knowledge::default(), found);
+    assert_eq!(story.told(), ["agent_started", "server_started", "ready"]);
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+/// What the next daemon is told of a server that an earlier one followed.
+fn followed(owner: Option<TrackedOwner>) -> Knowledge {
+    let start = Some(TrackedStart { seeks_owner: owner.is_none(), adopted: true, made_apart: false });
+    let server = Tracked { id: id(30), processes: vec![id(30)], owner, start, ..Tracked::default() };
+    Knowledge {
+        servers: vec![RememberedServer { server, orphan: None }],
+        restarted: true,
+        ..Knowledge::default()
+    }
+}
+
+/// After a restart: what the earlier daemon knew an owner of is ended when that has exited; what it had found is left to a
+/// person still.
+#[test]
+fn a_restart_changes_nothing() {
+    let owner = TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
+    let mut known = daemon(Some(900), Settings::default(), followed(Some(owner)), left());
+    known.pass_secs(100);
+    assert!(known.sent().contains(&(30, Signal::Term)), "{:?}", known.told());
+    let mut found = daemon(Some(900), Settings::default(), followed(None), left());
+    found.pass_secs(1000);
+    assert_eq!(found.sent(), []);
+    assert!(found.told().contains(&"orphan_spared found".to_owned()));
+}
+
+#[test]
+fn the_setting_is_taken_into_use_while_the_daemon_runs() {
+    let mut story = first(Settings::default());
+    story.pass_secs(100);
+    story.told();
+    let policy =
+        Policy { found: Found::End, term_timeout: std::time::Duration::from_secs(5), ..Policy::default() };
+    story.hand_in(Input::Configured { policy });
+    story.pass_secs(1);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
+}
+
+/// Another guard holds whoever asks; both are told.
+#[test]
+fn a_person_overrules_no_other_guard() {
+    let mut story = first(Settings::default());
+    story.facts.opted_out = true;
+    story.pass_secs(100);
+    story.hand_in(Input::Reap { request: all() });
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+    let report = story.engine.report();
+    assert_eq!(report.unowned[0].guards, [Guard::OptedOut, Guard::Found]);
+    assert_eq!(report.totals().found, 0, "`orphand reap` would not end it");
+}

@@ -1,0 +1,155 @@
+//! Exemptions: by unit and user, and the rule that describes a program.
+
+use super::{
+    Carrier, Program, Role, Rule, RuleBook, Rules, program,
+    rule::{RuleError, Written},
+    text,
+};
+use crate::model::{Image, Unit, redact};
+
+impl Rules {
+    /// Whether the configuration exempts what runs in this unit as this user.
+    pub fn exempts(&self, unit: Option<&Unit>, uid: u32) -> bool {
+        self.book.exempt.iter().any(|rule| rule.is_about(unit, uid))
+    }
+
+    /// The rule that exempts the program of `image` under this name: by its package, its module, its script or its own name, the first
+    /// of these that it has. `None` if no rule can tell it from other programs.
+    pub fn exemption_of(image: &Image, name: &str) -> Option<Rule> {
+        let words = program::words(image);
+        let first = Program::parse(&words, 0);
+        let program = program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first);
+        let named = || Written { name: name.to_owned(), ..Written::default() };
+        let owned = |text: &str| Some(text.to_owned());
+        let own = (program.carrier == Carrier::Itself).then_some(program.name);
+        let ways = [
+            program.package.map(|package| Written { package: owned(package), ..named() }),
+            program.module.map(|module| Written { module: owned(module), ..named() }),
+            // Not a shell that runs no script.
+            script(image, &program)
+                .filter(|_| words.first() != Some(&program.path))
+                .map(|script| Written { script: Some(script), ..named() }),
+            own.map(|own| Written { program: owned(own), ..named() }),
+        ];
+        let rules = ways.into_iter().flatten().filter_map(|way| Rule::try_from(way).ok());
+        let exempts = |rule: &Rule| {
+            let book = RuleBook { exempt: vec![rule.clone()], ..RuleBook::default() };
+            matches!(Self::new(book).role(image), Role::Exempt { .. })
+        };
+        rules.into_iter().find(exempts)
+    }
+}
+
+/// The pattern of a script: its path, with * for what may be secret in it. A recording has no more of it, either.
+fn script(image: &Image, program: &Program<'_>) -> Option<String> {
+    let at = image.argv.iter().position(|word| word == program.path)?;
+    let shown = redact::argv(&image.argv).get(at)?.replace("***", "*");
+    (!text::base(&shown).contains('*')).then_some(shown)
+}
+
+impl Rule {
+    /// An exemption of what runs in this unit, as this user, or both.
+    pub fn of_place(name: &str, unit: Option<String>, user: Option<String>) -> Result<Self, RuleError> {
+        Self::try_from(Written { name: name.to_owned(), unit, user, ..Written::default() })
+    }
+
+    /// Whether the rule is about what runs in this unit as the user with this number.
+    pub(super) fn is_about(&self, unit: Option<&Unit>, uid: u32) -> bool {
+        self.is_about_place()
+            && (self.unit.is_none() || unit.is_some_and(|unit| self.names_unit(unit)))
+            && self.user.as_ref().is_none_or(|user| *user == uid.to_string())
+    }
+
+    /// Puts a user's number in place of the name. Returns a name that `number` does not know.
+    pub fn resolve_user(&mut self, number: impl Fn(&str) -> Option<u32>) -> Result<(), String> {
+        let Some(user) = self.user.as_mut().filter(|user| user.parse::<u32>().is_err()) else {
+            return Ok(());
+        };
+        *user = number(user).ok_or_else(|| user.clone())?.to_string();
+        Ok(())
+    }
+
+    /// What it matches, as in the configuration: `package = "@me/broker"`.
+    pub fn patterns(&self) -> String {
+        let mut table = toml::Table::try_from(self).unwrap_or_default();
+        table.remove("name");
+        table.iter().map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exemption(argv: &[&str]) -> Option<String> {
+        let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+        let image = Image { exe: argv[0].clone(), argv, argv_truncated: false };
+        Rules::exemption_of(&image, "mine").map(|rule| rule.patterns())
+    }
+
+    #[test]
+    fn a_program_is_described_by_what_it_is_known_by() {
+        for (argv, patterns) in [
+            (
+                &["/usr/bin/node", "/x/node_modules/@me/broker-mcp/dist/index.js"][..],
+                r#"package = "@me/broker-mcp""#,
+            ),
+            (&["python3", "-m", "mcp_server_git", "--repo", "/x"], r#"module = "mcp_server_git""#),
+            (
+                &["/usr/bin/python3", "/srv/tools/server.py", "--token", "x"],
+                r#"script = "/srv/tools/server.py""#,
+            ),
+            (&["python3", "/tmp/x-8fQ2zLk91x/bin/mcp-server"], r#"script = "/tmp/*/bin/mcp-server""#),
+            (&["node", "build/index.js"], r#"script = "build/index.js""#),
+            (&["/usr/local/bin/mcp-grafana", "-t", "stdio"], r#"program = "mcp-grafana""#),
+            (&["npx", "-y", "@playwright/mcp@latest"], r#"package = "@playwright/mcp""#),
+        ] {
+            assert_eq!(exemption(argv).as_deref(), Some(patterns), "{argv:?}");
+        }
+        // A shell or an interpreter alone is not one program.
+        for argv in [&["bash"][..], &["python3"], &["sh", "-c", "x | y"], &[""]] {
+            assert_eq!(exemption(argv), None, "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_exempt_if_all_of_it_holds() {
+        let unit = |name: &str| Unit { manager: String::new(), name: name.to_owned() };
+        let rules = |text: &str| Rules::from_source(text).unwrap();
+        let units = rules("[[exempt]]\nname = 'x'\nunit = 'bot@*.service'");
+        assert!(units.exempts(Some(&unit("bot@1.service")), 7));
+        assert!(!units.exempts(Some(&unit("bit.service")), 7) && !units.exempts(None, 7));
+        let users = rules("[[exempt]]\nname = 'x'\nuser = '1000'");
+        assert!(users.exempts(None, 1000) && !users.exempts(None, 100));
+        let both = rules("[[exempt]]\nname = 'x'\nuser = '1000'\nunit = 'bot.service'");
+        assert!(both.exempts(Some(&unit("bot.service")), 1000));
+        assert!(!both.exempts(Some(&unit("bot.service")), 0) && !both.exempts(None, 1000));
+        assert!(!Rules::builtin().exempts(Some(&unit("bot.service")), 0));
+        assert!(!rules("[[exempt]]\nname = 'x'\nprogram = 'x'").exempts(None, 0));
+    }
+
+    #[test]
+    fn a_name_of_a_user_becomes_a_number() {
+        let mut rule = Rule::of_place("x", None, Some("alice".to_owned())).unwrap();
+        assert_eq!(rule.clone().resolve_user(|_| None), Err("alice".to_owned()));
+        rule.resolve_user(|name| (name == "alice").then_some(1000)).unwrap();
+        assert_eq!(rule.patterns(), r#"user = "1000""#);
+        rule.resolve_user(|_| None).unwrap();
+    }
+
+    #[test]
+    fn a_key_is_refused_where_it_means_nothing() {
+        for (table, keys, why) in [
+            ("server", "unit = 'x.service'", "unit is for [[agent]] and [[exempt]] only"),
+            ("agent", "user = 'alice'", "user is for [[exempt]] only"),
+            ("launcher", "user = 'alice'", "user is for [[exempt]] only"),
+            ("exempt", "program = 'x'\nreap = true", "are for [[agent]] only"),
+            ("exempt", "program = 'x'\nuser = 'alice'", "takes no program"),
+            ("exempt", "user = ''", "user is empty"),
+            ("exempt", "unit = 'x.scope'", "is not a service"),
+        ] {
+            let error = Rules::from_source(&format!("[[{table}]]\nname = 'x'\n{keys}")).unwrap_err();
+            assert!(error.to_string().contains(why), "{table}: {error}");
+        }
+    }
+}

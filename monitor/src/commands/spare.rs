@@ -1,0 +1,185 @@
+//! `orphand spare`: writes the exemption that a person means, and has the daemon read it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::offline::Offline;
+use crate::{
+    cli::{self, ExitCode},
+    config::{Config, DEFAULT_PATH, Spared, shown},
+    control::client::{Client, ClientError},
+    host::Proc,
+    sink::report,
+};
+use orphand_core::{
+    model::{Asked, Explained, Image, ProcessId, text::sanitise},
+    recognise::{Rule, Rules},
+};
+
+/// Adds, removes or lists exemptions.
+pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
+    let config = super::configured(&flags.places)?;
+    let client = Client::new(&config.socket);
+    let mut spared = Spared::read(&main_file(flags, &client)?)?;
+    if flags.list {
+        super::print(&listed(&spared, flags.json)?)?;
+        return Ok(ExitCode::Done);
+    }
+    if let Some(name) = &flags.remove {
+        let gone = spared.remove(name);
+        if gone.is_empty() {
+            let (name, file) = (sanitise(name), shown(&spared.file));
+            return Ok(super::unmatched(&format!("{file} has no exemption called \"{name}\"")));
+        }
+        return apply(&spared, &client, flags.json, "removed", &gone);
+    }
+    let rules = match &flags.what {
+        Some(what) => of_programs(flags, &config, &client, what)?,
+        None => of_place(flags)?,
+    };
+    if rules.is_empty() {
+        let what = flags.what.as_deref().or(flags.user.as_deref()).map(sanitise).unwrap_or_default();
+        return Ok(super::unmatched(&format!("{what} is no living process, server, agent or user")));
+    }
+    spared.add(rules.clone());
+    apply(&spared, &client, flags.json, "spared", &rules)
+}
+
+/// The main file of the configuration: the one that was given, or that the daemon reads.
+fn main_file(flags: &cli::Spare, client: &Client) -> anyhow::Result<PathBuf> {
+    if let Some(given) = &flags.places.config {
+        return std::path::absolute(given).with_context(|| format!("cannot tell where {} is", shown(given)));
+    }
+    match client.status(false) {
+        Ok(status) => Ok(status.config.unwrap_or_else(|| DEFAULT_PATH.into())),
+        Err(ClientError::NoDaemon { .. } | ClientError::Forbidden { .. }) => Ok(DEFAULT_PATH.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The exemption of a unit, of a user, or of one in the other. Empty if there is no such user.
+fn of_place(flags: &cli::Spare) -> anyhow::Result<Vec<Rule>> {
+    let user = flags.user.as_deref();
+    let is_user =
+        |name: &str| name.parse::<u32>().is_ok() || matches!(crate::os::users::user(name), Ok(Some(_)));
+    if user.is_some_and(|name| !is_user(name)) {
+        return Ok(Vec::new());
+    }
+    let name = match (flags.unit.as_deref(), user) {
+        (Some(unit), None) => unit.to_owned(),
+        (None, user) => format!("user {}", user.unwrap_or_default()),
+        (Some(unit), Some(user)) => format!("{unit} of user {user}"),
+    };
+    let name: String = name.chars().take(64).collect();
+    Ok(vec![Rule::of_place(&name, flags.unit.clone(), flags.user.clone())?])
+}
+
+/// The exemptions of the programs that a number, an id or a name means. Empty if it means none.
+fn of_programs(
+    flags: &cli::Spare,
+    config: &Config,
+    client: &Client,
+    what: &str,
+) -> anyhow::Result<Vec<Rule>> {
+    let asked: Asked = what.parse().unwrap_or_else(|never| match never {});
+    let found = match client.explain(asked.clone()) {
+        Ok(found) => found,
+        Err(ClientError::NoDaemon { .. }) => {
+            Offline::inspect(config, flags.places.below.clone())?.explain(&asked)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let (proc, known) = (Proc::system()?, config.rules());
+    let mut programs: Vec<(Image, String)> =
+        found.iter().filter_map(|one| program(&proc, &known, one)).collect();
+    if programs.is_empty() {
+        programs.extend(untold(&proc, &known, &asked));
+    }
+    let mut rules: Vec<Rule> = Vec::new();
+    for (image, name) in &programs {
+        let Some(rule) = Rules::exemption_of(image, name) else {
+            let name = sanitise(name);
+            bail!(
+                "no rule can tell the program of \"{name}\" from others: exempt its unit or its user, or write a rule by hand"
+            );
+        };
+        if rules.iter().all(|one| one.patterns() != rule.patterns()) {
+            rules.push(rule);
+        }
+    }
+    Ok(rules)
+}
+
+/// The program that makes this process what it is, and its name: of a server the one behind shells and launchers.
+fn program(proc: &Proc, rules: &Rules, one: &Explained) -> Option<(Image, String)> {
+    let image = |process: ProcessId| Some(proc.identified(process).ok()??.image());
+    if let Some(agent) = &one.agent {
+        return Some((image(ProcessId::new(agent.pid, agent.start))?, agent.name.clone()));
+    }
+    let Some(report) = &one.report else { return Some((image(one.id())?, rules.title(&image(one.id())?))) };
+    let chain = report.server.processes.iter().map(|process| ProcessId::new(process.pid, process.start));
+    let mut images = chain.filter_map(image).filter(|image| !rules.only_launches(image));
+    Some((images.next()?, report.server.name.clone()))
+}
+
+/// A living process that is not followed.
+fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<(Image, String)> {
+    let pid = match asked {
+        Asked::Pid(pid) => *pid,
+        Asked::Id(id) => id.pid,
+        Asked::Name(_) => return None,
+    };
+    let dir = proc.process(pid).ok().filter(|dir| asked.is(dir.id()) && dir.stat().is_alive())?;
+    let image = dir.image();
+    let name = rules.title(&image);
+    Some((image, name))
+}
+
+/// Writes the file, and has the daemon read it.
+fn apply(
+    spared: &Spared,
+    client: &Client,
+    json: bool,
+    done: &str,
+    rules: &[Rule],
+) -> anyhow::Result<ExitCode> {
+    spared.write()?;
+    let reloaded = match client.reload() {
+        Ok(_) => true,
+        Err(ClientError::NoDaemon { .. }) => false,
+        Err(error) => return Err(error).with_context(|| format!("{} is written", shown(&spared.file))),
+    };
+    super::print(&if json {
+        report::json(&json!({ "file": spared.file, (done): rules, "reloaded": reloaded }))?
+    } else {
+        text(&spared.file, done == "spared", rules, reloaded)
+    })?;
+    Ok(ExitCode::Done)
+}
+
+fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
+    let line = |rule: &Rule| {
+        let (name, patterns) = (rule.name(), rule.patterns());
+        let (name, patterns) = (sanitise(name), sanitise(&patterns));
+        if added {
+            let back = format!("To take it back: sudo orphand spare --remove '{name}'");
+            format!("Spared from now on: {patterns}, with all that it starts.\n{back}\n")
+        } else {
+            format!("Not spared any more: {patterns}.\n")
+        }
+    };
+    let lines: String = rules.iter().map(line).collect();
+    let effect = if reloaded { ", and in effect" } else { "; no daemon runs, the next one reads it" };
+    format!("{lines}Written to {}{effect}.\n", shown(file))
+}
+
+fn listed(spared: &Spared, json: bool) -> anyhow::Result<String> {
+    if json {
+        return Ok(report::json(&json!({ "file": spared.file, "spared": spared.rules() }))?);
+    }
+    let line = |rule: &Rule| format!("{}: {}\n", sanitise(rule.name()), sanitise(&rule.patterns()));
+    let lines: String = spared.rules().iter().map(line).collect();
+    Ok(if lines.is_empty() { format!("Nothing is spared in {}.\n", shown(&spared.file)) } else { lines })
+}

@@ -1,0 +1,194 @@
+//! The file of exemptions that `orphand spare` writes: `conf.d/spared.toml` beside the configuration.
+//!
+//! Invariant: a configuration with a mistake is never left behind. If the new file makes one, the old file is put back.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use orphand_core::recognise::{Rule, RuleBook};
+
+use super::{ConfigErrors, DEFAULT_PATH, Loaded, shown};
+
+/// The first lines of the file.
+const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To take an exemption back: `orphand spare --remove NAME`,
+# or delete its lines and run `orphand reload`.
+";
+
+/// The file, and the exemptions in it.
+#[derive(Debug)]
+pub struct Spared {
+    /// The main file of the configuration.
+    main: PathBuf,
+    /// The file of exemptions.
+    pub file: PathBuf,
+    /// The text of the file as it was read; absent if there was none.
+    text: Option<String>,
+    book: RuleBook,
+}
+
+/// Why the exemptions stay as they are.
+#[derive(Debug, thiserror::Error)]
+pub enum SpareError {
+    /// A file cannot be used.
+    #[error("cannot {operation} {}: {source}; run this as root", shown(path))]
+    File {
+        /// What was tried, as a verb.
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// The file was changed by hand.
+    #[error("{} is not as `orphand spare` writes it: {what}; correct it, or move it away", shown(path))]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// With the change, or without it, the configuration has a mistake.
+    #[error("nothing was changed: {0}")]
+    Mistake(#[from] ConfigErrors),
+}
+
+impl Spared {
+    /// Reads the file beside this main file of the configuration.
+    pub fn read(main: &Path) -> Result<Self, SpareError> {
+        let file = main.parent().unwrap_or(Path::new("")).join("conf.d/spared.toml");
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(SpareError::File { operation: "read", path: file, source }),
+        };
+        let book = text.as_deref().map_or_else(|| Ok(RuleBook::default()), RuleBook::from_toml);
+        let book = book.map_err(|error| {
+            let what = error.message().lines().next().unwrap_or_default().to_owned();
+            SpareError::Foreign { path: file.clone(), what }
+        })?;
+        Ok(Self { main: main.to_owned(), file, text, book })
+    }
+
+    /// The exemptions.
+    pub fn rules(&self) -> &[Rule] {
+        &self.book.exempt
+    }
+
+    /// Adds exemptions, but for those that are there. Returns the added ones.
+    pub fn add(&mut self, rules: Vec<Rule>) -> Vec<Rule> {
+        let is_new = |rule: &Rule| self.book.exempt.iter().all(|one| one.patterns() != rule.patterns());
+        let new: Vec<Rule> = rules.into_iter().filter(is_new).collect();
+        self.book.exempt.extend(new.iter().cloned());
+        new
+    }
+
+    /// Removes the exemptions of this name. Returns them.
+    pub fn remove(&mut self, name: &str) -> Vec<Rule> {
+        let (gone, left) =
+            std::mem::take(&mut self.book.exempt).into_iter().partition(|rule| rule.name() == name);
+        self.book.exempt = left;
+        gone
+    }
+
+    /// Writes the file, and checks the configuration with it.
+    pub fn write(&self) -> Result<(), SpareError> {
+        let rules = toml::to_string(&self.book).unwrap_or_default();
+        let text = (!self.book.is_empty()).then(|| format!("{HEAD}\n{rules}"));
+        self.replace(text.as_deref())?;
+        let asked = (self.main != Path::new(DEFAULT_PATH)).then_some(&*self.main);
+        if let Err(errors) = Loaded::read(asked).config {
+            self.replace(self.text.as_deref())?;
+            return Err(errors.into());
+        }
+        Ok(())
+    }
+
+    /// Puts this text in place of the file, as a whole; removes it without one.
+    fn replace(&self, text: Option<&str>) -> Result<(), SpareError> {
+        let failed = |operation, path: &Path| {
+            let path = path.to_owned();
+            move |source| SpareError::File { operation, path, source }
+        };
+        let Some(text) = text else {
+            return match fs::remove_file(&self.file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(failed("remove", &self.file)(error))
+                }
+                _ => Ok(()),
+            };
+        };
+        let dir = self.file.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(dir).map_err(failed("make", dir))?;
+        // Its name is that of no file of the configuration.
+        let new = dir.join(".spared.toml.new");
+        let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new);
+        let written =
+            written.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        written.and_then(|()| fs::rename(&new, &self.file)).map_err(failed("write", &self.file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(name: &str, user: &str) -> Rule {
+        Rule::of_place(name, None, Some(user.to_owned())).unwrap()
+    }
+
+    fn main(dir: &Path, text: &str) -> PathBuf {
+        let main = dir.join("config.toml");
+        fs::write(&main, text).unwrap();
+        main
+    }
+
+    #[test]
+    fn what_is_added_is_read_again_and_can_be_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let main = main(dir.path(), "[[exempt]]\nname = 'other'\nprogram = 'x'\n");
+        let mut spared = Spared::read(&main).unwrap();
+        assert_eq!(spared.add(vec![rule("root", "0"), rule("again", "0")]).len(), 2);
+        spared.write().unwrap();
+        let mut spared = Spared::read(&main).unwrap();
+        assert_eq!(spared.rules().len(), 2);
+        assert_eq!(spared.add(vec![rule("root", "0")]), []);
+        assert_eq!(Loaded::read(Some(&main)).config.unwrap().exempt.len(), 3);
+        assert_eq!(spared.remove("nobody"), []);
+        assert_eq!(spared.remove("root").len(), 1);
+        spared.write().unwrap();
+        let text = fs::read_to_string(&spared.file).unwrap();
+        assert!(text.starts_with("# Written by `orphand spare`") && !text.contains("\"root\""), "{text}");
+        let mut spared = Spared::read(&main).unwrap();
+        spared.remove("again");
+        spared.write().unwrap();
+        assert!(!spared.file.exists(), "an empty file is none");
+    }
+
+    #[test]
+    fn a_mistake_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let right = main(dir.path(), "");
+        let mut spared = Spared::read(&right).unwrap();
+        spared.add(vec![rule("a", "0")]);
+        spared.write().unwrap();
+        let before = fs::read_to_string(&spared.file).unwrap();
+        let mut spared = Spared::read(&right).unwrap();
+        spared.add(vec![rule("b", "no-such-user")]);
+        let error = spared.write().unwrap_err().to_string();
+        assert!(error.starts_with("nothing was changed: ") && error.contains("no-such-user"), "{error}");
+        assert_eq!(fs::read_to_string(&spared.file).unwrap(), before);
+        // The mistake of another file counts, too.
+        main(dir.path(), "grace = 7\n");
+        let mut spared = Spared::read(&right).unwrap();
+        spared.add(vec![rule("b", "1")]);
+        assert!(spared.write().unwrap_err().to_string().contains("grace"));
+        assert_eq!(fs::read_to_string(&spared.file).unwrap(), before);
+        fs::write(&spared.file, "observe = true\n").unwrap();
+        let error = Spared::read(&right).unwrap_err().to_string();
+        assert!(error.contains("is not as `orphand spare` writes it"), "{error}");
+    }
+}

@@ -1,0 +1,92 @@
+//! The mode in effect: what the configuration says, and what persons decided over the control socket.
+//!
+//! Invariant: a change is a change of the configuration to the engine, so everything that is known is inspected again, and
+//! nothing is ended on an older verdict. `--observe` beats all of it.
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::Daemon;
+use crate::{config::Config, os::clock, sink::standing::doing};
+use orphand_core::model::{BootTime, Decided, Decision, Input, Mode, Policy, Standing};
+
+/// What persons decided, as far as it is in effect.
+#[derive(Clone, Debug)]
+pub struct Decisions {
+    /// What was decided.
+    pub standing: Standing,
+    /// Whether the daemon was started with `--observe`.
+    always_observes: bool,
+    /// When the pause ends.
+    due: Option<BootTime>,
+}
+
+impl Decisions {
+    /// What earlier daemons were told. A pause may have ended meanwhile.
+    pub fn new(mut standing: Standing, always_observes: bool) -> Self {
+        standing.end_pause(Timestamp::now());
+        let mut new = Self { standing, always_observes, due: None };
+        new.set_due();
+        new
+    }
+
+    /// The policy of a configuration with the mode in effect.
+    pub fn policy(&self, config: &Config) -> Policy {
+        let policy = config.policy();
+        if self.always_observes {
+            return Policy { mode: Mode::Observe, ..policy };
+        }
+        let (mode, by) = (self.standing.mode(policy.mode), self.standing.by());
+        Policy { mode, decided_by: by.map(str::to_owned), ..policy }
+    }
+
+    /// When something changes by itself.
+    pub(super) const fn due(&self) -> Option<BootTime> {
+        self.due
+    }
+
+    /// The end of the pause on the clock of the timer. A step of the wall clock does not change it.
+    fn set_due(&mut self) {
+        let until = self.standing.pause.as_ref().and_then(|pause| pause.until);
+        let left = until.map(|until| until.duration_since(Timestamp::now()).unsigned_abs());
+        self.due = left.map(|left| clock::now() + left);
+    }
+}
+
+impl Daemon {
+    /// Takes a decision into effect. The error is one line for the person.
+    pub(super) fn decide(
+        &mut self,
+        decision: &Decision,
+        by: &str,
+    ) -> anyhow::Result<Result<Decided, String>> {
+        let enforce = Decision::Mode { mode: Some(Mode::Reap) };
+        if self.decisions.always_observes && *decision == enforce {
+            let why = "the daemon was started with --observe, which no decision beats: start it without";
+            return Ok(Err(why.to_owned()));
+        }
+        self.decisions.standing.decide(decision, by, Timestamp::now());
+        self.decisions.set_due();
+        self.change_mode()?;
+        let (mode, standing) = (self.outside.status.mode, self.decisions.standing.clone());
+        tracing::info!("orphand {}", doing(mode, &standing, Timestamp::now(), &TimeZone::system()));
+        Ok(Ok(Decided { mode, standing, not_remembered: None }))
+    }
+
+    /// Ends the pause, if its time has come.
+    pub(super) fn end_pause(&mut self) -> anyhow::Result<()> {
+        if self.decisions.due.is_none_or(|due| due > clock::now()) {
+            return Ok(());
+        }
+        self.decisions.due = None;
+        self.decisions.standing.pause = None;
+        tracing::info!("the pause is over");
+        self.change_mode()
+    }
+
+    fn change_mode(&mut self) -> anyhow::Result<()> {
+        let policy = self.decisions.policy(&self.configuration.config);
+        self.outside.status.mode = policy.mode;
+        self.outside.status.standing = self.decisions.standing.clone();
+        self.handle(Input::Configured { policy })
+    }
+}

@@ -1,0 +1,74 @@
+//! What persons decided about the mode, in a file of its own beside the store: it is read before anything is judged, and
+//! damage to the store does not touch it.
+//!
+//! Invariant: a file that is there and cannot be read means a pause. Nobody knows what was decided, so nothing is ended.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::Path,
+};
+
+use orphand_core::model::{Pause, Standing, text::sanitise};
+
+/// The name of the file in the state directory.
+const FILE: &str = "decisions.json";
+
+/// What was decided. Where that cannot be read: a pause by nobody, which says why.
+pub fn read(dir: &Path) -> Standing {
+    let path = dir.join(FILE);
+    let unread = |why: &dyn std::fmt::Display| {
+        let by = format!("orphand, because {} cannot be read: {why}", path.display());
+        Standing { pause: Some(Pause { by: sanitise(&by).into_owned(), until: None }), chosen: None }
+    };
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| unread(&error)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Standing::default()
+        }
+        Err(error) => unread(&error),
+    }
+}
+
+/// Replaces what was decided: the old file or the new one is there at any time.
+pub fn write(dir: &Path, standing: &Standing) -> io::Result<()> {
+    let new = dir.join(format!("{FILE}.new"));
+    let mut file = File::create(&new)?;
+    file.write_all(&serde_json::to_vec(standing)?)?;
+    file.sync_all()?;
+    fs::rename(&new, dir.join(FILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orphand_core::model::{Decision, Mode};
+
+    #[test]
+    fn what_was_decided_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path()), Standing::default());
+        assert_eq!(read(&dir.path().join("nowhere")), Standing::default());
+        let mut standing = Standing::default();
+        for decision in [Decision::Pause { for_ms: Some(1) }, Decision::Mode { mode: Some(Mode::Observe) }] {
+            standing.decide(&decision, "alice", jiff::Timestamp::UNIX_EPOCH);
+            write(dir.path(), &standing).unwrap();
+            assert_eq!(read(dir.path()), standing);
+        }
+        write(&dir.path().join("nowhere"), &standing).unwrap_err();
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_pause() {
+        let dir = tempfile::tempdir().unwrap();
+        for broken in ["", "{\"pause\":", "7"] {
+            fs::write(dir.path().join(FILE), broken).unwrap();
+            let standing = read(dir.path());
+            assert_eq!(standing.mode(Mode::Reap), Mode::Observe, "{broken:?}");
+            assert!(standing.by().unwrap().contains("decisions.json cannot be read"), "{standing:?}");
+        }
+        fs::remove_file(dir.path().join(FILE)).unwrap();
+        fs::create_dir(dir.path().join(FILE)).unwrap();
+        assert_eq!(read(dir.path()).mode(Mode::Reap), Mode::Observe);
+    }
+}

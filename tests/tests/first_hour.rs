@@ -1,0 +1,135 @@
+//! The first hour on a host: what was there before the first start is left to a person, what is witnessed is ended.
+
+use std::{fs, rc::Rc};
+
+use anyhow::{Result, ensure};
+use tests::{Actor, Daemon, Launch, Part, Scene, output, scene};
+
+/// As orphand is started by a user.
+fn own_default() -> Launch {
+    Launch { found: "", ..Launch::default() }
+}
+
+/// The next daemon, with the state of the one before.
+fn successor(s: &Scene, state: &'static str) -> Result<Rc<Daemon>> {
+    s.daemon_with(&Launch { state, ..own_default() })
+}
+
+/// A server whose agent is gone already.
+fn left(s: &Scene, name: &str) -> Result<Actor> {
+    let agent = s.start(&Part::agent(format!("{name}-agent")))?;
+    let server = agent.start(&Part::server(name))?;
+    agent.kill()?;
+    Ok(server)
+}
+
+/// It was judged, and waits for a person.
+fn waits(daemon: &Daemon, server: &Actor) -> Result<()> {
+    let spared = daemon.wait_for("orphan_spared", server.id)?;
+    ensure!(spared.list("guards") == ["found"], "{}", spared.line);
+    daemon.wait_for("orphan_detected", server.id)?;
+    ensure!(server.id.alive(), "it was ended");
+    Ok(())
+}
+
+/// The text of a verb.
+fn said(daemon: &Daemon, verb: &[&str]) -> Result<String> {
+    let said = output(&mut daemon.verb(verb)?)?;
+    let errors = String::from_utf8_lossy(&said.stderr);
+    ensure!(said.status.success(), "{verb:?} ended with {}: {errors}", said.status);
+    Ok(String::from_utf8(said.stdout)?)
+}
+
+/// The first start asks about what was left before it, and ends what is left under its eyes: a server that began later, and one
+/// that was there with its agent.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn the_first_start_asks() -> Result<()> {
+    scene(|s| {
+        let before = left(s, "before")?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let there = agent.start(&Part::server("there"))?;
+        let daemon = s.daemon_with(&own_default())?;
+        let ready = daemon.wait("ready", |e| e.kind() == "ready")?;
+        ensure!(ready["found"] == 1, "{}", ready.line);
+        waits(&daemon, &before)?;
+        let later = agent.start(&Part::server("later"))?;
+        agent.kill()?;
+        daemon.reaped(&[there.id])?;
+        daemon.reaped(&[later.id])?;
+        s.barrier(&daemon)?;
+        let told = daemon.events().iter().filter(|e| e.is("orphan_spared", before.id)).count();
+        ensure!(told == 1 && before.id.alive(), "told {told} times");
+
+        for verb in ["status", "ps"] {
+            let text = said(&daemon, &[verb])?;
+            ensure!(
+                text.contains("1 server from before, ") && text.contains(": sudo orphand reap"),
+                "{verb}: {text}"
+            );
+        }
+        let status = daemon.ask(&["status"])?;
+        ensure!(status["totals"]["found"] == 1 && status["totals"]["kept"] == 1, "{}", status["totals"]);
+        let listed = daemon.ask(&["ps"])?.to_string();
+        ensure!(listed.contains(r#""found":true"#) && listed.contains(r#""guards":["found"]"#), "{listed}");
+
+        said(&daemon, &["reap", "--yes"])?;
+        daemon.wait_for("orphan_reaped", before.id)?;
+        before.id.wait_gone()?;
+        ensure!(!said(&daemon, &["status"])?.contains("from before"), "told of what is gone");
+        Ok(())
+    })
+}
+
+/// The configuration may say that it is ended like the rest.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn where_the_configuration_says_so_it_is_ended() -> Result<()> {
+    scene(|s| {
+        let before = left(s, "before")?;
+        let daemon = s.daemon_with(&Launch { config: "found = \"end\"\n".to_owned(), ..own_default() })?;
+        daemon.wait_for("orphan_reaped", before.id)?;
+        before.id.wait_gone()
+    })
+}
+
+/// After a restart what was found is asked about still, and what the earlier daemon followed is ended. If the state is lost
+/// or cannot be kept, everything that was there counts as found; if it is damaged, nothing is concluded.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_restart_changes_nothing() -> Result<()> {
+    scene(|s| {
+        let before = left(s, "before")?;
+        let first = s.daemon_with(&own_default())?;
+        waits(&first, &before)?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let followed = agent.start(&Part::server("followed"))?;
+        first.wait_for("server_started", followed.id)?;
+        first.kill()?;
+        agent.kill()?;
+        let second = successor(s, "../daemon0/state")?;
+        second.reaped(&[followed.id])?;
+        waits(&second, &before)?;
+        s.barrier(&second)?;
+        second.kill()?;
+
+        let meanwhile = left(s, "meanwhile")?;
+        let store = s.folder().join("daemon0/state/orphand.db");
+        fs::write(&store, vec![0x5a; 8192])?;
+        let damaged = successor(s, "../daemon0/state")?;
+        ensure!(damaged.log().contains("was damaged"), "{}", damaged.log());
+        // Whoever wrote it may have known their owners: that is not even a verdict.
+        damaged.wait_for("orphan_unproven", before.id)?;
+        damaged.wait_for("orphan_unproven", meanwhile.id)?;
+        damaged.kill()?;
+        for state in ["state", "/proc/orphand"] {
+            let daemon = successor(s, state)?;
+            waits(&daemon, &before)?;
+            waits(&daemon, &meanwhile)?;
+            s.barrier(&daemon)?;
+            daemon.kill()?;
+        }
+        ensure!(before.id.alive() && meanwhile.id.alive(), "ended without a person");
+        Ok(())
+    })
+}

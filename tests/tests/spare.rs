@@ -1,0 +1,114 @@
+//! `orphand spare`: a person exempts a program or a user, and takes that back, with real processes.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use tests::{Daemon, Part, output, scene};
+
+/// Debian's nobody.
+const NOBODY: u32 = 65534;
+
+/// What a verb said, and its status.
+fn run(daemon: &Daemon, verb: &[&str]) -> Result<(Option<i32>, String)> {
+    let said = output(&mut daemon.verb(verb)?)?;
+    let text = [said.stdout, said.stderr].concat();
+    Ok((said.status.code(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// The program of a process is spared, also in the server that begins later, until that is taken back. Its twin is ended.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let precious =
+            agent.start(&Part::new("precious-mcp-server", "precious").wire("pipe").below_shell())?;
+        let plain = agent.start(&Part::server("plain"))?;
+        daemon.wait_for("server_started", precious.id)?;
+        let (code, said) = run(&daemon, &["spare", &precious.id.pid.to_string()])?;
+        ensure!(
+            code == Some(0) && said.contains("precious-mcp-server") && said.contains("in effect"),
+            "{said}"
+        );
+        let file = daemon.socket().with_file_name("conf.d").join("spared.toml");
+        let text = fs::read_to_string(&file)?;
+        ensure!(text.contains("[[exempt]]") && !text.contains(&precious.id.pid.to_string()), "{text}");
+        let again = agent.start(&Part::new("precious-mcp-server", "again").wire("pipe"))?;
+        daemon.wait_for("server_started", again.id)?;
+        agent.kill()?;
+        daemon.reaped(&[plain.id])?;
+        for one in [&precious, &again] {
+            let spared = daemon.wait_for("orphan_spared", one.id)?;
+            ensure!(spared.list("guards") == ["exempt_rule"], "{}", spared.line);
+            ensure!(one.id.alive(), "{} was ended", one.alias);
+        }
+        let name =
+            said.split("--remove '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
+        let (_, listed) = run(&daemon, &["spare", "--list"])?;
+        ensure!(listed.starts_with(&format!("{name}: ")) && listed.lines().count() == 1, "{name}: {listed}");
+        let (code, said) = run(&daemon, &["spare", "--remove", name])?;
+        ensure!(code == Some(0) && said.starts_with("Not spared any more"), "{said}");
+        ensure!(!file.exists(), "an empty file stays");
+        for one in [&precious, &again] {
+            daemon.wait_for("orphan_reaped", one.id)?;
+        }
+        Ok(())
+    })
+}
+
+/// What runs as a user is spared; that of another user is ended.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_user_is_spared() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let starter = s.start(&Part::new("starter", "starter"))?;
+        let agent = starter.start(&Part::agent("agent").uid(NOBODY))?;
+        let server = agent.start(&Part::server("server"))?;
+        let other = s.start(&Part::agent("other"))?;
+        let twin = other.start(&Part::server("twin"))?;
+        let (code, said) = run(&daemon, &["spare", "--user", "nobody", "--json"])?;
+        let spared: serde_json::Value = serde_json::from_str(&said)?;
+        ensure!(
+            code == Some(0) && spared["reloaded"] == true && spared["spared"][0]["user"] == "nobody",
+            "{said}"
+        );
+        agent.kill()?;
+        other.kill()?;
+        daemon.reaped(&[twin.id])?;
+        let event = daemon.wait_for("orphan_spared", server.id)?;
+        ensure!(event.list("guards") == ["exempt_rule"] && server.id.alive(), "{}", event.line);
+        Ok(())
+    })
+}
+
+/// Nothing is changed by what means nothing, nor in a configuration with a mistake.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn what_means_nothing_changes_nothing() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let file = daemon.socket().with_file_name("conf.d").join("spared.toml");
+        for verb in [
+            &["spare", "4194303"][..],
+            &["spare", "no-such-server"],
+            &["spare", "--user", "no-such-user"],
+            &["spare", "--remove", "nothing"],
+        ] {
+            let (code, said) = run(&daemon, verb)?;
+            ensure!(
+                code == Some(4) && said.starts_with("orphand: nothing matched: "),
+                "{verb:?}: {code:?}: {said}"
+            );
+        }
+        let (code, said) = run(&daemon, &["spare", "--unit", "x.scope"])?;
+        ensure!(code == Some(1) && said.contains("is not a service"), "{code:?}: {said}");
+        ensure!(run(&daemon, &["spare"])?.0 == Some(2), "nothing was named");
+        fs::write(daemon.socket().with_file_name("config.toml"), "grace = 7\n")?;
+        let (code, said) = run(&daemon, &["spare", "--user", "nobody"])?;
+        ensure!(code == Some(1) && said.contains("config.toml:1:"), "{code:?}: {said}");
+        ensure!(!file.exists(), "a file was written");
+        Ok(())
+    })
+}
