@@ -129,6 +129,8 @@ pub struct FdDir {
     mountinfo: OnceCell<Vec<u8>>,
 }
 
+/// Bytes of a file in `fdinfo` that are read.
+const FDINFO_MAX: u64 = 4096;
 /// Bytes of `mountinfo` that are read.
 const MOUNTINFO_MAX: u64 = 1024 * 1024;
 
@@ -171,6 +173,18 @@ impl FdDir {
         let stat = statat(&self.dir, Name::of(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let mode = Mode::from_raw_mode(stat.st_mode);
         Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
+    }
+
+    /// Whether descriptor `number` has a lock on its file: a line `lock:` of its fdinfo, since Linux 4.1.
+    pub fn is_locked(&self, number: u32) -> bool {
+        let Ok(_at) = self.at() else { return false };
+        let path = format!("../fdinfo/{number}");
+        let Ok(file) = openat(&self.dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+            return false;
+        };
+        let mut text = Vec::new();
+        let read = File::from(file).take(FDINFO_MAX).read_to_end(&mut text);
+        read.is_ok() && text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
     }
 
     /// The kind of descriptor `number`, as a standard stream.

@@ -9,6 +9,7 @@ mod declared;
 mod first_message;
 mod help;
 mod hung_up;
+mod leftovers;
 mod manager;
 mod memory;
 mod open_to_all;
@@ -36,9 +37,9 @@ pub use manager::ManagerError;
 use crate::{
     host::{Beside, HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
     os::processor_time::{self, Meter},
-    read::{activity, pipe},
+    read::{activity, holdings, pipe},
 };
-use orphand_core::model::{About, Answer, FirstMessage, ProcessId, SnapshotProcess, Stdio};
+use orphand_core::model::{About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Stdio};
 
 /// Inspects the host. Clones share what they remember.
 ///
@@ -115,6 +116,7 @@ impl Probe {
                 *locked(&self.memory) = sampler;
                 Answer::Memory { processes }
             }
+            About::Leftovers { branches, .. } => Answer::Leftovers { branches: self.leftovers(branches) },
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject) },
             About::Session(subject) => Answer::Session { id: self.session(subject) },
@@ -150,9 +152,15 @@ impl Probe {
         self.proc.tasks().map_err(|error| error.to_string())
     }
 
+    /// What these processes block: ports, locks, lock files and pid files.
+    pub fn holdings(&self, processes: &[ProcessId]) -> Holdings {
+        let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
+        with_deadline(move || holdings(&proc, &processes))
+    }
+
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
-        Some(SnapshotProcess { unit: self.unit(process), ..seen })
+        Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), ..seen })
     }
 }
 

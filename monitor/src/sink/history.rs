@@ -18,7 +18,7 @@ use orphand_core::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
 
-const RUNS: [(&str, bool); 9] = [
+const RUNS: [(&str, bool); 10] = [
     ("RUN", false),
     ("STARTED", false),
     ("LIVED", true),
@@ -28,6 +28,7 @@ const RUNS: [(&str, bool); 9] = [
     ("FREED", true),
     ("LEFT", true),
     ("UNPROVEN", true),
+    ("LEFTOVERS", true),
 ];
 const ORPHANS: [(&str, bool); 6] = [
     ("ORPHAN", false),
@@ -151,6 +152,11 @@ fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> 
         freed(account.freed_bytes, account.freed_pss_bytes),
         some(account.left),
         some(account.unproven),
+        if past.leftovers == 0 {
+            "-".to_owned()
+        } else {
+            format!("{} ({})", past.leftovers, text::size(past.leftover_bytes))
+        },
     ]
 }
 

@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 /// The migrations: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS];
+pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS, LEFTOVERS];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -111,6 +111,13 @@ CREATE INDEX signals_in_order ON signals (at);
 CREATE TRIGGER signals_of_server AFTER DELETE ON servers BEGIN DELETE FROM signals WHERE server = old.id; END;
 -- Of the time before only the first and the last signal of a server are known.
 INSERT INTO signals SELECT id, reaping, pid, start, 'TERM', '', 0, evidence, doubts FROM servers WHERE reaping IS NOT NULL;
+";
+
+/// The eighth migration: what the agents of a run left that is no server.
+const LEFTOVERS: &str = "
+-- How many branches of processes were found, and their resident memory then.
+ALTER TABLE runs ADD COLUMN leftovers INTEGER;
+ALTER TABLE runs ADD COLUMN leftover_bytes INTEGER;
 ";
 
 /// The newest version.

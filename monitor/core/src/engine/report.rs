@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{Engine, Purpose, container_halves::add_inner};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport, State},
+    model::{About, AgentReport, Holdings, Memory, ProcessId, Report, SHOWN, ServerReport, State},
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
@@ -73,6 +73,7 @@ impl Engine {
         Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
+            leftovers: self.leftover_reports(SHOWN),
             runs: self.world.runs().report(&self.held()),
             blind: Vec::new(),
         }
@@ -124,6 +125,7 @@ impl Engine {
             deadline,
             session: self.session_state(server),
             duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
+            holdings: Holdings::default(),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
         })
     }

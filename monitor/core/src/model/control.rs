@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Guard, Losses, Mode, Report, ServerView, SessionState, State};
+use super::{Asked, Guard, Holdings, Losses, Mode, Report, ServerView, SessionState, State};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -120,6 +120,8 @@ pub struct ReapRequest {
     pub include_unproven: bool,
     /// Only servers of which their living owner has a newer one with the same identity.
     pub duplicates: bool,
+    /// No servers, but what agents that have ended left behind besides. An id is that of a head.
+    pub leftovers: bool,
 }
 
 /// One server that a [`ReapRequest`] selects.
@@ -134,4 +136,7 @@ pub struct Planned {
     /// The newest server with the same identity, which stays; absent if this is no duplicate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duplicate_of: Option<String>,
+    /// What it blocks.
+    #[serde(flatten)]
+    pub holdings: Holdings,
 }

@@ -47,6 +47,7 @@ impl<'a> EventSubject<'a> {
             },
             Notice::AgentStarted { agent: one, .. } => agent(one, None),
             Notice::AgentExited { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
+            Notice::LeftoversFound { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
             Notice::ServerStarted { server, owner, .. }
             | Notice::ServerExited { server, owner, .. }
             | Notice::ServerDuplicated { server, owner, .. }

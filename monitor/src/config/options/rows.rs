@@ -239,7 +239,7 @@ const ALERT: &[Key] = &[
     },
     Key {
         name: "on",
-        form: "orphans, rss, rate, reap_failures or blind",
+        form: "orphans, rss, cpu, rate, reap_failures or blind",
         default: None,
         limits: "always needed",
         about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; orphans \
@@ -249,7 +249,7 @@ const ALERT: &[Key] = &[
     },
     Key {
         name: "above",
-        form: "a number; for rss in bytes, or with K, M, G or T (powers of 1024)",
+        form: "a number; for rss in bytes, or with K, M, G or T (powers of 1024); for cpu in percent of one CPU",
         default: None,
         limits: "required, but not allowed for blind",
         about: "The threshold. The alert is raised when the value is above it.",

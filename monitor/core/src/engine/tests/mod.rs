@@ -18,6 +18,7 @@ mod endings;
 mod first_messages;
 mod late;
 mod launchers;
+mod leftovers;
 mod let_go;
 mod memory;
 mod owners;
