@@ -87,7 +87,10 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     }
     let mut tables = Vec::new();
     let mut add = |columns: &[table::Column], rows| tables.push(table_of(columns, rows, paint));
-    add(&RUNS, past.runs.iter().map(|run| row_of_run(run, watched, zone)).collect());
+    // The last column is there only where it says something.
+    let shown = RUNS.len() - usize::from(past.runs.iter().all(|run| run.leftovers == 0));
+    let row_of_run = |run| row_of_run(run, watched, zone).into_iter().take(shown).collect();
+    add(RUNS.get(..shown).unwrap_or(&RUNS), past.runs.iter().map(row_of_run).collect());
     let (shown, hidden) = orphans_to_list(past);
     add(&ORPHANS, shown.iter().map(|orphan| row_of_orphan(orphan, watched, zone)).collect());
     let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);

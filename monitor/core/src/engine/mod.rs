@@ -385,12 +385,6 @@ impl Engine {
         self.emit(now, Notice::Stopping { agents, servers, orphans });
     }
 
-    /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
-    pub fn counts(&self) -> [u64; 3] {
-        let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
-        [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
-    }
-
     fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {
         self.resolve_recalled(now);
         self.ready = true;

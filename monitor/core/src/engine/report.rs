@@ -79,6 +79,12 @@ impl Engine {
         }
     }
 
+    /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
+    pub fn counts(&self) -> [u64; 3] {
+        let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
+        [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
+    }
+
     /// The runs that a living agent or server is accounted to.
     pub(super) fn held(&self) -> Held {
         let servers = self.world.servers().keys();

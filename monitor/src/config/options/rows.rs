@@ -242,7 +242,8 @@ const ALERT: &[Key] = &[
         form: "orphans, rss, cpu, rate, reap_failures or blind",
         default: None,
         limits: "always needed",
-        about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; orphans \
+        about: "What it watches: orphans that are alive; their resident memory; the CPU time of orphans and unproven \
+                servers over the last minute; orphans detected within a time; orphans \
                 that could not be ended within a time; or whether records of the kernel are lost and /proc has not been \
                 read again.",
         example: "\"orphans\"",

@@ -186,8 +186,6 @@ impl Sums {
             &mut self.orphans,
             &mut self.orphan_processes,
             &mut self.orphan_bytes,
-            &mut self.leftovers,
-            &mut self.leftover_bytes,
         ] {
             values.entry(labels.clone()).or_default();
         }
