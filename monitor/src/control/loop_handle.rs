@@ -19,8 +19,7 @@ use tokio::{
 use super::Query;
 use crate::{
     host::{Proc, with_deadline},
-    probe::Sampler,
-    read::holdings,
+    probe::{Sampler, holdings},
     store::{StoreError, history, timeline},
 };
 use orphand_core::model::{

@@ -45,6 +45,12 @@ impl Target {
             Self::Path(link.to_vec())
         }
     }
+
+    /// Whether it has a path on a file system that stores files, as far as the path tells.
+    pub fn is_stored(&self) -> bool {
+        let others: [&[u8]; 4] = [b"/dev/", b"/proc/", b"/sys/", b"/memfd:"];
+        matches!(self, Self::Path(path) if path.starts_with(b"/") && !others.iter().any(|other| path.starts_with(other)))
+    }
 }
 
 /// The access mode of a descriptor.

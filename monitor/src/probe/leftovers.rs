@@ -1,10 +1,7 @@
 //! What the host says about branches of processes that an ended agent left.
 
-use super::{Probe, locked};
-use crate::{
-    host::{Lodging, with_deadline},
-    read::holdings,
-};
+use super::{Probe, holdings, locked};
+use crate::host::{Lodging, with_deadline};
 use orphand_core::model::{Branch, ProcessId, SHOWN};
 
 impl Probe {

@@ -32,12 +32,13 @@ pub use self::containers::{EngineVersion, Engines};
 pub use self::declared::Candidate;
 pub use self::help::help;
 pub use self::memory::Sampler;
+pub(crate) use crate::read::holdings;
 pub use manager::ManagerError;
 
 use crate::{
     host::{Beside, HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
     os::processor_time::{self, Meter},
-    read::{activity, holdings, pipe},
+    read::{activity, pipe},
 };
 use orphand_core::model::{About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Stdio};
 

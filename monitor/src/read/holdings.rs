@@ -59,7 +59,7 @@ fn listening(sockets: &Sockets) -> Vec<String> {
 fn locked(dir: &ProcessDir, table: &FdTable) -> Result<Vec<String>, Errno> {
     let fds = dir.fd_dir()?;
     let files = table.fds.iter().filter_map(|fd| match &fd.target {
-        Target::Path(path) if is_file(path) => Some((fd.number, path)),
+        Target::Path(path) if fd.target.is_stored() => Some((fd.number, path)),
         _ => None,
     });
     let is_held = |(number, path): &(u32, &Vec<u8>)| {
@@ -68,11 +68,6 @@ fn locked(dir: &ProcessDir, table: &FdTable) -> Result<Vec<String>, Errno> {
     };
     let held = files.take(FILES).filter(is_held);
     Ok(held.map(|(_, path)| String::from_utf8_lossy(path).into_owned()).collect())
-}
-
-fn is_file(path: &[u8]) -> bool {
-    let others: [&[u8]; 4] = [b"/dev/", b"/proc/", b"/sys/", b"/memfd:"];
-    path.starts_with(b"/") && !others.iter().any(|other| path.starts_with(other))
 }
 
 #[cfg(test)]

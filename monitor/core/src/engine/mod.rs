@@ -259,12 +259,9 @@ impl Engine {
             (Purpose::Work { server, look }, Answer::Work { processes }) => {
                 self.work_answered(now, server, look, &processes);
             }
-            (Purpose::Processor { servers }, Answer::Memory { processes }) => {
-                self.remember_memory(&servers, &processes);
-                self.processor_read(now, &servers);
-            }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
+                self.processor_read(now, &servers);
             }
             (
                 Purpose::Declared { process, origin },

@@ -78,7 +78,7 @@ impl Engine {
         if wanted {
             let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
             let processes: Vec<ProcessId> = of_all.take(PROCESSES).copied().collect();
-            self.ask(About::Memory(processes), Purpose::Processor { servers });
+            self.ask(About::Memory(processes), Purpose::Measure { servers });
         }
     }
 

@@ -31,8 +31,6 @@ pub(super) enum Purpose {
     Work { server: ServerKey, look: Look },
     /// Asks about the branches that this agent left.
     Leftovers { agent: AgentKey },
-    /// Asks for the CPU time of these servers, which were left behind.
-    Processor { servers: Vec<ServerKey> },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
