@@ -187,8 +187,8 @@ pub(in crate::sink) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover])
     let one = |head: &Leftover| {
         let path = head.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&head.process.exe);
         let name = text::sanitise(path.rsplit('/').next().unwrap_or(path)).into_owned();
-        let ports: String =
-            head.listens.iter().take(MOST).map(|port| format!(", {}", text::sanitise(port))).collect();
+        let ports: Vec<_> = head.listens.iter().take(MOST).map(|port| text::sanitise(port)).collect();
+        let ports = if ports.is_empty() { String::new() } else { format!(", {}", ports.join(", ")) };
         format!("{name} (pid {}, {}{ports})", head.process.pid, head.class.word())
     };
     let shown: Vec<String> = heads.iter().take(MOST).map(one).collect();
