@@ -151,6 +151,7 @@ impl Outside {
     fn answer(&self, about: About) -> Answer {
         match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::Leftovers { .. } => Answer::Leftovers { branches: Vec::new() },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Container { .. } => Answer::Container { found: None },
             About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },

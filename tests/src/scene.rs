@@ -191,6 +191,21 @@ impl Scene {
         Ok([built("enter")?, self.cgroup.procs()])
     }
 
+    /// The first words of a command line that runs a program in a cgroup of this name below the scene's.
+    pub fn enter_room(&self, name: &str) -> Result<[PathBuf; 2]> {
+        let (_, procs) = self.cgroup.room(name, false)?;
+        Ok([built("enter")?, procs.into_iter().next().context("no group")?])
+    }
+
+    /// A program that goes by the name of a terminal multiplexer and sleeps.
+    pub fn multiplexer(&self) -> Result<String> {
+        let path = self.folder().join("bin/tmux");
+        if !path.exists() {
+            fs::copy("/bin/sleep", &path).context("copy /bin/sleep")?;
+        }
+        Ok(path.to_string_lossy().into_owned())
+    }
+
     /// A command that runs in a cgroup of its own below the scene's, and the path of that cgroup as in
     /// /proc/PID/cgroup. `version1`: also in the hierarchy of systemd.
     pub(crate) fn command_in(&self, room: &str, version1: bool, program: &str) -> Result<(String, Command)> {

@@ -12,6 +12,7 @@ use super::{
 };
 
 const ENDING: &str = include_str!("../../core/src/model/ending.rs");
+const LEFTOVER: &str = include_str!("../../core/src/model/leftover.rs");
 const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
 const VIEW: &str = include_str!("../../core/src/model/view.rs");
@@ -54,6 +55,7 @@ pub fn all() -> Result<String> {
         ("Container", CONTAINER, "Container"),
         ("Reached by", REACHED_BY, "ReachedBy"),
         ("Killed by", ENDING, "Killer"),
+        ("Leftover", LEFTOVER, "Leftover"),
     ];
     for (title, file, name) in objects {
         let _ = write!(text, "### {title}\n\n");
@@ -74,6 +76,11 @@ fn listed(fields: &[Field]) -> Result<String> {
         // Its fields stand in place of it.
         if kind == "Ending" {
             text.push_str(&listed(&source::fields(ENDING, "Ending")?)?);
+            continue;
+        }
+        // So do those of a process.
+        if kind == "ProcessView" {
+            text.push_str(&listed(&source::fields(VIEW, "ProcessView")?)?);
             continue;
         }
         let kind = match (value(kind).with_context(|| name.clone())?, may_be_absent) {
@@ -111,11 +118,13 @@ fn value(kind: &str) -> Result<String> {
         "Container" => "[container](#container)",
         "ReachedBy" => "[reached by](#reached-by)",
         "Killer" => "[killed by](#killed-by)",
+        "Leftover" => "[leftover](#leftover)",
+        "LeftoverClass" => "`browser`, `listener`, `shell`, `copy` or `other`",
         "KilledBy" => "`process`, `itself`, `kernel`, `out_of_memory` or `orphand`",
         "Mode" => "`reap` or `observe`",
         "Class" => "`server` or `agent`",
         "Signal" => "`TERM` or `KILL`",
-        "Watched" => "`orphans`, `rss`, `rate`, `reap_failures` or `blind`",
+        "Watched" => "`orphans`, `rss`, `cpu`, `rate`, `reap_failures` or `blind`",
         _ => bail!("the documentation has no words for the type {kind}"),
     };
     Ok(word.to_owned())

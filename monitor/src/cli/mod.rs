@@ -210,7 +210,8 @@ pub struct Reload {
   sudo orphand reap --agent bot.service --generation 3  those of one run
   sudo orphand reap 4711 1234@229468                    these two
   sudo orphand reap 4711 --include-unproven             this server, although somebody may still use it
-  sudo orphand reap 4711 --include-active               this server, although its owner is alive")]
+  sudo orphand reap 4711 --include-active               this server, although its owner is alive
+  sudo orphand reap --leftovers                         background shells, development servers and the like")]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
     /// Only servers with these processes, by process number or by the id of the server
@@ -231,6 +232,9 @@ pub struct Reap {
     /// Duplicates instead: servers of which their living owner has a newer one with the same arguments and directory
     #[arg(long, conflicts_with_all = ["include_active", "include_unproven"])]
     pub duplicates: bool,
+    /// Leftovers instead: what agents that have ended left behind and that is no server, with all that is below it
+    #[arg(long, conflicts_with_all = ["include_active", "include_unproven", "duplicates"])]
+    pub leftovers: bool,
     /// Show what would be ended, and end nothing
     #[arg(long)]
     pub dry_run: bool,

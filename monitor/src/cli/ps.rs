@@ -28,7 +28,8 @@ pub struct Ps {
     /// What comes first
     #[arg(long, value_name = "COLUMN", default_value = "state")]
     pub sort: Column,
-    /// Only servers in these states: orphan, ending, kept, unproven, suspect, live
+    /// Only servers in these states: orphan, ending, kept, unproven, suspect, live; or what ended agents
+    /// left that is no server: leftover
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<State>,
     /// Only servers of agents of this name, or of this systemd unit

@@ -14,13 +14,14 @@ use crate::{
         identity::{Presence, presence},
     },
     os::{clock, users::local_names},
+    probe::Probe,
     sink::{paint::Paint, report, wall_clock::WallClock},
     store,
 };
 use orphand_core::{
     model::{
-        Asked, Creator, Explained, History, HistoryQuery, Image, NoServer, Nothing, PastOrphan, ProcessId,
-        ProcessView, Stdio, redact,
+        Asked, Creator, Explained, History, HistoryQuery, Holdings, Image, NoServer, Nothing, PastOrphan,
+        ProcessId, ProcessView, Stdio, redact,
     },
     recognise::{Known, Rules},
 };
@@ -55,13 +56,16 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
 pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow::Result<Explanation> {
     let client = Client::new(&config.socket);
     let mut all = living(places, config, &client, asked)?;
-    let proc = Proc::system()?;
+    let (proc, probe) = (Proc::system()?, Probe::new()?);
     let rules = config.rules();
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
     for one in &mut all.living {
         complete(&proc, &rules, one);
+        if one.holdings == Holdings::default() {
+            one.holdings = probe.holdings(&one.processes());
+        }
     }
     if all.living.is_empty() {
         all.ended = ended(asked, past(places, &config.state_dir, &client, &mut all));

@@ -12,6 +12,7 @@ use crate::{
         wall_clock::WallClock,
     },
 };
+use orphand_core::model::State;
 
 /// Between two looks at the daemon.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -45,6 +46,9 @@ fn text(flags: &cli::Ps, sample: &Sample) -> anyhow::Result<String> {
     let how =
         Arrangement { tree: flags.tree, unfolded: flags.tree, sort: flags.sort, ..Arrangement::default() };
     let mut entries = list::entries(sample);
+    if flags.state.contains(&State::Leftover) {
+        entries.extend(list::leftover_entries(sample));
+    }
     let rows = list::rows(&mut entries, &sample.report.agents, &how);
     let layout = Layout { paint: Paint::of(&stdout()), width: width(stdout()), wide: flags.output.is_some() };
     Ok(list::render(sample, &entries, &rows, layout))
@@ -59,7 +63,8 @@ fn code(flags: &cli::Ps, sample: &Sample, any: bool) -> ExitCode {
         let states = if states.is_empty() { String::new() } else { format!(" {}", states.join(" or ")) };
         let agent = flags.agent.as_deref().map(orphand_core::model::text::sanitise);
         let agent = agent.map(|name| format!(" of {name}")).unwrap_or_default();
-        super::unmatched(&format!("no{states} server{agent} is there"))
+        let what = if flags.state == [State::Leftover] { "" } else { " server" };
+        super::unmatched(&format!("no{states}{what}{agent} is there"))
     } else {
         ExitCode::Done
     }

@@ -49,10 +49,18 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         include_active: flags.include_active,
         include_unproven: flags.include_unproven,
         duplicates: flags.duplicates,
+        leftovers: flags.leftovers,
     };
     let client = Client::new(&config.socket);
     match client.plan(request.clone()) {
         Ok(planned) => clean_up(flags, &mut Daemon(client), &request, planned),
+        Err(ClientError::NoDaemon { path, .. }) if flags.leftovers => {
+            bail!(
+                "cannot find leftovers: no daemon answers at {}, and only one that saw an agent end knows what it left; \
+                 start one with `orphand run`",
+                path.display()
+            )
+        }
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
@@ -127,17 +135,20 @@ fn tell_missed(
 }
 
 fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
-    report.servers().map(|(_, server)| server).find(|server| server.server.id == id)
+    let servers = report.servers().map(|(_, server)| server);
+    let leftovers = report.leftovers().map(|(_, head)| head);
+    servers.chain(leftovers).find(|server| server.server.id == id)
 }
 
 fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
-    let Planned { server, state, duplicate_of, .. } = one.planned.clone();
+    let Planned { server, state, duplicate_of, holdings, .. } = one.planned.clone();
     let now = find(left, &server.id);
     let planned = Planned {
         server,
         state: now.map_or(state, |now| now.state),
         guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
         duplicate_of,
+        holdings,
     };
     let doubts = now.map(|now| now.doubts.clone()).unwrap_or_default();
     PlanItem { planned, doubts, age_seconds: one.age_seconds }
@@ -146,7 +157,8 @@ fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
 /// What was planned, with the doubts of what is unproven.
 fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<PlanItem>> {
     let item = |planned: Planned| {
-        let age_seconds = planned.duplicate_of.is_some().then(|| age_seconds(&planned)).flatten();
+        let is_old = planned.duplicate_of.is_some() || planned.state == State::Leftover;
+        let age_seconds = is_old.then(|| age_seconds(&planned)).flatten();
         PlanItem { planned, doubts: Vec::new(), age_seconds }
     };
     let meant: Vec<PlanItem> = planned.into_iter().map(item).collect();
@@ -171,6 +183,7 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
         servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),
         include_active: request.include_active,
         duplicates: request.duplicates,
+        leftovers: request.leftovers,
         include_unproven: request.include_unproven,
         ..ReapRequest::default()
     }
@@ -178,8 +191,8 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
 
 /// Asks on the terminal whether to go on.
 fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
-    let (servers, unproven) = (to_end.len(), to_end.iter().filter(|one| one.is_unproven()).count());
-    let mut what = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
+    let unproven = to_end.iter().filter(|one| one.is_unproven()).count();
+    let mut what = plan::things(to_end);
     if to_end.iter().any(|one| one.planned.duplicate_of.is_some()) {
         what = format!("{what} of living agents, whose threads may be using them");
     }

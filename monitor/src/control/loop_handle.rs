@@ -24,16 +24,19 @@ use super::Query;
 use crate::{
     host::{Proc, with_deadline},
     os::users,
-    probe::Sampler,
+    probe::{Sampler, holdings},
     store::{StoreError, history, standing, timeline},
 };
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Memory, Planned, ProcessId, ReapRequest,
-    Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Holdings, Memory, Planned, ProcessId,
+    ReapRequest, Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Of how many servers a plan says what they block.
+const HELD: usize = 64;
 
 /// How many threads may read the store at a time. A read whose client went away counts until it is done, so
 /// that reads do not pile up.
@@ -104,12 +107,32 @@ impl LoopHandle {
 
     /// The servers that a request selects.
     pub async fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
-        self.query(|reply| Query::Plan(request, reply)).await
+        let mut planned = self.query(|reply| Query::Plan(request, reply)).await?;
+        let shown = |one: &Planned| {
+            one.server.processes.iter().map(|one| ProcessId::new(one.pid, one.start)).collect()
+        };
+        let held = self.holdings(planned.iter().take(HELD).map(shown).collect()).await?;
+        for (one, holdings) in planned.iter_mut().zip(held) {
+            one.holdings = holdings;
+        }
+        Ok(planned)
+    }
+
+    /// What each of these groups of processes blocks.
+    async fn holdings(&self, groups: Vec<Vec<ProcessId>>) -> Result<Vec<Holdings>, QueryError> {
+        let proc = Arc::clone(&self.proc);
+        let read = move || with_deadline(move || groups.iter().map(|group| holdings(&proc, group)).collect());
+        tokio::task::spawn_blocking(read).await.map_err(|_| QueryError::Stopped)
     }
 
     /// What the engine knows of a process.
     pub async fn explain(&self, process: Asked) -> Result<Vec<Explained>, QueryError> {
-        self.query(|reply| Query::Explain(process, reply)).await
+        let mut explained = self.query(|reply| Query::Explain(process, reply)).await?;
+        let held = self.holdings(explained.iter().map(Explained::processes).collect()).await?;
+        for (one, holdings) in explained.iter_mut().zip(held) {
+            one.holdings = holdings;
+        }
+        Ok(explained)
     }
 
     /// Ends the servers that a request selects.

@@ -96,6 +96,7 @@ impl EffectHandler for Environment {
             About::Server(subject) => subject.turn,
             About::Stop { turn, .. }
             | About::Container { turn, .. }
+            | About::Leftovers { turn, .. }
             | About::FirstMessage { turn, .. }
             | About::Declared { turn, .. } => Some(*turn),
             About::HungUp(_) => Some(NO_USER),

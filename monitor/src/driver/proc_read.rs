@@ -25,6 +25,7 @@ pub fn read_proc(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapsh
     for process in &mut snapshot.processes {
         if rules.name_units() || matches!(rules.role(&process.image), Role::Agent { .. }) {
             process.unit = probe.unit(process.id);
+            process.place = probe.place_of(process.id);
         }
     }
     Ok(snapshot)

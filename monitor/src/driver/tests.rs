@@ -64,6 +64,7 @@ impl EffectHandler for Host {
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> Result<(), String> {
         let answer = match about {
             About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::Leftovers { .. } => Answer::Leftovers { branches: Vec::new() },
             About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
             About::FirstMessage { .. } | About::Declared { .. } => {
                 Answer::FirstMessage { message: FirstMessage::Nothing }

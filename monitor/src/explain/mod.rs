@@ -212,6 +212,8 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
         "evidence": report.map(|report| reasons::evidence_fields(&report.evidence)).unwrap_or_default(),
         "doubts": report.map(|report| reasons::doubt_fields(&report.doubts)).unwrap_or_default(),
         "guards": report.map(|report| reasons::guard_fields(&report.guards)).unwrap_or_default(),
+        "listens": one.holdings.listens,
+        "locks": one.holdings.locks,
         "rss_bytes": report.and_then(|report| report.server.rss_bytes),
         "pss_bytes": report.and_then(|report: &ServerReport| report.pss_bytes),
         "next": {

@@ -7,6 +7,9 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
     if one.taken_for == TakenFor::Nothing {
         return vec!["Nothing: it is not judged, and orphand sends it no signal.".to_owned()];
     }
+    if one.taken_for == TakenFor::Leftover {
+        return vec!["Nothing: orphand tells of it, and never ends it unless a person asks.".to_owned()];
+    }
     if !asked_daemon {
         return vec!["Without a daemon nothing happens.".to_owned()];
     }
@@ -60,6 +63,10 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, String)> {
     let Some(report) = one.report.as_deref().filter(|_| one.taken_for != TakenFor::Agent) else {
         return Vec::new();
     };
+    if one.taken_for == TakenFor::Leftover {
+        let command = format!("sudo orphand reap --leftovers {}", report.server.id);
+        return vec![(command, "ends it, and what is below it, after a question.".to_owned())];
+    }
     let mut all = Vec::new();
     let guarded = report.guards.iter().any(|guard| !guard.yields_to_person());
     match report.state {

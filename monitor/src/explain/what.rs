@@ -26,12 +26,17 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
             if report.is_some() {
                 all.push("It was left behind itself.".to_owned());
             }
+            all.extend(holdings_sentences(one));
             return all;
         }
-        (_, _, _, Some(nothing)) => return vec![nothing_sentence(nothing)],
+        (_, _, _, Some(nothing)) => {
+            return std::iter::once(nothing_sentence(nothing)).chain(holdings_sentences(one)).collect();
+        }
+        (TakenFor::Leftover, Some(report), ..) => all.extend(leftover_sentences(one, report)),
         (_, Some(report), ..) => all.extend(server_sentences(one, report)),
         _ => return all,
     }
+    all.extend(holdings_sentences(one));
     all.push(owner_sentence(one, moment));
     if let Some((cause, since)) = one.cause.as_deref().and_then(cause_sentence).zip(one.since) {
         all.push(format!("{cause}, {}.", moment.boot_time(since)));
@@ -91,6 +96,35 @@ fn server_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
         all.push(format!("It has {processes} and {} of memory.", text::size(bytes)));
     }
     all
+}
+
+fn leftover_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
+    let (name, class) = (text::sanitise(&report.server.name), text::sanitise(&report.server.rule));
+    let processes = text::count(report.server.count(), "process", "processes");
+    let is_head = report.server.id == one.id().to_string();
+    let what = if is_head {
+        format!(
+            "It is a leftover, \"{name}\" ({class}, {processes}): its agent started it and has ended, and it is no server."
+        )
+    } else {
+        format!(
+            "It is part of the leftover \"{name}\" ({}, {class}, {processes}).",
+            text::sanitise(&report.server.id)
+        )
+    };
+    vec![what]
+}
+
+/// What it blocks.
+fn holdings_sentences(one: &Explained) -> Vec<String> {
+    let of = |what: &str, all: &[String]| {
+        (!all.is_empty()).then(|| format!("{what}: {}.", text::sanitise(&all.join(", "))))
+    };
+    let held = &one.holdings;
+    [of("It listens on", &held.listens), of("It holds locks, or lock files", &held.locks)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn owner_sentence(one: &Explained, moment: &Moment) -> String {

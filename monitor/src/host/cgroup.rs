@@ -47,6 +47,25 @@ impl Lodging {
         Some(Self { unit, hierarchy })
     }
 
+    /// Where a process with this text of `/proc/PID/cgroup` is among services and scopes, as text to be compared: the
+    /// path of the innermost one in each hierarchy; empty outside of them.
+    pub fn place(cgroup: &str) -> String {
+        let innermost = |path: &str| {
+            let mut end = None;
+            let mut at = 0;
+            for raw in path.split_inclusive('/') {
+                at += raw.len();
+                if matches!(kind(raw.trim_end_matches('/')), Kind::Service | Kind::Scope) {
+                    end = Some(at);
+                }
+            }
+            end.and_then(|end| path.get(..end)).unwrap_or_default().trim_end_matches('/').to_owned()
+        };
+        let [named, unified] = [Hierarchy::Named, Hierarchy::Unified]
+            .map(|hierarchy| path(cgroup, hierarchy).map(innermost).unwrap_or_default());
+        if named == unified { named } else { format!("{named} {unified}").trim().to_owned() }
+    }
+
     /// Whether a process with this text of `/proc/PID/cgroup` is in the group of the unit's manager:
     /// `init.scope` below the manager's root.
     pub fn is_managed_from(&self, cgroup: &str) -> bool {

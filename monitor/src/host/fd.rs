@@ -45,6 +45,12 @@ impl Target {
             Self::Path(link.to_vec())
         }
     }
+
+    /// Whether it has a path on a file system that stores files, as far as the path tells.
+    pub fn is_stored(&self) -> bool {
+        let others: [&[u8]; 4] = [b"/dev/", b"/proc/", b"/sys/", b"/memfd:"];
+        matches!(self, Self::Path(path) if path.starts_with(b"/") && !others.iter().any(|other| path.starts_with(other)))
+    }
 }
 
 /// The access mode of a descriptor.
@@ -129,6 +135,8 @@ pub struct FdDir {
     mountinfo: OnceCell<Vec<u8>>,
 }
 
+/// Bytes of a file in `fdinfo` that are read.
+const FDINFO_MAX: u64 = 4096;
 /// Bytes of `mountinfo` that are read.
 const MOUNTINFO_MAX: u64 = 1024 * 1024;
 
@@ -171,6 +179,18 @@ impl FdDir {
         let stat = statat(&self.dir, Name::of(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let mode = Mode::from_raw_mode(stat.st_mode);
         Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
+    }
+
+    /// Whether descriptor `number` has a lock on its file: a line `lock:` of its fdinfo, since Linux 4.1.
+    pub fn is_locked(&self, number: u32) -> bool {
+        let Ok(_at) = self.at() else { return false };
+        let path = format!("../fdinfo/{number}");
+        let Ok(file) = openat(&self.dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+            return false;
+        };
+        let mut text = Vec::new();
+        let read = File::from(file).take(FDINFO_MAX).read_to_end(&mut text);
+        read.is_ok() && text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
     }
 
     /// The kind of descriptor `number`, as a standard stream.

@@ -28,7 +28,7 @@ pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<O
         return Ok(None);
     }
     let (id, sid) = (dir.id(), stat.sid);
-    let process = SnapshotProcess { id, parent: None, uid, sid, image, stdio, unit: None, stale_binary };
+    let process = SnapshotProcess { id, uid, sid, image, stdio, stale_binary, ..SnapshotProcess::default() };
     Ok(Some(Seen { process, ppid: stat.ppid }))
 }
 

@@ -12,7 +12,7 @@ use super::{
     FdDir, FdTable, Name, Stat, Visit, each_number,
     environ::{self, Sight},
     fields, link, read,
-    usage::UsageFile,
+    usage::{Usage, UsageFile},
     watch::visit,
 };
 use orphand_core::model::{Image, ProcessId, Stdio};
@@ -290,10 +290,10 @@ impl ProcessDir {
         Ok(UsageFile { stat: self.open_file("stat")?, statm: self.open_file("statm")? })
     }
 
-    /// The resident set size in bytes.
-    pub fn resident_bytes(&self) -> Result<u64, Errno> {
+    /// What it uses now: resident memory and CPU time.
+    pub fn used(&self) -> Result<Usage, Errno> {
         let _at = self.at()?;
-        Ok(self.usage()?.read()?.rss_bytes)
+        self.usage()?.read()
     }
 
     /// The proportional set size in bytes, from `smaps_rollup`. It costs 15 us plus 10 us for each resident

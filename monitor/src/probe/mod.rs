@@ -9,6 +9,7 @@ mod declared;
 mod first_message;
 mod help;
 mod hung_up;
+mod leftovers;
 mod manager;
 mod memory;
 mod open_to_all;
@@ -31,6 +32,7 @@ pub use self::containers::{EngineVersion, Engines};
 pub use self::declared::Candidate;
 pub use self::help::help;
 pub use self::memory::Sampler;
+pub(crate) use crate::read::holdings;
 pub use manager::ManagerError;
 
 use crate::{
@@ -38,7 +40,7 @@ use crate::{
     os::processor_time::{self, Meter},
     read::{activity, pipe},
 };
-use orphand_core::model::{About, Answer, FirstMessage, ProcessId, SnapshotProcess, Stdio};
+use orphand_core::model::{About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Stdio};
 
 /// Inspects the host. Clones share what they remember.
 ///
@@ -115,6 +117,7 @@ impl Probe {
                 *locked(&self.memory) = sampler;
                 Answer::Memory { processes }
             }
+            About::Leftovers { branches, .. } => Answer::Leftovers { branches: self.leftovers(branches) },
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => Answer::Server { facts: self.facts(subject) },
             About::Session(subject) => Answer::Session { id: self.session(subject) },
@@ -150,9 +153,15 @@ impl Probe {
         self.proc.tasks().map_err(|error| error.to_string())
     }
 
+    /// What these processes block: ports, locks, lock files and pid files.
+    pub fn holdings(&self, processes: &[ProcessId]) -> Holdings {
+        let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
+        with_deadline(move || holdings(&proc, &processes))
+    }
+
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
-        Some(SnapshotProcess { unit: self.unit(process), ..seen })
+        Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), ..seen })
     }
 }
 

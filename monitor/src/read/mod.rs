@@ -15,6 +15,7 @@ mod dependents;
 pub(crate) mod descriptors;
 pub(crate) mod direction;
 mod holders;
+mod holdings;
 pub(crate) mod index;
 mod inet;
 mod joints;
@@ -31,6 +32,8 @@ pub(crate) mod unlisted;
 pub(crate) mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use self::holdings::holdings;
 
 use self::{joints::Joints, rows::Rows};
 use crate::host::{Beside, OpenEnd, Proc, TaskRow};

@@ -89,6 +89,7 @@ fn read(
     let image = dir.image();
     let rests = is_copy && waits::for_nothing_else(dir, &table);
     let memory = if rests { waits::memory(dir).ok() } else { None };
+    let used = dir.used().map_err(|_| Errno::SRCH)?;
     let row = ProcessRow {
         process,
         uid: dir.uid()?,
@@ -102,7 +103,8 @@ fn read(
         ignores_hangup: dir.ignores_hangup()?,
         stale_binary: dir.has_stale_binary(),
         full: true,
-        rss_bytes: dir.resident_bytes().map_err(|_| Errno::SRCH)?,
+        rss_bytes: used.rss_bytes,
+        cpu_ms: used.cpu_ms,
         ..ProcessRow::default()
     };
     // Process 1 of our own namespace is no server.

@@ -18,7 +18,7 @@ use orphand_core::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
 
-const RUNS: [(&str, bool); 9] = [
+const RUNS: [(&str, bool); 10] = [
     ("RUN", false),
     ("STARTED", false),
     ("LIVED", true),
@@ -28,6 +28,7 @@ const RUNS: [(&str, bool); 9] = [
     ("FREED", true),
     ("LEFT", true),
     ("UNPROVEN", true),
+    ("LEFTOVERS", true),
 ];
 const ORPHANS: [(&str, bool); 6] = [
     ("ORPHAN", false),
@@ -86,7 +87,10 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     }
     let mut tables = Vec::new();
     let mut add = |columns: &[table::Column], rows| tables.push(table_of(columns, rows, paint));
-    add(&RUNS, past.runs.iter().map(|run| row_of_run(run, watched, zone)).collect());
+    // The last column is there only where it says something.
+    let shown = RUNS.len() - usize::from(past.runs.iter().all(|run| run.leftovers == 0));
+    let row_of_run = |run| row_of_run(run, watched, zone).into_iter().take(shown).collect();
+    add(RUNS.get(..shown).unwrap_or(&RUNS), past.runs.iter().map(row_of_run).collect());
     let (shown, hidden) = orphans_to_list(past);
     add(&ORPHANS, shown.iter().map(|orphan| row_of_orphan(orphan, watched, zone)).collect());
     let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);
@@ -151,6 +155,11 @@ fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> 
         freed(account.freed_bytes, account.freed_pss_bytes),
         some(account.left),
         some(account.unproven),
+        if past.leftovers == 0 {
+            "-".to_owned()
+        } else {
+            format!("{} ({})", past.leftovers, text::size(past.leftover_bytes))
+        },
     ]
 }
 

@@ -77,13 +77,17 @@ impl Text {
                 }
                 Sentence::new(paint::NOTE, "agent", line)
             }
-            Notice::AgentExited { agent, ending, servers_left, rss_bytes } => {
+            Notice::AgentExited { agent, ending, servers_left, rss_bytes, .. } => {
                 let mut line = format!("{} {}", self.name(&agent_name(agent)), ending.words());
                 if *servers_left > 0 {
                     let left = text::count(*servers_left, "server", "servers");
                     let _ = write!(line, "; {left} left, {}", text::size(*rss_bytes));
                 }
                 Sentence::new(paint::NOTE, "agent", line)
+            }
+            Notice::LeftoversFound { agent, count, rss_bytes, processes, .. } => {
+                let what = phrases::leftovers(*count, *rss_bytes, processes);
+                Sentence::new(paint::WARNING, "leftover", format!("{} {what}", self.name(&agent_name(agent))))
             }
             Notice::AgentsFolded { uid, count, names } => {
                 let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
@@ -169,6 +173,7 @@ impl Text {
                 rss_bytes,
                 after_ms,
                 deadline,
+                ..
             } => {
                 let who = with_extent(server, *rss_bytes, owner);
                 let since = since_owner_exit(found, *after_ms);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{
-    human,
+    human, list,
     paint::{self, Paint},
     table, text,
 };
@@ -44,6 +44,11 @@ impl PlanItem {
         self.planned.guards.is_empty()
     }
 
+    /// Whether it is no server, but a leftover.
+    pub fn is_leftover(&self) -> bool {
+        self.planned.state == State::Leftover
+    }
+
     /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
         self.planned.state == State::Unproven
@@ -68,14 +73,14 @@ fn sum(planned: &[PlanItem]) -> String {
         1 => ", 1 stays".to_owned(),
         more => format!(", {more} stay"),
     };
-    format!("{} to end ({}){unproven}{stays}.", servers(to_end.len()), text::size(bytes(&to_end)))
+    format!("{} to end ({}){unproven}{stays}.", things(&to_end), text::size(bytes(&to_end)))
 }
 
 /// The result: `2 servers ended, at most 197 MB freed.`, and one line for each server that stays.
 pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> String {
     let text = match ended.len() {
         0 => "Nothing was ended.".to_owned(),
-        number => format!("{} ended, {}.", servers(number), text::freed(bytes(ended), None)),
+        _ => format!("{} ended, {}.", things(ended), text::freed(bytes(ended), None)),
     };
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
@@ -103,8 +108,10 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
         None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.doubts)),
+        None if one.is_leftover() => (paint::ALARM, leftover(one)),
         None => (paint::ALARM, duplicate(one).unwrap_or_default()),
     };
+    let note = [note, blocks(one)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     let cells = vec![
         text::sanitise(&server.name).into_owned(),
         one.planned.state.to_string(),
@@ -129,13 +136,37 @@ fn duplicate(one: &PlanItem) -> Option<String> {
     Some(format!("{}duplicate of {newest}, which is newer and stays", age.unwrap_or_default()))
 }
 
+/// `shell, running for 3 h: bash -c 'npm run dev'`.
+fn leftover(one: &PlanItem) -> String {
+    let age = one.age_seconds.map(|age| text::duration(Duration::from_secs(age)));
+    let age = age.map(|age| format!(", running for {age}")).unwrap_or_default();
+    let command = one.planned.server.processes.first().map(list::command_line).unwrap_or_default();
+    format!("{}{age}: {command}", text::sanitise(&one.planned.server.rule))
+}
+
+/// `listens on 127.0.0.1:3000; holds /srv/x.lock`.
+fn blocks(one: &PlanItem) -> String {
+    let held = &one.planned.holdings;
+    let of = |what: &str, all: &[String]| {
+        (!all.is_empty()).then(|| format!("{what} {}", text::sanitise(&all.join(", "))))
+    };
+    let parts = [of("listens on", &held.listens), of("holds", &held.locks)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 /// The guards that forbid ending it, as text.
 fn guard_reasons(one: &PlanItem) -> Option<String> {
     (!one.is_to_end()).then(|| human::guards_of(&one.planned.server, &one.planned.guards))
 }
 
-fn servers(number: usize) -> String {
-    text::count(u64::try_from(number).unwrap_or(u64::MAX), "server", "servers")
+/// `2 servers`, `1 leftover`.
+pub fn things(items: &[&PlanItem]) -> String {
+    let (one, many) = if items.iter().any(|one| one.is_leftover()) {
+        ("leftover", "leftovers")
+    } else {
+        ("server", "servers")
+    };
+    text::count(u64::try_from(items.len()).unwrap_or(u64::MAX), one, many)
 }
 
 fn bytes(planned: &[&PlanItem]) -> u64 {

@@ -100,6 +100,12 @@ fn next(status: &Status, now: BootTime, paint: Paint) -> String {
         let stay = if sum.unproven == 1 { "stays" } else { "stay" };
         parts.push(format!("{} unproven {stay}: `orphand explain PID` says who can reach it", sum.unproven));
     }
+    if sum.leftovers > 0 {
+        let (what, size) =
+            (text::count(sum.leftovers, "leftover", "leftovers"), text::size(sum.leftover_rss_bytes));
+        let stay = if sum.leftovers == 1 { "stays" } else { "stay" };
+        parts.push(format!("{what} ({size}) {stay}: `orphand ps --state leftover`"));
+    }
     let style = if left > 0 { paint::ALARM } else { paint::PLAIN };
     parts.iter().map(|part| paint.text(style, format_args!("Next: {part}.")) + "\n").collect()
 }

@@ -85,6 +85,15 @@ impl FactWriter<'_> {
                 params![],
             ),
             Fact::Ended { server, end } => self.ended(now, *server, end),
+            Fact::Leftovers { key, generation, count, rss_bytes } => {
+                let key = self.key(key)?;
+                self.db
+                    .prepare_cached(
+                        "UPDATE runs SET leftovers = ?3, leftover_bytes = ?4 WHERE key = ?1 AND generation = ?2",
+                    )?
+                    .execute(params![key, int(*generation), int(*count), int(*rss_bytes)])
+                    .map(drop)
+            }
             Fact::Lost { losses } => self.lost(now, losses),
         }
     }

@@ -134,7 +134,8 @@ impl Reader<'_> {
         }
         let mut statement = self.db.prepare(
             "SELECT k.key, generation, agent, invocation, started,
-                    iif(ended IS NULL AND boot <> ?1, started, ended), r.key
+                    iif(ended IS NULL AND boot <> ?1, started, ended), r.key,
+                    coalesce(leftovers, 0), coalesce(leftover_bytes, 0)
              FROM runs r JOIN keys k ON k.id = r.key
              WHERE (ended IS NULL OR ended >= ?2) AND started <= ?3 ORDER BY started, r.key, generation",
         )?;
@@ -146,6 +147,8 @@ impl Reader<'_> {
                 runs.push(PastRun {
                     started: time(row, 4)?.unwrap_or_default(),
                     ended: time(row, 5)?,
+                    leftovers: natural(row, 7)?,
+                    leftover_bytes: natural(row, 8)?,
                     account: accounts.get(&(row.get(6)?, row.get(1)?)).copied().unwrap_or_default(),
                     run,
                 });

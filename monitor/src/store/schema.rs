@@ -7,7 +7,8 @@
 use rusqlite::Connection;
 
 /// The migrations: the n-th leads from version n - 1 to version n (`user_version`).
-pub(super) const STEPS: &[&str] = &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS, FIRST_START];
+pub(super) const STEPS: &[&str] =
+    &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS, FIRST_START, LEFTOVERS];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -117,6 +118,13 @@ INSERT INTO signals SELECT id, reaping, pid, start, 'TERM', '', 0, evidence, dou
 const FIRST_START: &str = "
 -- In nanoseconds since boot.
 ALTER TABLE boots ADD COLUMN first_start INTEGER;
+";
+
+/// The ninth migration: what the agents of a run left that is no server.
+const LEFTOVERS: &str = "
+-- How many branches of processes were found, and their resident memory then.
+ALTER TABLE runs ADD COLUMN leftovers INTEGER;
+ALTER TABLE runs ADD COLUMN leftover_bytes INTEGER;
 ";
 
 /// The newest version.

@@ -235,7 +235,9 @@ fn verdict(state: &State, report: &ServerReport) -> Style {
     let colour = match report.state {
         _ if !state.look.colours => return style,
         model::State::Orphan | model::State::Ending => Color::Red,
-        model::State::Kept | model::State::Unproven | model::State::Suspect => Color::Yellow,
+        model::State::Kept | model::State::Unproven | model::State::Suspect | model::State::Leftover => {
+            Color::Yellow
+        }
         model::State::Live => Color::Green,
     };
     style.fg(colour)

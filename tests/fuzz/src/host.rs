@@ -43,7 +43,7 @@ pub fn process(bytes: &[u8]) {
         let proc = Proc::at(tree.path()).unwrap();
         let dir = proc.process(1).unwrap();
         let _ = (dir.uid(), dir.gid(), dir.uid_inside(1000), dir.leads_namespace(), dir.leader());
-        let _ = (dir.image(), dir.stdio(), dir.transfers(), dir.resident_bytes(), dir.proportional_bytes());
+        let _ = (dir.image(), dir.stdio(), dir.transfers(), dir.used(), dir.proportional_bytes());
         let _ = (dir.has_environment(b"ORPHAND_OPT_OUT=1"), dir.environment("PATH"));
         let _ = dir.cgroup().map(|cgroup| Lodging::parse(&cgroup));
         let _ = dir.fd_dir().map(|fds| fds.access(0));

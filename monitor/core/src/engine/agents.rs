@@ -27,7 +27,7 @@ impl Engine {
         };
         let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
-        let (origin, uid, sid) = (node.origin(), node.uid, node.sid);
+        let (origin, uid, sid, place) = (node.origin(), node.uid, node.sid, node.place.clone());
         let daemon = self.is_daemon(node);
         // A daemon does not belong to the run of whoever started it. Its launcher is a part of the same daemon.
         let alien = |above: &&Agent| daemon && !(above.daemon && above.name == name && above.is_alive());
@@ -66,6 +66,7 @@ impl Engine {
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled && agent.above.is_none();
             agent.daemon = daemon;
+            agent.place = place;
             if on_its_own {
                 agent.above = None;
             }
@@ -202,6 +203,9 @@ impl Engine {
         }
         let servers = self.world.end_agent(key, at, matches!(status, Some(ExitStatus::Signal(_))));
         self.run_may_have_ended(at, key);
+        if !withheld {
+            self.await_leftovers(at, key);
+        }
         let deadline = at + self.settings.grace;
         let mut processes = Vec::new();
         for server in &servers {
@@ -294,7 +298,7 @@ impl Engine {
         let mut view = agent_view(agent);
         view.alive = false;
         let servers_left = agent.servers().len() as u64;
-        let rss_bytes = self.sum_rss(key);
+        let (rss_bytes, cpu_ms) = self.sums(key);
         if !matches!(status, Some(ExitStatus::Signal(_))) {
             let peers = self.copies(key).into_iter().filter(|copy| *copy != successor);
             let peers: Vec<ProcessId> = peers.collect();
@@ -313,13 +317,19 @@ impl Engine {
             return;
         }
         self.effects.push_back(Effect::Track { process: successor, tracking: Tracking::Agent });
-        self.emit(at, Notice::AgentExited { agent: view, ending, servers_left, rss_bytes });
+        self.emit(at, Notice::AgentExited { agent: view, ending, servers_left, rss_bytes, cpu_ms });
         self.report_agent_started(at, key, Some(before));
     }
 
-    fn sum_rss(&self, key: AgentKey) -> u64 {
+    /// Resident memory and CPU time of the servers of an agent.
+    fn sums(&self, key: AgentKey) -> (u64, u64) {
         let servers = self.world.agent(key).into_iter().flat_map(Agent::servers);
-        servers.filter_map(|s| self.world.server(*s)?.rss_bytes).sum()
+        let servers = servers.filter_map(|server| self.world.server(*server));
+        let used =
+            servers.map(|server| (server.rss_bytes.unwrap_or_default(), server.cpu_ms.unwrap_or_default()));
+        used.fold((0, 0), |(rss, cpu): (u64, u64), (bytes, ms)| {
+            (rss.saturating_add(bytes), cpu.saturating_add(ms))
+        })
     }
 
     pub(super) fn report_agent_exit(
@@ -329,11 +339,11 @@ impl Engine {
         status: Option<ExitStatus>,
         servers: &[ServerKey],
     ) {
-        let rss_bytes = self.sum_rss(key);
+        let (rss_bytes, cpu_ms) = self.sums(key);
         let Some(agent) = self.world.agent(key) else { return };
         let view = agent_view(agent);
         let (ending, servers_left) = (ending(agent, status), servers.len() as u64);
-        self.emit(at, Notice::AgentExited { agent: view.clone(), ending, servers_left, rss_bytes });
+        self.emit(at, Notice::AgentExited { agent: view.clone(), ending, servers_left, rss_bytes, cpu_ms });
         for key in servers {
             let Some(deadline) = self.world.server(*key).and_then(|server| server.phase.grace()) else {
                 continue;

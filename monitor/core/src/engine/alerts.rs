@@ -76,6 +76,11 @@ impl Alarms {
         self.next
     }
 
+    /// Whether a rule watches this.
+    pub(super) fn watch(&self, what: Watched) -> bool {
+        self.all.iter().any(|alarm| alarm.rule.on == what)
+    }
+
     /// Counts a notice that may change a value.
     pub(super) fn observe(&mut self, at: BootTime, notice: &Notice) {
         if self.all.is_empty() {
@@ -155,6 +160,13 @@ fn names(rule: &AlertRule, agent: Option<&str>, unit: Option<&str>) -> bool {
     rule.agent.as_deref().is_none_or(|name| agent == Some(name) || unit == Some(name))
 }
 
+/// Whether a rule applies to what is accounted to this run.
+fn is_meant(rule: &AlertRule, account: Option<&Account>) -> bool {
+    let run = account.map(Account::view);
+    let (agent, unit) = run.map(|run| (run.agent, run.unit)).unzip();
+    names(rule, agent.as_deref(), unit.flatten().as_deref())
+}
+
 impl Engine {
     /// Reports the thresholds that were crossed, if anything happened that may have changed a value.
     pub(super) fn evaluate_alerts(&mut self, now: BootTime) {
@@ -196,18 +208,23 @@ impl Engine {
         match rule.on {
             Watched::Orphans => self.orphans_of(rule).count() as u64,
             Watched::Rss => self.orphans_of(rule).sum(),
+            Watched::Cpu => self.processor_of(rule),
             Watched::Rate | Watched::ReapFailures => self.alarms.counted(rule, now),
             Watched::Blind => u64::from(self.doubtful || !self.crowded.is_empty()),
         }
     }
 
+    /// How much of one CPU the orphans and unproven servers use that a rule applies to, in percent.
+    fn processor_of(&self, rule: &AlertRule) -> u64 {
+        let meant =
+            |key: &ServerKey| self.world.server(*key).is_some_and(|s| is_meant(rule, s.account.as_ref()));
+        let servers = self.world.servers().keys().into_iter().filter(meant);
+        servers.map(|key| self.processor.percent(key)).fold(0, u64::saturating_add)
+    }
+
     /// The memory of each orphan that a rule applies to, in bytes, agents that were left behind included.
     fn orphans_of<'a>(&'a self, rule: &'a AlertRule) -> impl Iterator<Item = u64> + 'a {
-        let meant = |account: Option<&Account>| {
-            let run = account.map(Account::view);
-            let (agent, unit) = run.map(|run| (run.agent, run.unit)).unzip();
-            names(rule, agent.as_deref(), unit.flatten().as_deref())
-        };
+        let meant = |account: Option<&Account>| is_meant(rule, account);
         let servers = self.world.servers().keys().into_iter().filter_map(move |key: ServerKey| {
             let server = self.world.server(key).filter(|s| s.phase.orphan().is_some())?;
             meant(server.account.as_ref()).then(|| server.rss_bytes.unwrap_or_default())

@@ -111,8 +111,7 @@ impl Engine {
             }
             Action::Release => {
                 if let Some(seen) = seen {
-                    self.world.release(key, &seen.finding.members.let_go);
-                    self.compare(now, key);
+                    self.release(now, key, &seen.finding.members.let_go);
                 }
             }
             Action::Proceed => self.advance(now, key, Event::Proceed, seen),
@@ -181,6 +180,7 @@ impl Engine {
                 let Some(verdict) = server.phase.verdict().cloned() else { return };
                 let (evidence, doubts, rss_bytes) = (verdict.evidence, verdict.doubts, verdict.rss_bytes);
                 let notice = Notice::OrphanUnproven {
+                    cpu_ms: view.cpu_ms,
                     server: view,
                     owner,
                     evidence: evidence.clone(),
@@ -223,6 +223,7 @@ impl Engine {
             class,
             recovered,
             again,
+            cpu_ms: server.cpu_ms,
             server,
             owner,
             evidence: evidence.clone(),

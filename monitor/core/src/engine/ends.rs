@@ -43,6 +43,7 @@ impl Engine {
         let closed = self.head_is_exiting(id, status);
         self.remember_ending(id, ending);
         let was_client = self.world.node(id).and_then(Node::image).and_then(container_client).is_some();
+        self.leftover_exits(id);
         let Some(exited) = self.world.exit(id) else { return };
         if was_client {
             self.look_into_containers(now);
@@ -109,10 +110,12 @@ impl Engine {
         self.duplicates.forget(key);
         let Some(server) = self.world.end_server(key) else { return };
         self.sessions.forget(key, server.session_id.as_deref());
+        self.look_for_more_leftovers(at, server.owner());
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
         let (id, let_go) = (server.id, server.let_go().to_vec());
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
+        view.cpu_ms = server.cpu_ms.or(view.cpu_ms);
         let class = Class::Server;
         let ending = server.ending;
         let (end, notice) = match outcome {
@@ -137,6 +140,7 @@ impl Engine {
                     class,
                     recovered: false,
                     asked,
+                    cpu_ms: view.cpu_ms,
                     server: view,
                     owner,
                     signal,

@@ -53,6 +53,12 @@ impl Engine {
             self.explain_agent(agent, &mut told);
         } else if let Some(key) = key {
             self.explain_server(key, node, &mut told);
+        } else if let Some((report, agent)) = self.leftover_of(id) {
+            told.taken_for = TakenFor::Leftover;
+            told.nothing = None;
+            told.report = Some(Box::new(report));
+            told.owner = Some(agent_view(agent));
+            told.owner_exited = agent.exited();
         }
         Some(told)
     }

@@ -1,12 +1,12 @@
 //! What an inspection of the host means for a server: it computes the finding that the server's case continues with.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{Engine, cases::Inspected};
 use crate::{
     case::{self, Event, INSPECT_AGAIN},
     lineage::ServerKey,
-    model::{BootTime, Doubt, Mode, ServerFacts, scene::ProcessRow},
+    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, scene::ProcessRow},
     verdict::{Finding, Inspection, Members, Rows, examine},
     world::{Look, Server},
 };
@@ -60,6 +60,10 @@ impl Engine {
         }
         self.wait_for_tools(now, key, &mut finding);
         let memory = self.world.server(key).map(|server| memory(rows.full(server))).unwrap_or_default();
+        let used = self.world.server(key).map(|s| rows.full(s).map(|row| row.cpu_ms).sum());
+        if let Some(server) = self.world.server_mut(key) {
+            server.cpu_ms = used.or(server.cpu_ms);
+        }
         let found = judgement(&finding, facts, memory);
         let seen = Inspected { finding: &finding, rss_bytes: found.rss_bytes };
         self.advance(now, key, Event::Inspected(Box::new(found)), Some(seen));
@@ -101,6 +105,16 @@ impl Engine {
         }))
     }
 
+    /// Removes processes from a server that it has let go.
+    pub(super) fn release(&mut self, now: BootTime, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
+        self.world.release(key, let_go);
+        self.compare(now, key);
+        if !let_go.is_empty() {
+            let owner = self.world.server(key).and_then(Server::owner);
+            self.look_for_more_leftovers(now, owner);
+        }
+    }
+
     /// Removes what a server had merely started, once the main process has exited by itself: it is no longer part of
     /// the server. Returns whether nothing is left of the server.
     fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
@@ -110,8 +124,7 @@ impl Engine {
             server.main_ended
         };
         if self.world.server_mut(key).is_some_and(ended) {
-            self.world.release(key, &members.let_go);
-            self.compare(now, key);
+            self.release(now, key, &members.let_go);
             self.end_if_done(now, key);
         }
         self.world.server(key).is_none()

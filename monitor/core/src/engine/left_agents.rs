@@ -157,6 +157,7 @@ impl Engine {
                     class,
                     recovered: false,
                     asked,
+                    cpu_ms: None,
                     server,
                     owner,
                     signal: Some(signal),

@@ -23,7 +23,9 @@ mod first_messages;
 mod found;
 mod inspections;
 mod left_agents;
+mod leftovers;
 mod makers;
+mod processor;
 mod purpose;
 mod recall;
 mod reconfigure;
@@ -80,6 +82,10 @@ pub struct Engine {
     looks: watches::Looks,
     /// Processes that may be servers which no rule knows.
     first_messages: awaited::FirstMessages,
+    /// The processor time of what was left behind.
+    processor: processor::Processor,
+    /// What ended agents left behind that is no server.
+    leftovers: leftovers::Leftovers,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
@@ -125,6 +131,7 @@ impl Engine {
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
         self.begin_wire_watch(now);
+        self.begin_processor_watch(now);
         self.evaluate_alerts(now);
     }
 
@@ -171,6 +178,8 @@ impl Engine {
         self.watch_wires(now);
         self.look_at_servers(now);
         self.look_for_first_messages(now);
+        self.look_for_leftovers(now);
+        self.read_processor(now);
         // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
         // ring in between.
         for _ in 0..DUE_AT_ONCE {
@@ -193,8 +202,9 @@ impl Engine {
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
         let watches = [self.wire_watch.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
+        let rare = [self.leftovers.due(), self.processor.due()];
         let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
-        cases.into_iter().chain(others).flatten().min()
+        cases.into_iter().chain(others).chain(rare).flatten().min()
     }
 
     /// The rules in effect.
@@ -254,6 +264,7 @@ impl Engine {
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);
+                self.processor_read(now, &servers);
             }
             (
                 Purpose::Declared { process, origin },
@@ -264,6 +275,9 @@ impl Engine {
                 Answer::FirstMessage { message },
             ) => {
                 self.first_message_answered(now, process, origin, message);
+            }
+            (Purpose::Leftovers { agent }, Answer::Leftovers { branches }) => {
+                self.leftovers_answered(now, agent, branches);
             }
             (Purpose::Session { server, told_only }, Answer::Session { id }) => {
                 self.session_answered(server, id, told_only);
@@ -369,12 +383,6 @@ impl Engine {
         self.report_all_coalesced(now);
         let [agents, servers, orphans] = self.counts();
         self.emit(now, Notice::Stopping { agents, servers, orphans });
-    }
-
-    /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
-    pub fn counts(&self) -> [u64; 3] {
-        let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
-        [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
     }
 
     fn ready(&mut self, now: BootTime, kernel: String, hooks: Vec<String>) {

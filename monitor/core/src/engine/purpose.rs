@@ -29,6 +29,8 @@ pub(super) enum Purpose {
     Wires { servers: Vec<(ServerKey, ProcessId)> },
     /// Asks what the processes of a server have done so far, because its living owner may still use it.
     Work { server: ServerKey, look: Look },
+    /// Asks about the branches that this agent left.
+    Leftovers { agent: AgentKey },
     /// Asks for the memory of these servers.
     Measure { servers: Vec<ServerKey> },
     /// Asks what program the creator of a new server runs.
@@ -46,4 +48,11 @@ pub(super) enum Purpose {
     Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },
     /// Asks where a server works, whose main process is this.
     Whereabouts { server: ServerKey, process: ProcessId },
+}
+
+impl Purpose {
+    /// Whether it is asked what this agent left behind besides servers.
+    pub(super) fn is_about_leftovers_of(&self, key: AgentKey) -> bool {
+        matches!(self, Self::Leftovers { agent } if *agent == key)
+    }
 }

@@ -205,6 +205,7 @@ impl Engine {
                 self.emit(
                     now,
                     Notice::OrphanReaped {
+                        cpu_ms: None,
                         class: Class::Server,
                         recovered: true,
                         asked: false,

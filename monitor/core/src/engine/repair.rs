@@ -239,6 +239,7 @@ impl Engine {
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
         node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
+        node.place = seen.place.as_deref().map(Into::into);
         let confirmed = !node.pending;
         self.world.enter(node, up);
         self.world.run(&self.settings.rules, seen, provenance);

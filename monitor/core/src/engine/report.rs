@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{Engine, Purpose, container_halves::add_inner};
 use crate::{
     lineage::ServerKey,
-    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport, State},
+    model::{About, AgentReport, Holdings, Memory, ProcessId, Report, SHOWN, ServerReport, State},
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
@@ -73,9 +73,16 @@ impl Engine {
         Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
+            leftovers: self.leftover_reports(SHOWN),
             runs: self.world.runs().report(&self.held()),
             blind: Vec::new(),
         }
+    }
+
+    /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
+    pub fn counts(&self) -> [u64; 3] {
+        let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
+        [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
     }
 
     /// The runs that a living agent or server is accounted to.
@@ -125,6 +132,7 @@ impl Engine {
             session: self.session_state(server),
             found: self.waits_for_person(server),
             duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
+            holdings: Holdings::default(),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
         })
     }

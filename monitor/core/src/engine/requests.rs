@@ -9,6 +9,9 @@ use crate::{
 impl Engine {
     /// The servers that a request selects, each with the guards that forbid ending it.
     pub fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
+        if request.leftovers {
+            return self.plan_leftovers(request);
+        }
         let mut report = self.report();
         // A person may overrule what orphand was told not to do by itself, and no other guard.
         report.lift_for_person();
@@ -18,6 +21,7 @@ impl Engine {
             state: server.state,
             guards: server.guards.clone(),
             duplicate_of: server.duplicate_of.clone(),
+            holdings: server.holdings.clone(),
         });
         planned.collect()
     }
@@ -25,6 +29,10 @@ impl Engine {
     /// Begins to end the servers that a request selects and no guard forbids. Each server is inspected first, like
     /// any orphan.
     pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
+        if request.leftovers {
+            self.end_leftovers(now, request);
+            return;
+        }
         let planned = self.plan(request);
         for key in self.world.servers().keys() {
             let Some(id) = self.world.server(key).map(|server| server.id.to_string()) else { continue };

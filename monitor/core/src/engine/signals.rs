@@ -61,7 +61,8 @@ impl Engine {
         let (subject, asked) = match (agent.and_then(|key| self.world.agent(key)), server) {
             (Some(agent), _) => (agent.main(), agent.phase.asked()),
             (None, Some(server)) => (server.id, server.phase.asked()),
-            (None, None) => (process, false),
+            // A leftover, which no verdict is about.
+            (None, None) => return,
         };
         let program = program.unwrap_or_default();
         self.persist(now, Fact::Signalled { server: subject, process, program, signal, asked });

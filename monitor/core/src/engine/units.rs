@@ -18,6 +18,7 @@ impl Engine {
     pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
+                self.world.set_place(process, seen.place);
                 ObservedUnit::Known(seen.unit.map(Box::new))
             }
             _ => ObservedUnit::Gone,

@@ -159,6 +159,8 @@ pub struct Node {
     pub stale_binary: bool,
     /// The unit it runs in. It is asked for when the process turns out to be an agent.
     pub unit: ObservedUnit,
+    /// Its place among the units when the unit was read: [`crate::model::SnapshotProcess::place`].
+    pub place: Option<Box<str>>,
     /// The nearest agent among the process and its creators, copied at birth.
     pub agent: Option<AgentKey>,
     /// The server it belongs to, copied at birth.
@@ -198,6 +200,7 @@ impl Node {
             }),
             stale_binary: false,
             unit: ObservedUnit::Unasked,
+            place: None,
             agent: None,
             server: None,
             wraps: None,
@@ -225,6 +228,7 @@ impl Node {
             exec: Arc::clone(&self.exec),
             stale_binary: self.stale_binary,
             unit: ObservedUnit::Unasked,
+            place: None,
             agent: self.agent,
             server: self.server,
             wraps: None,

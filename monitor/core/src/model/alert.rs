@@ -17,6 +17,8 @@ pub enum Watched {
     Orphans,
     /// Resident memory of those orphans in bytes, each as last measured.
     Rss,
+    /// Processor time of orphans and unproven servers over the last minute, in percent of one CPU.
+    Cpu,
     /// Orphans that were detected within a period.
     Rate,
     /// Orphans that could not be ended, within a time.
@@ -31,6 +33,7 @@ impl Watched {
         match self {
             Self::Orphans => "orphans",
             Self::Rss => "rss",
+            Self::Cpu => "cpu",
             Self::Rate => "rate",
             Self::ReapFailures => "reap_failures",
             Self::Blind => "blind",
@@ -51,7 +54,7 @@ pub struct AlertRule {
     pub name: String,
     /// What it watches.
     pub on: Watched,
-    /// The threshold: the alert is raised above this value; for `rss` in bytes.
+    /// The threshold: the alert is raised above this value; for `rss` in bytes, for `cpu` in percent of one CPU.
     pub above: u64,
     /// Count only agents of this name, or of this unit. Absent: the whole host.
     pub agent: Option<String>,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Guard, Losses, Mode, Report, ServerView, SessionState, Standing, State};
+use super::{Asked, Guard, Holdings, Losses, Mode, Report, ServerView, SessionState, Standing, State};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -110,6 +110,7 @@ pub struct Reloaded {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 // `deny_unknown_fields`: a misspelt key must not widen the set of servers that are ended.
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each widens or turns the selection by itself")]
 pub struct ReapRequest {
     /// Servers of agents of this name, or of this unit.
     pub agent: Option<String>,
@@ -126,6 +127,8 @@ pub struct ReapRequest {
     pub include_unproven: bool,
     /// Only servers of which their living owner has a newer one with the same identity.
     pub duplicates: bool,
+    /// No servers, but what agents that have ended left behind besides. An id is that of a head.
+    pub leftovers: bool,
 }
 
 /// One server that a [`ReapRequest`] selects.
@@ -140,4 +143,7 @@ pub struct Planned {
     /// The newest server with the same identity, which stays; absent if this is no duplicate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duplicate_of: Option<String>,
+    /// What it blocks.
+    #[serde(flatten)]
+    pub holdings: Holdings,
 }

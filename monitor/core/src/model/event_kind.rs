@@ -51,6 +51,7 @@ kinds! {
     ReapFailed "reap_failed",
     OrphanExited "orphan_exited",
     OrphanUnproven "orphan_unproven",
+    LeftoversFound "leftovers_found",
     Lost "lost",
     Resynced "resynced",
     Alert "alert",

@@ -46,7 +46,8 @@ impl<'a> EventSubject<'a> {
                 ..Self::default()
             },
             Notice::AgentStarted { agent: one, .. } => agent(one, None),
-            Notice::AgentExited { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
+            Notice::AgentExited { agent: one, rss_bytes, .. }
+            | Notice::LeftoversFound { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
             Notice::ServerStarted { server, owner, .. }
             | Notice::ServerExited { server, owner, .. }
             | Notice::ServerDuplicated { server, owner, .. }

@@ -5,9 +5,9 @@ use std::{num::NonZeroU32, ops::AddAssign};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Memory, Notice,
-    Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen, Snapshot,
-    SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
+    BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Memory,
+    Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen,
+    Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -194,6 +194,14 @@ pub enum Tracking {
 pub enum About {
     /// The resident memory of these processes: [`Answer::Memory`].
     Memory(Vec<ProcessId>),
+    /// Memory, place and ports of the branches that an ended agent left: [`Answer::Leftovers`]. The answer may come
+    /// later.
+    Leftovers {
+        /// Each branch, its head first.
+        branches: Vec<Vec<ProcessId>>,
+        /// The user whose turn it is.
+        turn: u32,
+    },
     /// What this process is: [`Answer::Process`].
     Process(ProcessId),
     /// Everything that a verdict on a server needs: [`Answer::Server`].
@@ -280,6 +288,11 @@ pub enum Answer {
     Memory {
         /// One entry for each process.
         processes: Vec<Memory>,
+    },
+    /// Those branches whose heads are still there.
+    Leftovers {
+        /// One entry for each head.
+        branches: Vec<Branch>,
     },
     /// A process; absent if it is gone.
     Process {

@@ -5,7 +5,7 @@ use std::{convert::Infallible, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, BootTime, ProcessId, ProcessView, ServerReport, Stdio};
+use super::{AgentView, BootTime, Holdings, ProcessId, ProcessView, ServerReport, Stdio};
 
 /// Which process a person asks about, as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,8 @@ pub enum TakenFor {
     ServerPart,
     /// A shell or launcher around a server.
     Wrapper,
+    /// A process that an agent left behind when it ended, and that is no server.
+    Leftover,
     /// An agent.
     Agent,
     /// Nothing.
@@ -188,6 +190,9 @@ pub struct Explained {
     /// Whether nothing but its name says that it is a server.
     #[serde(default)]
     pub only_named: bool,
+    /// What it blocks, with the rest of its server or branch.
+    #[serde(flatten)]
+    pub holdings: Holdings,
     /// Who owns the server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub owner: Option<AgentView>,
@@ -225,6 +230,7 @@ impl Explained {
             servers: 0,
             report: None,
             only_named: false,
+            holdings: Holdings::default(),
             owner: None,
             owner_exited: None,
             cause: None,
@@ -234,6 +240,13 @@ impl Explained {
             due: None,
             observes: false,
         }
+    }
+
+    /// The processes that are shown of its server or branch, or itself.
+    pub fn processes(&self) -> Vec<ProcessId> {
+        let shown = self.report.iter().flat_map(|report| &report.server.processes);
+        let shown: Vec<_> = shown.map(|one| ProcessId::new(one.pid, one.start)).collect();
+        if shown.is_empty() { vec![self.id()] } else { shown }
     }
 
     /// Its identity.

@@ -91,6 +91,17 @@ pub enum Fact {
         /// How it exited.
         end: End,
     },
+    /// Agents of a run have ended and left processes behind that are no servers.
+    Leftovers {
+        /// Whose run.
+        key: RunKey,
+        /// Its number.
+        generation: u64,
+        /// How many branches of processes were found, of the whole run.
+        count: u64,
+        /// Their resident memory in bytes.
+        rss_bytes: u64,
+    },
     /// Kernel records were lost.
     Lost {
         /// How many, by kind.

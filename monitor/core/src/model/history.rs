@@ -87,6 +87,12 @@ pub struct PastRun {
     pub started: Timestamp,
     /// When its last top-most agent exited, or the host stopped. Absent while it is alive.
     pub ended: Option<Timestamp>,
+    /// What its agents left behind that is no server: how many branches of processes were found.
+    #[serde(default)]
+    pub leftovers: u64,
+    /// Their resident memory in bytes when they were found.
+    #[serde(default)]
+    pub leftover_bytes: u64,
     /// Its servers.
     #[serde(flatten)]
     pub account: ServerCounts,

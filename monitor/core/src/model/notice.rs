@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentView, Doubt, Ending, Evidence, Guard, Losses, ProcessId, ProcessView, ReachedBy, ServerView, Signal,
-    Watched,
+    AgentView, Doubt, Ending, Evidence, Guard, Leftover, Losses, ProcessId, ProcessView, ReachedBy,
+    ServerView, Signal, Watched,
 };
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
@@ -56,6 +56,23 @@ pub enum Notice {
         servers_left: u64,
         /// Resident memory of those servers in bytes.
         rss_bytes: u64,
+        /// CPU time of those servers in milliseconds.
+        #[serde(default)]
+        cpu_ms: u64,
+    },
+    /// An agent has ended, its grace has passed, and processes that it started are alive that are no servers. They are
+    /// told and never ended by the daemon. The event comes again if more are found later.
+    LeftoversFound {
+        /// The agent.
+        agent: AgentView,
+        /// How many were left: branches, counted by their heads.
+        count: u64,
+        /// Resident memory in bytes.
+        rss_bytes: u64,
+        /// CPU time in milliseconds.
+        cpu_ms: u64,
+        /// The heads, the topmost living process of each branch; at most 64.
+        processes: Vec<Leftover>,
     },
     /// A user started more agents in a short time than are reported one by one. The agents counted here ended
     /// soon and without a server. They got no `agent_started`, no `agent_exited` and no run number. See
@@ -162,6 +179,9 @@ pub enum Notice {
         guards: Vec<Guard>,
         /// Resident memory in bytes.
         rss_bytes: u64,
+        /// CPU time of its living processes in milliseconds; null if it was not measured.
+        #[serde(default)]
+        cpu_ms: Option<u64>,
         /// Proportional memory (PSS) in bytes; null if it could not be read.
         pss_bytes: Option<u64>,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
@@ -186,6 +206,9 @@ pub enum Notice {
         reached_by: Vec<ReachedBy>,
         /// Resident memory in bytes.
         rss_bytes: u64,
+        /// CPU time of its living processes in milliseconds; null if it was not measured.
+        #[serde(default)]
+        cpu_ms: Option<u64>,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         after_ms: u64,
         /// When the doubt `working` ends; absent without it. In nanoseconds since boot. `deadline` has it as RFC 3339.
@@ -225,6 +248,9 @@ pub enum Notice {
         took_ms: Option<u64>,
         /// Resident memory in bytes before it was ended.
         freed_bytes: u64,
+        /// CPU time of its processes in milliseconds before it was ended; null if it was not measured.
+        #[serde(default)]
+        cpu_ms: Option<u64>,
         /// Proportional memory (PSS) in bytes before it was ended: what the host regained. Null if it could
         /// not be read.
         freed_pss_bytes: Option<u64>,
@@ -270,7 +296,7 @@ pub enum Notice {
         on: Watched,
         /// The agent or unit it is about; null for the whole host.
         agent: Option<String>,
-        /// The present value: a count; for `rss`, bytes.
+        /// The present value: a count; for `rss`, bytes; for `cpu`, percent of one CPU.
         value: u64,
         /// The threshold: the highest value that is no alert.
         limit: u64,

@@ -21,6 +21,9 @@ impl Notice {
             | Self::OrphanCleared { server, let_go, .. }
             | Self::OrphanReaped { server, let_go, .. }
             | Self::OrphanExited { server, let_go, .. } => (Some(server), let_go),
+            Self::LeftoversFound { processes, .. } => {
+                return 2 * LEAST + processes.iter().map(|one| queued_bytes(&one.process)).sum::<usize>();
+            }
             _ => (None, &[]),
         };
         let processes = server.into_iter().flat_map(|server| &server.processes).chain(let_go);

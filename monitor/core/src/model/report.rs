@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentView, BootTime, Doubt, Evidence, Guard, NextStep, ProcessId, ReachedBy, RunReport, ServerView,
-    SessionState, State,
+    AgentView, BootTime, Doubt, Evidence, Guard, Holdings, LeftoverReport, NextStep, ProcessId, ReachedBy,
+    RunReport, ServerView, SessionState, State,
 };
 
 /// Agents, their servers, and servers without an agent.
@@ -14,6 +14,9 @@ pub struct Report {
     pub agents: Vec<AgentReport>,
     /// Servers without a known owner.
     pub unowned: Vec<ServerReport>,
+    /// What agents that have ended left behind and that is no server.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub leftovers: Vec<LeftoverReport>,
     /// The runs that are alive or have servers left, and the latest run of each agent; by number.
     #[serde(default)]
     pub runs: Vec<RunReport>,
@@ -69,6 +72,9 @@ pub struct ServerReport {
     /// The newest server of the same owner with the same identity, if this is not it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duplicate_of: Option<String>,
+    /// What it blocks; empty where that was not asked for.
+    #[serde(flatten)]
+    pub holdings: Holdings,
     /// All its processes, including those not listed. The field stays inside the daemon.
     #[serde(skip)]
     pub members: Vec<ProcessId>,
@@ -113,6 +119,10 @@ pub struct Totals {
     pub duplicate_rss_bytes: u64,
     /// Servers of which an executable was replaced or deleted on disk.
     pub stale_binaries: u64,
+    /// What agents that have ended left behind and that is no server.
+    pub leftovers: u64,
+    /// Its resident memory in bytes.
+    pub leftover_rss_bytes: u64,
 }
 
 impl ServerReport {
@@ -172,11 +182,16 @@ impl Report {
         self.servers_mut().for_each(ServerReport::lift_for_person);
     }
 
-    /// All servers, and the agents that were left behind.
+    /// All servers, the agents that were left behind, and the leftovers.
     pub fn servers_mut(&mut self) -> impl Iterator<Item = &mut ServerReport> {
         let agents = self.agents.iter_mut();
         let owned = agents.flat_map(|one| one.servers.iter_mut().chain(one.left_behind.as_deref_mut()));
-        owned.chain(&mut self.unowned)
+        owned.chain(&mut self.unowned).chain(self.leftovers.iter_mut().flat_map(|one| &mut one.heads))
+    }
+
+    /// The leftovers that are listed, with their agents.
+    pub fn leftovers(&self) -> impl Iterator<Item = (&AgentView, &ServerReport)> {
+        self.leftovers.iter().flat_map(|one| one.heads.iter().map(|head| (&one.agent, head)))
     }
 
     /// The sums over all servers.
@@ -210,6 +225,10 @@ impl Report {
             sum.kept += u64::from(one.state == State::Kept);
             sum.suspects += u64::from(one.state == State::Suspect);
             sum.stale_binaries += u64::from(one.has_stale_binary());
+        }
+        for one in &self.leftovers {
+            sum.leftovers += one.count;
+            sum.leftover_rss_bytes = sum.leftover_rss_bytes.saturating_add(one.rss_bytes());
         }
         sum
     }

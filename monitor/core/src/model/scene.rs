@@ -88,6 +88,9 @@ pub struct ProcessRow {
     /// Resident set size in bytes.
     #[serde(default)]
     pub rss_bytes: u64,
+    /// CPU time in milliseconds.
+    #[serde(default)]
+    pub cpu_ms: u64,
     /// Proportional set size in bytes; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pss_bytes: Option<u64>,

@@ -36,6 +36,10 @@ pub struct SnapshotProcess {
     /// [`super::About::Process`] always says it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
+    /// Its place among the units: the innermost service or scope of each hierarchy of control groups, as text to be
+    /// compared; empty outside of units. Read with `unit`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
     /// Whether its executable was replaced or deleted on disk since it started.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stale_binary: bool,

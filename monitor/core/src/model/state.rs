@@ -18,6 +18,8 @@ pub enum State {
     Unproven,
     /// Its owner is gone, and its grace is not over.
     Suspect,
+    /// No server: what an agent that has ended left behind besides.
+    Leftover,
     /// Nothing speaks against it.
     #[default]
     Live,
@@ -25,13 +27,13 @@ pub enum State {
 
 /// No state has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no state: they are orphan, ending, kept, unproven, suspect, live")]
+#[error("\"{0}\" is no state: they are orphan, ending, kept, unproven, suspect, leftover, live")]
 pub struct NoState(String);
 
 impl State {
     /// From the worst to the best.
-    pub const ALL: [Self; 6] =
-        [Self::Orphan, Self::Ending, Self::Kept, Self::Unproven, Self::Suspect, Self::Live];
+    pub const ALL: [Self; 7] =
+        [Self::Orphan, Self::Ending, Self::Kept, Self::Unproven, Self::Suspect, Self::Leftover, Self::Live];
 
     /// Its word.
     pub const fn word(self) -> &'static str {
@@ -41,6 +43,7 @@ impl State {
             Self::Kept => "kept",
             Self::Unproven => "unproven",
             Self::Suspect => "suspect",
+            Self::Leftover => "leftover",
             Self::Live => "live",
         }
     }

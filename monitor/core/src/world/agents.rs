@@ -39,6 +39,8 @@ pub struct Agent {
     pub above: Option<AgentKey>,
     /// The unit it ran in when it was recognised.
     pub unit: Option<Box<UnitFacts>>,
+    /// Its place among the units; absent if it could not be read.
+    pub place: Option<Box<str>>,
     /// The run it belongs to: its own run, or that of its top-most agent.
     pub account: Account,
     /// Whether it exited before its unit could be asked for. Its first server will show the unit.
@@ -142,6 +144,7 @@ impl Agents {
             sid,
             above,
             unit,
+            place: None,
             account,
             unsettled: false,
             withheld: None,

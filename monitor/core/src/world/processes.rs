@@ -89,6 +89,11 @@ impl World {
         self.change(id, |node| node.unit = unit);
     }
 
+    /// Sets the place of a process among the units.
+    pub fn set_place(&mut self, id: ProcessId, place: Option<String>) {
+        self.change(id, |node| node.place = place.map(Into::into));
+    }
+
     /// Sets the real user id of a process.
     pub fn set_user(&mut self, id: ProcessId, uid: u32) {
         self.change(id, |node| node.uid = uid);

@@ -1,8 +1,8 @@
 //! What the model host answers: the truth, as far as the probes of the daemon could see it.
 
 use orphand_core::model::{
-    About, Answer, CopyFacts, FirstMessage, Memory, OwnEnd, ProcessId, ServerFacts, SnapshotProcess, Stdio,
-    Subject, Unit, UnitFacts, UnitState, Whereabouts, Work,
+    About, Answer, Branch, CopyFacts, FirstMessage, Memory, OwnEnd, ProcessId, ServerFacts, SnapshotProcess,
+    Stdio, Subject, Unit, UnitFacts, UnitState, Whereabouts, Work,
     scene::{Scene, Unread},
 };
 
@@ -19,6 +19,14 @@ impl Host {
                     .map(|process| Memory { process, rss_bytes: rss(process), cpu_ms: 0 })
                     .collect(),
             },
+            About::Leftovers { branches, .. } => {
+                let one = |branch: &Vec<ProcessId>| {
+                    let head = self.kernel.get(*branch.first()?)?;
+                    let (head, parent) = (head.id, Some(head.parent));
+                    Some(Branch { head, parent, place: Some(String::new()), ..Branch::default() })
+                };
+                Answer::Leftovers { branches: branches.iter().filter_map(one).collect() }
+            }
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies(copies) => Answer::Copies { copies: self.copies(&copies) },
             About::Session(_) => Answer::Session { id: None },
@@ -113,6 +121,7 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         image: p.image.clone(),
         stdio: p.files.standard_with_wire(),
         unit: None,
+        place: Some(String::new()),
         stale_binary: false,
     }
 }

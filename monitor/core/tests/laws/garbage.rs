@@ -62,6 +62,7 @@ fn seen() -> impl Strategy<Value = SnapshotProcess> {
             image: program.image(),
             stdio,
             unit,
+            place: (sid != 2).then(|| format!("/{}.scope", sid % 2)),
             stale_binary: sid == 1,
         },
     )

@@ -8,6 +8,7 @@ use orphand_core::model::{BootTime, Evidence, Mode, Notice, ProcessId, ServerVie
 
 use crate::{
     host::Host,
+    leftovers::leftovers,
     order::{agents, order},
     truth::{Service, Standing},
 };
@@ -35,7 +36,7 @@ pub fn violations(host: &Host) -> Vec<String> {
     found.extend(counted(host));
     found.extend(judged_once(host));
     found.extend(ended(host));
-    found.extend([order(host), agents(host)].concat());
+    found.extend([order(host), agents(host), leftovers(host)].concat());
     found
 }
 

@@ -18,6 +18,7 @@ mod host;
 mod kernel;
 mod launch;
 mod laws;
+mod leftovers;
 mod log;
 mod order;
 mod programs;

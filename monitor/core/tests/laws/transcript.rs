@@ -75,6 +75,9 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Memory(processes), .. } => {
             format!("<- ask memory {:?}", pids(processes.iter().copied()))
         }
+        Effect::Ask { about: About::Leftovers { branches, .. }, .. } => {
+            format!("<- ask about what was left: {:?}", pids(branches.iter().flatten().copied()))
+        }
         Effect::Ask { about: About::Container { query, .. }, .. } => {
             format!("<- ask which container {} works for", query.client)
         }

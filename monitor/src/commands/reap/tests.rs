@@ -1,7 +1,7 @@
 //! What is asked of the daemon after a person has seen the plan, and what is reported of it.
 
 use super::*;
-use orphand_core::model::{Doubt, Guard, ServerView};
+use orphand_core::model::{Doubt, Guard, Holdings, ServerView};
 
 fn server(id: &str, state: State, doubts: &[Doubt]) -> ServerReport {
     let server = ServerView { id: id.to_owned(), name: "files".to_owned(), ..ServerView::default() };
@@ -28,6 +28,7 @@ impl Backend for Fake {
             state: one.state,
             guards: one.guards.clone(),
             duplicate_of: one.duplicate_of.clone(),
+            holdings: Holdings::default(),
         };
         Ok(self.servers.iter().map(planned).collect())
     }
@@ -127,6 +128,7 @@ fn what_stays_says_what_was_found_at_the_last_moment() {
         state: State::Orphan,
         guards: Vec::new(),
         duplicate_of: None,
+        holdings: Holdings::default(),
     };
     let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new(), age_seconds: None }, &left);
     assert_eq!((now.planned.state, now.doubts.as_slice()), (State::Unproven, [Doubt::Clients].as_slice()));

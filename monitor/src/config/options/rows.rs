@@ -249,17 +249,18 @@ const ALERT: &[Key] = &[
     },
     Key {
         name: "on",
-        form: "orphans, rss, rate, reap_failures or blind",
+        form: "orphans, rss, cpu, rate, reap_failures or blind",
         default: None,
         limits: "always needed",
-        about: "What it watches: orphans that are alive; their resident memory; orphans detected within a time; orphans \
+        about: "What it watches: orphans that are alive; their resident memory; the CPU time of orphans and unproven \
+                servers over the last minute; orphans detected within a time; orphans \
                 that could not be ended within a time; or whether records of the kernel are lost and /proc has not been \
                 read again.",
         example: "\"orphans\"",
     },
     Key {
         name: "above",
-        form: "a number; for rss in bytes, or with K, M, G or T (powers of 1024)",
+        form: "a number; for rss in bytes, or with K, M, G or T (powers of 1024); for cpu in percent of one CPU",
         default: None,
         limits: "required, but not allowed for blind",
         about: "The threshold. The alert is raised when the value is above it.",

@@ -37,7 +37,7 @@ fn our_own_directory() {
     assert_eq!(dir.file_inside(b"nowhere/at/all").unwrap_err(), Errno::NOENT);
     assert_eq!(dir.image().argv, std::env::args().collect::<Vec<_>>());
     assert_eq!(dir.image().exe, std::env::current_exe().unwrap().to_string_lossy());
-    assert!(dir.resident_bytes().unwrap() > 100 * 4096);
+    assert!(dir.used().unwrap().rss_bytes > 100 * 4096);
     assert!(!dir.has_environment(b"ORPHAND_OPT_OUT=1"));
 }
 
@@ -82,7 +82,7 @@ fn a_process_whose_leader_exited_is_read_through_a_living_thread() {
     assert!(dir.image().exe.contains("python"));
     assert!(dir.image().argv.first().unwrap().ends_with("python3"));
     assert!(matches!(dir.stdio(), [Stdio::Pipe(_), Stdio::Pipe(_), _]));
-    assert!(dir.resident_bytes().unwrap() > 100 * 4096);
+    assert!(dir.used().unwrap().rss_bytes > 100 * 4096);
     assert!(!proc.fd_table(child.id()).unwrap().fds.is_empty());
     child.kill().unwrap();
     child.wait().unwrap();

@@ -65,6 +65,8 @@ pub(super) fn past() -> History {
         run,
         started: time(started),
         ended: ended.map(time),
+        leftovers: 2,
+        leftover_bytes: 45_000_000,
         account,
     };
     let mut orphans: Vec<_> = (0..12).map(|_| orphan("server-filesystem", "08:12:44", REAPED)).collect();

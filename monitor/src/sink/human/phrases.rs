@@ -1,7 +1,9 @@
 //! Phrases for the parts of a notice.
 
 use orphand_core::model::text;
-use orphand_core::model::{AgentView, Doubt, Evidence, Guard, ProcessView, ServerView, Signal, Watched};
+use orphand_core::model::{
+    AgentView, Doubt, Evidence, Guard, Leftover, ProcessView, ServerView, Signal, Watched,
+};
 
 /// How many programs of a launch chain are named.
 const LINKS: usize = 5;
@@ -189,6 +191,25 @@ pub(super) fn remaining(let_go: &[ProcessView]) -> String {
     }
 }
 
+/// `left 3 leftovers, 45.0 MB: bash (pid 4711, shell), node (pid 4712, listener, 127.0.0.1:3000)`.
+pub(in crate::sink) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover]) -> String {
+    const MOST: usize = 4;
+    let one = |head: &Leftover| {
+        let path = head.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&head.process.exe);
+        let name = text::sanitise(path.rsplit('/').next().unwrap_or(path)).into_owned();
+        let ports: Vec<_> = head.listens.iter().take(MOST).map(|port| text::sanitise(port)).collect();
+        let ports = if ports.is_empty() { String::new() } else { format!(", {}", ports.join(", ")) };
+        format!("{name} (pid {}, {}{ports})", head.process.pid, head.class.word())
+    };
+    let shown: Vec<String> = heads.iter().take(MOST).map(one).collect();
+    let more = match count.saturating_sub(shown.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let what = text::count(count, "leftover", "leftovers");
+    format!("left {what}, {}: {}{more}", text::size(rss_bytes), shown.join(", "))
+}
+
 /// `too many: 12 orphans of claude, limit 10`.
 pub(in crate::sink) fn threshold(
     rule: &str,
@@ -204,6 +225,7 @@ pub(in crate::sink) fn threshold(
         Watched::Blind => return format!("{rule}: no kernel records are lost any more"),
         Watched::Orphans => (text::count(value, "orphan", "orphans"), limit.to_string()),
         Watched::Rss => (format!("{} in orphans", text::size(value)), text::size(limit)),
+        Watched::Cpu => (format!("{value} % of a CPU in orphans and unproven servers"), format!("{limit} %")),
         Watched::Rate => (text::count(value, "new orphan", "new orphans"), limit.to_string()),
         Watched::ReapFailures => (
             text::count(value, "process that could not be ended", "processes that could not be ended"),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::sink::report::tests::{claude, filesystem, process};
-use orphand_core::model::{AgentView, Class, Doubt, Ending, KilledBy, Killer, ProcessId, Signal, Watched};
+use orphand_core::model::{
+    AgentView, Class, Doubt, Ending, KilledBy, Killer, Leftover, LeftoverClass, ProcessId, Signal, Watched,
+};
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
 
@@ -51,6 +53,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         ending,
         servers_left,
         rss_bytes: servers_left * 197_000_000,
+        cpu_ms: servers_left * 40,
     };
     let cleared = |reason: &str, owner, ending| Notice::OrphanCleared {
         server: filesystem(),
@@ -59,6 +62,15 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         owner,
         ending,
         let_go: Vec::new(),
+    };
+    let leftover = |n: u32| Leftover {
+        class: if n == 1 { LeftoverClass::Listener } else { LeftoverClass::Shell },
+        process: process(4000 + n, "/usr/bin/bash", &["/usr/bin/ba\u{1b}sh", "-c", "npm run dev"]),
+        processes_total: 2,
+        rss_bytes: 9_000_000,
+        cpu_ms: 9,
+        age_ms: 9,
+        listens: if n == 1 { vec!["127.0.0.1:3000".to_owned()] } else { Vec::new() },
     };
     let let_go = |number: u32| -> Vec<_> {
         (0..number).map(|n| process(3000 + n, "/usr/bin/sleep", &["sleep", "1d"])).collect()
@@ -70,6 +82,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         doubts: doubts.to_vec(),
         reached_by: Vec::new(),
         rss_bytes: 197_132_288,
+        cpu_ms: None,
         after_ms: 10_000,
         deadline: None,
     };
@@ -82,6 +95,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
         evidence: evidence.to_vec(),
         guards: guards.to_vec(),
         rss_bytes: 197_132_288,
+        cpu_ms: None,
         pss_bytes: None,
         after_ms: 10_000,
         latency_ms: 0.42,
@@ -153,6 +167,13 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             let_go: let_go(2),
         },
         Notice::ServerDetached { server: filesystem(), pid: 1241, sid: 1241 },
+        Notice::LeftoversFound {
+            agent: claude(false),
+            count: 7,
+            rss_bytes: 45_000_000,
+            cpu_ms: 9,
+            processes: (0..5).map(leftover).collect(),
+        },
         Notice::ServerDuplicated { server: filesystem(), owner: Some(claude(true)), count: 3 },
         Notice::OrphanSuspected { recovered: false, server: filesystem(), owner: gone(), deadline: at(116) },
         cleared("exited", None, Ending::code(0)),
@@ -174,6 +195,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             class: Class::Server,
             recovered: false,
             freed_pss_bytes: None,
+            cpu_ms: None,
             server: filesystem(),
             owner: gone(),
             asked: false,

@@ -33,6 +33,7 @@ pub const fn message(kind: EventKind) -> Message {
         EventKind::ReapFailed => ("64fd4ee9ee7d409faf4be7deea2b7a1b", Priority::Error),
         EventKind::OrphanExited => ("604df02b8a22482c97f1f599a57f7690", Priority::Info),
         EventKind::OrphanUnproven => ("8b074c44edf1459883da523a22a54c31", Priority::Notice),
+        EventKind::LeftoversFound => ("3c1de7a0b5f64e7f9a0b64c2d8e15f37", Priority::Notice),
         EventKind::Lost => ("6ad92e74444945119a9404186af287f7", Priority::Warning),
         EventKind::Resynced => ("4caefd620bc44b28a4501c4910c24443", Priority::Notice),
         EventKind::Alert => ("8f3e693acc304807845eb66b51678431", Priority::Warning),

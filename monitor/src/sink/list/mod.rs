@@ -12,7 +12,7 @@ mod words;
 pub use self::{
     column::Column,
     narrow::narrow,
-    rows::{Arrangement, Entry, Kind, Row, entries, rows},
+    rows::{Arrangement, Entry, Kind, Row, entries, leftover_entries, rows},
     sample::Sample,
     text::{Layout, json, render, unseen},
     words::{command_line, cpu_time, from_before, reasons_to_stay, short, style, sum, why},

@@ -93,6 +93,12 @@ pub fn entries(sample: &Sample) -> Vec<Entry> {
     servers.map(|(owner, server)| entry(owner, server, sample.now, sample.mode)).collect()
 }
 
+/// The leftovers of a sample, unordered.
+pub fn leftover_entries(sample: &Sample) -> Vec<Entry> {
+    let heads = sample.report.leftovers();
+    heads.map(|(agent, head)| entry(Some(agent), head, sample.now, sample.mode)).collect()
+}
+
 fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: Option<Mode>) -> Entry {
     let run = report.server.run.as_ref();
     let name = owner.map(|owner| owner.name.as_str()).or_else(|| run.map(|run| run.agent.as_str()));
@@ -123,6 +129,11 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
         State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
         State::Orphan if mode == Some(Mode::Reap) => "TERM now".to_owned(),
         State::Orphan => "nobody ends it".to_owned(),
+        State::Leftover => {
+            let listens = &report.holdings.listens;
+            let ports = if listens.is_empty() { String::new() } else { format!(": {}", listens.join(", ")) };
+            text::sanitise(&format!("{}{ports}", report.server.rule)).into_owned()
+        }
         State::Kept | State::Live => "-".to_owned(),
     }
 }

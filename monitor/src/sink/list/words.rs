@@ -11,7 +11,7 @@ use orphand_core::model::{ProcessView, Report, ServerReport, State};
 pub const fn style(state: State) -> Style {
     match state {
         State::Orphan | State::Ending => paint::ALARM,
-        State::Kept | State::Unproven | State::Suspect => paint::WARNING,
+        State::Kept | State::Unproven | State::Suspect | State::Leftover => paint::WARNING,
         State::Live => paint::PLAIN,
     }
 }
@@ -41,12 +41,15 @@ pub fn sum(report: &Report) -> String {
     let agents = text::count(sum.agents, "agent", "agents");
     let shown = text::count(sum.servers, "server", "servers");
     let sees_all = report.blind.is_empty();
-    if sum.servers == 0 {
-        return format!("{agents}, {shown}{}.", if sees_all { "" } else { " seen" });
-    }
     let part = |number: u64, what: String, bytes: u64| {
         (number > 0).then(|| format!("{what} ({})", text::size(bytes)))
     };
+    let leftovers = text::count(sum.leftovers, "leftover", "leftovers");
+    let leftovers = part(sum.leftovers, leftovers, sum.leftover_rss_bytes);
+    if sum.servers == 0 {
+        let leftovers = leftovers.map(|what| format!(", {what}")).unwrap_or_default();
+        return format!("{agents}, {shown}{}{leftovers}.", if sees_all { "" } else { " seen" });
+    }
     let few = |number: u64, what: &str| (number > 0).then(|| format!("{number} {what}"));
     let none = if sees_all { "no orphans" } else { "no orphans seen" };
     let orphans = part(sum.orphans, text::count(sum.orphans, "orphan", "orphans"), sum.orphan_rss_bytes);
@@ -60,6 +63,7 @@ pub fn sum(report: &Report) -> String {
         few(sum.suspects, if sum.suspects == 1 { "suspect" } else { "suspects" }),
         part(sum.duplicates, duplicates, sum.duplicate_rss_bytes),
         few(sum.stale_binaries, "with a stale binary"),
+        leftovers,
     ];
     format!("{}.", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }

@@ -4,7 +4,7 @@
 //! number of owners is bounded: if a user has too many, the owner that was counted longest ago is merged into
 //! `other`.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use prometheus_client::{
     collector::Collector,
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{
     OWNERS_OF_ALL, OWNERS_OF_USER,
-    families::{Family, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES},
+    families::{Family, ORPHAN_CPU, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES},
     gauges::series,
     labels::{self, Labels},
 };
@@ -33,6 +33,8 @@ pub(super) struct Counts {
     detected: Values,
     reaped: Values,
     reclaimed: Values,
+    /// Milliseconds.
+    processor: u64,
 }
 
 impl Counts {
@@ -50,11 +52,17 @@ impl Counts {
         *reclaimed = reclaimed.saturating_add(bytes);
     }
 
+    /// Counts CPU time that an orphan used.
+    pub(super) const fn used(&mut self, cpu_ms: u64) {
+        self.processor = self.processor.saturating_add(cpu_ms);
+    }
+
     fn families(&self) -> [&Values; 3] {
         [&self.detected, &self.reaped, &self.reclaimed]
     }
 
     fn add(&mut self, more: Self) {
+        self.used(more.processor);
         let mine = [&mut self.detected, &mut self.reaped, &mut self.reclaimed];
         for (mine, more) in mine.into_iter().zip([more.detected, more.reaped, more.reclaimed]) {
             for (labels, value) in more {
@@ -124,6 +132,7 @@ impl Owners {
     /// A copy of all counters.
     pub(super) fn series(&self) -> Series {
         let mut families = [Values::new(), Values::new(), Values::new()];
+        let mut processor = BTreeMap::new();
         let other = (labels::other(), &self.other);
         let known = self.known.iter().map(|(labels, owner)| (labels.clone(), &owner.counts));
         for (owner, counts) in known.chain([other]) {
@@ -131,14 +140,17 @@ impl Owners {
                 let all = values.iter().map(|(more, value)| ([owner.as_slice(), more].concat(), *value));
                 family.extend(all);
             }
+            if counts.processor > 0 {
+                processor.insert(owner, Duration::from_millis(counts.processor).as_secs_f64());
+            }
         }
-        Series(families)
+        Series(families, processor)
     }
 }
 
 /// The counters at the time of one scrape.
 #[derive(Debug)]
-pub(super) struct Series([Values; 3]);
+pub(super) struct Series([Values; 3], BTreeMap<Labels, f64>);
 
 impl Collector for Series {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -146,7 +158,8 @@ impl Collector for Series {
             let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             series(family, values, ConstCounter::new)?;
         }
-        Ok(())
+        let Family { name, help, .. } = ORPHAN_CPU;
+        series(encoder.encode_descriptor(name, help, None, MetricType::Counter)?, &self.1, ConstCounter::new)
     }
 }
 

@@ -58,6 +58,10 @@ families! {
     SPARED = "orphand_spared", Gauge, ["guard"], "Orphans that stay, by the guard that protects them.";
     UNPROVEN = "orphand_unproven", Gauge, ["agent", "unit", "manager", "uid", "doubt"],
         "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
+    LEFTOVERS = "orphand_leftovers", Gauge, ["agent", "unit", "manager", "uid", "generation"],
+        "Branches of processes that ended agents left and that are no servers.";
+    LEFTOVER_BYTES = "orphand_leftover_resident_memory_bytes", Gauge,
+        ["agent", "unit", "manager", "uid", "generation"], "Resident memory of leftovers.";
     DUPLICATE_SERVERS = "orphand_duplicate_servers", Gauge, ["agent", "unit", "manager", "uid"],
         "Servers of which their living owner has a newer one with the same identity.";
     ORPHANS_DETECTED = "orphand_orphans_detected", Counter,
@@ -66,6 +70,8 @@ families! {
         "Orphans ended, by the last signal that was needed.";
     RECLAIMED_BYTES = "orphand_reclaimed_bytes", Counter, ["agent", "unit", "manager", "uid", "class"],
         "Resident memory that orphans had before they were ended.";
+    ORPHAN_CPU = "orphand_orphan_cpu_seconds", Counter, ["agent", "unit", "manager", "uid"],
+        "CPU time that orphans have used since they were detected.";
     RECOGNISED = "orphand_servers_recognised", Counter, ["by"],
         "MCP servers recognised, by what: name, arguments, protocol or config.";
     REAP_FAILURES = "orphand_reap_failures", Counter, ["reason"], "Orphans that could not be ended, by the first error.";

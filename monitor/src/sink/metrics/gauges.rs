@@ -45,6 +45,8 @@ struct Sums {
     orphans: Values,
     orphan_processes: Values,
     orphan_bytes: Values,
+    leftovers: Values,
+    leftover_bytes: Values,
 }
 
 impl Gauges {
@@ -161,7 +163,14 @@ fn servers(report: &Report, own: &OwnersWithSeries) -> Families {
             sums.orphan(&labels, left);
         }
     }
+    for left in &report.leftovers {
+        let labels = series_labels.labels(Some(&left.run), Some(&left.agent));
+        *sums.leftovers.entry(labels.clone()).or_default() += float(left.count);
+        *sums.leftover_bytes.entry(labels).or_default() += float(left.rss_bytes());
+    }
     vec![
+        (families::LEFTOVERS, sums.leftovers),
+        (families::LEFTOVER_BYTES, sums.leftover_bytes),
         (families::SERVERS, sums.servers),
         (families::SERVER_BYTES, sums.server_bytes),
         (families::ORPHANS, sums.orphans),

@@ -14,6 +14,7 @@ pub mod families;
 mod gauges;
 mod labels;
 mod owners;
+mod processor;
 
 use std::{
     fmt,
@@ -30,6 +31,7 @@ pub use self::exposition::Exposition;
 use self::{
     counters::{Counts, Owners},
     families::{DETECTION_LATENCY, REAP_FAILURES, RECOGNISED},
+    processor::{Processor, Used},
 };
 pub(super) use self::{
     labels::{Labels, owner as owner_labels},
@@ -60,6 +62,7 @@ struct Inner {
     failures: Family<Labels, Counter>,
     latency: Histogram,
     owners: Mutex<Owners>,
+    processor: Mutex<Processor>,
 }
 
 impl Metrics {
@@ -74,8 +77,8 @@ impl Metrics {
         counters.register(RECOGNISED.name, help(&RECOGNISED), recognised.clone());
         counters.register(REAP_FAILURES.name, help(&REAP_FAILURES), failures.clone());
         counters.register(DETECTION_LATENCY.name, help(&DETECTION_LATENCY), latency.clone());
-        let owners = Mutex::default();
-        let inner = Inner { wall, counters, recognised, failures, latency, owners };
+        let (owners, processor) = (Mutex::default(), Mutex::default());
+        let inner = Inner { wall, counters, recognised, failures, latency, owners, processor };
         Self { inner: Arc::new(inner) }
     }
 
@@ -83,6 +86,7 @@ impl Metrics {
     /// writes one family into memory.
     pub fn observe(&self, notice: &Notice) {
         let inner = &*self.inner;
+        inner.observe_processor(notice);
         match notice {
             Notice::OrphanDetected { class, again: false, server, owner, evidence, latency_ms, .. } => {
                 inner
@@ -114,6 +118,9 @@ impl Metrics {
 
     /// The text of a scrape. Without a status the daemon does not watch.
     pub fn render(&self, status: Option<&Status>, exposition: Exposition) -> Result<String, fmt::Error> {
+        for (_, server) in status.into_iter().flat_map(|status| status.report.servers()) {
+            self.inner.used(self.inner.processor().read(&server.server.id, server.server.cpu_ms));
+        }
         let mut out = String::with_capacity(64 * 1024);
         text::encode_registry(&mut out, &self.inner.counters)?;
         let mut registry = Registry::default();
@@ -128,6 +135,33 @@ impl Metrics {
 impl Inner {
     fn owners(&self) -> MutexGuard<'_, Owners> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn processor(&self) -> MutexGuard<'_, Processor> {
+        self.processor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observe_processor(&self, notice: &Notice) {
+        let used = match notice {
+            Notice::OrphanDetected { server, owner, cpu_ms, .. } => {
+                let owner = labels::owner(server.run.as_ref(), owners::name(owner.as_ref()));
+                let user = owners::user(server);
+                self.processor().begin(&server.id, owner, user, cpu_ms.unwrap_or_default());
+                None
+            }
+            Notice::OrphanUnproven { server, .. }
+            | Notice::OrphanCleared { server, .. }
+            | Notice::OrphanExited { server, .. }
+            | Notice::OrphanReaped { server, .. } => self.processor().end(&server.id, server.cpu_ms),
+            _ => None,
+        };
+        self.used(used);
+    }
+
+    fn used(&self, used: Option<Used>) {
+        if let Some(Used { owner, user, cpu_ms }) = used {
+            self.owners().of(owner, user).used(cpu_ms);
+        }
     }
 
     /// Counts something for the owner it is about.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
-    AgentReport, BootTime, Doubt, Evidence, Guard, Losses, Report, RunReport, RunView, ServerReport,
-    SessionState, SessionsStatus, State,
+    AgentReport, BootTime, Doubt, Evidence, Guard, LeftoverReport, Losses, Report, RunReport, RunView,
+    ServerReport, SessionState, SessionsStatus, State,
 };
 
 fn run(agent: &str, generation: Option<u64>) -> RunView {
@@ -56,6 +56,12 @@ fn status() -> Status {
             agent(vec![server(None, State::Suspect, &[])]),
         ],
         unowned: vec![server(None, State::Live, &[]), unproven(None, &[Doubt::OwnerUnknown])],
+        leftovers: vec![LeftoverReport {
+            agent: claude(false),
+            run: run("claude", Some(29)),
+            count: 2,
+            heads: vec![server(Some(run("claude", Some(29))), State::Leftover, &[])],
+        }],
         runs: (1..=30)
             .map(|number| RunReport {
                 run: run("claude", Some(number)),
@@ -94,6 +100,7 @@ fn metrics() -> Metrics {
         evidence: evidence.to_vec(),
         guards: Vec::new(),
         rss_bytes: 1000,
+        cpu_ms: Some(500),
         pss_bytes: None,
         after_ms: 10_003,
         latency_ms: 3.0,
@@ -109,7 +116,8 @@ fn metrics() -> Metrics {
     metrics.observe(&Notice::OrphanReaped {
         class: Class::Agent,
         recovered: false,
-        server: filesystem(),
+        cpu_ms: Some(2500),
+        server: ServerView { cpu_ms: Some(2500), ..filesystem() },
         owner: Some(claude(false)),
         signal: Some(Signal::Kill),
         took_ms: Some(5),

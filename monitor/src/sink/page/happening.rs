@@ -41,7 +41,7 @@ fn of_an_agent(notice: &Notice) -> Option<Sentence> {
             ("ready", "note", format!("orphand watches: {agents}, {servers}"))
         }
         Notice::AgentStarted { agent, .. } => ("agent", "note", format!("{} started", agent_name(agent))),
-        Notice::AgentExited { agent, ending, servers_left, rss_bytes } => {
+        Notice::AgentExited { agent, ending, servers_left, rss_bytes, .. } => {
             let how = how(ending);
             let left = match servers_left {
                 0 => String::new(),
@@ -52,6 +52,10 @@ fn of_an_agent(notice: &Notice) -> Option<Sentence> {
                 ),
             };
             ("agent", "note", format!("{}{how}{left}", agent_name(agent)))
+        }
+        Notice::LeftoversFound { agent, count, rss_bytes, .. } => {
+            let left = text::count(*count, "leftover", "leftovers");
+            ("leftover", "warning", format!("{} left {left}, {}", agent_name(agent), text::size(*rss_bytes)))
         }
         Notice::Alert { rule, on, agent, value, limit } => {
             ("alert", "alarm", phrases::threshold(rule, *on, agent.as_deref(), *value, *limit))

@@ -203,7 +203,7 @@ fn rank(server: &ServerReport) -> u8 {
         State::Kept => 1,
         State::Unproven => 2,
         State::Suspect => 3,
-        State::Live => 4,
+        State::Live | State::Leftover => 4,
     }
 }
 

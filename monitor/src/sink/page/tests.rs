@@ -3,9 +3,9 @@
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
-    AgentReport, AgentView, BootTime, Container, Doubt, Ending, Evidence, Guard, KilledBy, Killer, Notice,
-    ProcessView, ReachedBy, Report, RunReport, RunView, SERIES, Series, ServerReport, ServerView, Signal,
-    Status, Timeline,
+    AgentReport, AgentView, BootTime, Container, Doubt, Ending, Evidence, Guard, Holdings, KilledBy, Killer,
+    Leftover, LeftoverClass, Notice, ProcessView, ReachedBy, Report, RunReport, RunView, SERIES, Series,
+    ServerReport, ServerView, Signal, Status, Timeline,
 };
 
 /// What must be in no byte of an answer: in paths, arguments, settings, users, numbers of processes.
@@ -55,6 +55,7 @@ fn server(number: u32, generation: u64, state: &str) -> ServerReport {
         }],
         guards: vec![Guard::Observe, Guard::Container],
         pss_bytes: None,
+        holdings: Holdings { listens: vec!["SECRET".to_owned()], locks: vec!["SECRET".to_owned()] },
         state: state.parse().unwrap(),
         next: None,
         deadline: None,
@@ -73,6 +74,7 @@ fn status(servers: Vec<ServerReport>) -> Status {
     let report = Report {
         agents: vec![AgentReport { left_behind: None, agent: agent(), servers }],
         unowned: vec![server(900, 1, "orphan")],
+        leftovers: Vec::new(),
         runs: vec![RunReport {
             run: run("claude", 3),
             user: 649_997_777,
@@ -159,6 +161,22 @@ fn events_have_nothing_private() {
             ),
             servers_left: 2,
             rss_bytes: 5_000_000,
+            cpu_ms: 7,
+        },
+        Notice::LeftoversFound {
+            agent: agent(),
+            count: 1,
+            rss_bytes: 5_000_000,
+            cpu_ms: 7,
+            processes: vec![Leftover {
+                class: LeftoverClass::Other,
+                process: view.processes[0].clone(),
+                processes_total: 1,
+                rss_bytes: 5_000_000,
+                cpu_ms: 7,
+                age_ms: 9,
+                listens: vec!["SECRET".to_owned()],
+            }],
         },
         Notice::ServerStarted { server: view.clone(), owner: owner.clone(), found: false },
         Notice::ServerDuplicated { server: view.clone(), owner: owner.clone(), count: 2 },
@@ -177,6 +195,7 @@ fn events_have_nothing_private() {
             evidence: one.evidence,
             guards: one.guards.clone(),
             rss_bytes: 5_000_000,
+            cpu_ms: None,
             pss_bytes: None,
             after_ms: 1,
             latency_ms: 1.0,
@@ -188,6 +207,7 @@ fn events_have_nothing_private() {
             doubts: one.doubts,
             reached_by: one.reached_by,
             rss_bytes: 1,
+            cpu_ms: None,
             after_ms: 1,
             deadline: None,
         },
@@ -197,6 +217,7 @@ fn events_have_nothing_private() {
             asked: false,
             server: view.clone(),
             owner,
+            cpu_ms: None,
             signal: Some(Signal::Term),
             took_ms: Some(42),
             freed_bytes: 9_000_000,

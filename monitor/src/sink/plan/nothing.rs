@@ -8,6 +8,18 @@ use orphand_core::model::{AgentView, Asked, ProcessId, ReapRequest, Report, Serv
 
 /// A line for each target that selects nothing; without targets, one for the whole request.
 pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> Vec<String> {
+    if request.leftovers {
+        let is_meant = |target: &&Asked| {
+            let shown = planned.iter().flat_map(|one| &one.planned.server.processes);
+            let mut shown = shown.map(|one| ProcessId::new(one.pid, one.start));
+            shown.any(|one| target.is(one)) || planned.iter().any(|one| one.planned.server.hidden() > 0)
+        };
+        let missed = request.targets.iter().filter(|target| !is_meant(target));
+        let missed: Vec<String> =
+            missed.map(|target| format!("{target} is no leftover that orphand knows")).collect();
+        let none = missed.is_empty() && planned.is_empty();
+        return if none { vec!["no leftovers".to_owned()] } else { missed };
+    }
     let missed = |target: &&Asked| {
         // Not all processes of a large server are listed: where one was selected, it may be that.
         let is_meant = |one: &PlanItem| match find(report, target) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sink::report::tests::filesystem;
-use orphand_core::model::{Guard, RunView, ServerView};
+use orphand_core::model::{Guard, Holdings, RunView, ServerView};
 
 fn planned(name: &str, state: State, generation: Option<u64>, guards: &[Guard]) -> PlanItem {
     let run = RunView {
@@ -12,7 +12,8 @@ fn planned(name: &str, state: State, generation: Option<u64>, guards: &[Guard]) 
         invocation_id: None,
     };
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
-    let planned = Planned { server, state, guards: guards.to_vec(), duplicate_of: None };
+    let planned =
+        Planned { server, state, guards: guards.to_vec(), duplicate_of: None, holdings: Holdings::default() };
     PlanItem { planned, doubts: Vec::new(), age_seconds: None }
 }
 
@@ -26,12 +27,20 @@ fn what_is_meant_and_what_became_of_it() {
     let kept = PlanItem { doubts, ..planned("git", State::Unproven, Some(2), &[Guard::LiveAgentBelow]) };
     let mut double = PlanItem { age_seconds: Some(7200), ..planned("files", State::Live, Some(3), &[]) };
     double.planned.duplicate_of = Some("4242@99".to_owned());
+    let mut leftover = PlanItem { age_seconds: Some(90), ..planned("bash", State::Leftover, Some(3), &[]) };
+    leftover.planned.server.rule = "shell".to_owned();
+    leftover.planned.holdings = Holdings {
+        listens: vec!["127.0.0.1:3000".to_owned(), "[::]:80".to_owned()],
+        locks: vec!["/srv/\u{1b}x.lock".to_owned()],
+    };
     let paint = Paint::default();
     let shown = [
         render(&[orphan.clone(), hostile.clone(), stays.clone()], paint),
         render(&[orphan.clone(), held.clone(), kept.clone()], paint),
         render(std::slice::from_ref(&double), paint),
+        render(std::slice::from_ref(&leftover), paint),
         outcome(&[&orphan], &[], paint),
+        outcome(&[&leftover], &[], paint),
         outcome(&[], &[&hostile, &stays], paint),
         outcome(&[], &[&held, &kept], paint),
     ];

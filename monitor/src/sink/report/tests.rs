@@ -94,6 +94,7 @@ pub(in crate::sink) fn report() -> Report {
     let held = server("git", State::Unproven, &[Evidence::OwnerExited], &doubts, &[]);
     Report {
         runs: Vec::new(),
+        leftovers: Vec::new(),
         agents: vec![
             AgentReport { left_behind: None, agent: claude(true), servers: vec![stale, hostile] },
             AgentReport {

@@ -48,6 +48,7 @@ fn notices() -> Vec<Notice> {
             evidence: vec![orphand_core::model::Evidence::OwnerExited],
             guards: vec![orphand_core::model::Guard::Observe],
             rss_bytes: 197_132_288,
+            cpu_ms: Some(90),
             pss_bytes: None,
             after_ms: 10_000,
             latency_ms: 0.42,

@@ -117,7 +117,13 @@ fn names(state: &State) -> Vec<&str> {
 }
 
 fn planned(state: model::State, guards: Vec<Guard>) -> Planned {
-    Planned { server: server(20, "git", state, 97).server, state, guards, duplicate_of: None }
+    Planned {
+        server: server(20, "git", state, 97).server,
+        state,
+        guards,
+        duplicate_of: None,
+        holdings: model::Holdings::default(),
+    }
 }
 
 #[test]

@@ -42,6 +42,32 @@ fn alerts(story: &mut Story) -> Vec<(bool, u64)> {
 }
 
 #[test]
+fn an_orphan_that_runs_away_is_told_within_seconds() {
+    // The twin uses as little as before.
+    for (runs_away, told) in [(true, vec![(true, 100)]), (false, vec![])] {
+        let mut story = leaky(1, vec![rule(Watched::Cpu, 50)]);
+        story.end(20);
+        story.pass_secs(10);
+        for _ in 0..2 {
+            story.cpu_ms += if runs_away { 5000 } else { 50 };
+            story.pass_secs(5);
+        }
+        assert_eq!(alerts(&mut story), told);
+        // A minute without work.
+        story.pass_secs(120);
+        let over: Vec<bool> = alerts(&mut story).into_iter().map(|(begins, _)| begins).collect();
+        assert_eq!(over, if runs_away { vec![false] } else { vec![] });
+    }
+    // Nobody asks for it: nothing is measured.
+    let mut story = leaky(1, vec![rule(Watched::Orphans, 50)]);
+    story.end(20);
+    story.pass_secs(11);
+    story.cpu_ms = 60_000;
+    story.pass_secs(60);
+    assert_eq!(alerts(&mut story), []);
+}
+
+#[test]
 fn crossed_is_told_once_and_so_is_the_end() {
     let mut story = leaky(4, vec![rule(Watched::Orphans, 2)]);
     for agent in [20, 21] {

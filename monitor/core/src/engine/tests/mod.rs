@@ -19,6 +19,7 @@ mod first_messages;
 mod found;
 mod late;
 mod launchers;
+mod leftovers;
 mod let_go;
 mod memory;
 mod owners;

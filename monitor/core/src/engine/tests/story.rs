@@ -10,8 +10,9 @@ use super::story_scene::{Copy, Outside, ProcessFacts, SocketUse};
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice, ProcessEvent,
-        ProcessId, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, UnitFacts, Whereabouts, Work,
+        About, Answer, BootTime, Branch, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice,
+        ProcessEvent, ProcessId, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, UnitFacts,
+        Whereabouts, Work,
     },
 };
 
@@ -58,6 +59,12 @@ pub struct Story {
     pub places: BTreeMap<u32, Whereabouts>,
     /// Of which processes it was asked where they work.
     pub places_asked: Vec<u32>,
+    /// Where every process is among services and scopes; absent if that cannot be read.
+    pub place: Option<String>,
+    /// What the host says about branches that an agent left, by the pid of the head, if it is not as set for all.
+    pub branches: BTreeMap<u32, Branch>,
+    /// The CPU time of each process, in milliseconds.
+    pub cpu_ms: u64,
     /// The real user id that the servers run as.
     pub uid: u32,
     /// The resident memory of each process, in bytes.
@@ -131,6 +138,9 @@ impl Story {
             copies: Vec::new(),
             places: BTreeMap::new(),
             places_asked: Vec::new(),
+            place: None,
+            branches: BTreeMap::new(),
+            cpu_ms: 0,
             uid: 0,
             rss_bytes: 0,
             creator: None,

@@ -5,13 +5,25 @@ use super::{
     story_scene::{Outside, ProcessFacts, scene},
 };
 use crate::model::{
-    About, Answer, CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, SnapshotProcess, Subject,
+    About, Answer, Branch, CopyFacts, FirstMessage, Memory, OwnEnd, ProcessId, ServerFacts, SnapshotProcess,
+    Subject,
 };
 
 impl Story {
     pub(super) fn answer(&mut self, about: About) -> Answer {
         match about {
-            About::Memory(_) => Answer::Memory { processes: Vec::new() },
+            About::Memory(processes) => {
+                let one = |process| Memory { process, rss_bytes: self.rss_bytes, cpu_ms: self.cpu_ms };
+                Answer::Memory { processes: processes.into_iter().map(one).collect() }
+            }
+            About::Leftovers { branches, .. } => {
+                let plain = || Branch { place: self.place.clone(), ..Branch::default() };
+                let one = |head: ProcessId| Branch {
+                    head,
+                    ..self.branches.get(&head.pid).cloned().unwrap_or_else(plain)
+                };
+                Answer::Leftovers { branches: branches.iter().map(|branch| one(branch[0])).collect() }
+            }
             About::Process(process) => {
                 if self.gone.contains(&process.pid) {
                     return Answer::Process { process: None };
@@ -21,7 +33,8 @@ impl Story {
                 let plain = || SnapshotProcess { id: process, ..SnapshotProcess::default() };
                 let lives = unit.is_some() || self.ran.contains(&process.pid);
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
-                Answer::Process { process: known.map(|known| SnapshotProcess { unit, ..known }) }
+                let place = self.place.clone();
+                Answer::Process { process: known.map(|known| SnapshotProcess { unit, place, ..known }) }
             }
             About::Container { query, .. } => {
                 self.containers_asked.push((self.now, query.client.pid));

@@ -1,0 +1,361 @@
+//! Leftovers: what agents that have ended left behind and that is no server. A background shell with its jobs, a
+//! development server, a browser that a server let go.
+//!
+//! They are known by lineage: members of an ended agent that are part of no server. When the grace of the agent has
+//! passed, the topmost living process of each branch (its *head*) is asked about. What was detached on purpose is none:
+//! what lives in a multiplexer or is exempt, what is in another unit or scope than the agent was, and what a living
+//! agent has adopted.
+//!
+//! Invariant: a leftover is told and counted only after the host has answered about its head, and is signalled only if
+//! a person named the head. Nothing here judges a server. The rest of the engine says only when an agent, a server or
+//! a process has ended.
+
+mod ending;
+mod heads;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use self::ending::Ending;
+use super::{Engine, Purpose, ends::millis};
+use crate::{
+    lineage::{AgentKey, Node},
+    model::{
+        About, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId, SHOWN,
+        ServerReport, ServerView, State,
+    },
+    recognise::{Role, is_browser},
+    world::{Account, Agent, agent_view, process_view},
+};
+
+/// Looks are made in rounds at most this often: each reads the whole graph once.
+const ROUND: Duration = Duration::from_millis(250);
+/// The time from the end of a server to the look at what it let go.
+const AFTER_A_SERVER: Duration = Duration::from_millis(500);
+/// How many agents are looked at in one round.
+const AGENTS: usize = 64;
+/// How many heads of one agent are asked about in one look. Further ones are counted and not asked about.
+const HEADS: usize = 1024;
+/// How many processes of one branch are measured.
+const BRANCH: usize = 256;
+/// How many processes are measured in one look.
+const MEASURED: usize = 8192;
+
+/// What ended agents left behind.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    of_agent: BTreeMap<AgentKey, Left>,
+    /// Heads that are being ended, because a person asked.
+    ending: BTreeMap<ProcessId, Ending>,
+}
+
+/// What one agent left behind.
+#[derive(Debug, Default)]
+struct Left {
+    /// When its processes are looked for.
+    due: Option<BootTime>,
+    /// The heads that were asked about.
+    heads: BTreeMap<ProcessId, Head>,
+    /// How many further heads there were at the last look.
+    beyond: u64,
+}
+
+/// What the host said about a head.
+#[derive(Clone, Debug)]
+enum Head {
+    /// It was detached, or a living agent has it.
+    Apart,
+    /// It was left behind.
+    Left(Found),
+}
+
+/// What the branch below a head used and where it listened when the host was asked.
+#[derive(Clone, Debug)]
+struct Found {
+    rss_bytes: u64,
+    cpu_ms: u64,
+    listens: Vec<String>,
+}
+
+impl Head {
+    const fn found(&self) -> Option<&Found> {
+        match self {
+            Self::Apart => None,
+            Self::Left(found) => Some(found),
+        }
+    }
+}
+
+impl Leftovers {
+    /// When the next look or the next step of an end is due.
+    pub(super) fn due(&self) -> Option<BootTime> {
+        let looks = self.of_agent.values().filter_map(|left| left.due);
+        looks.chain(self.ending.values().map(Ending::due)).min()
+    }
+}
+
+impl Engine {
+    /// An agent has ended: what it leaves is looked at when its grace has passed.
+    pub(super) fn await_leftovers(&mut self, at: BootTime, key: AgentKey) {
+        // Where its place is not known, nobody can tell what was detached.
+        if self.world.agent(key).is_some_and(|agent| agent.place.is_some()) {
+            self.look_for_leftovers_at(at + self.settings.grace, key);
+        }
+    }
+
+    /// A server of this agent has ended, or has let processes go.
+    pub(super) fn look_for_more_leftovers(&mut self, now: BootTime, key: Option<AgentKey>) {
+        let ended = |key: &AgentKey| self.world.agent(*key).and_then(|agent| Some((agent.exited()?, agent)));
+        let Some((key, (exited, agent))) = key.and_then(|key| Some((key, ended(&key)?))) else { return };
+        if agent.place.is_some() {
+            let grace_over = exited + self.settings.grace;
+            self.look_for_leftovers_at(grace_over.max(now + AFTER_A_SERVER), key);
+        }
+    }
+
+    fn look_for_leftovers_at(&mut self, at: BootTime, key: AgentKey) {
+        let round = u64::try_from(ROUND.as_nanos()).unwrap_or(u64::MAX);
+        let at = BootTime(at.0.div_ceil(round).saturating_mul(round));
+        let due = &mut self.leftovers.of_agent.entry(key).or_default().due;
+        *due = Some(due.map_or(at, |due| due.min(at)));
+    }
+
+    /// Looks for what the agents left whose grace has passed, and goes on with what is being ended.
+    pub(super) fn look_for_leftovers(&mut self, now: BootTime) {
+        self.go_on_ending(now);
+        let is_due = |left: &Left| left.due.is_some_and(|due| due <= now);
+        let due = self.leftovers.of_agent.iter().filter(|(_, left)| is_due(left)).map(|(key, _)| *key);
+        let due: BTreeSet<AgentKey> = due.take(AGENTS).collect();
+        if due.is_empty() {
+            return;
+        }
+        // Who belongs to whom is certain only when /proc has been read again.
+        let postponed = self.doubtful.then(|| now + ROUND);
+        for key in &due {
+            if let Some(left) = self.leftovers.of_agent.get_mut(key) {
+                left.due = postponed;
+            }
+        }
+        if self.doubtful {
+            return;
+        }
+        let mut heads = self.heads_of(&due);
+        for key in due {
+            let heads = heads.remove(&key).unwrap_or_default();
+            self.ask_about_heads(key, heads);
+        }
+    }
+
+    fn ask_about_heads(&mut self, key: AgentKey, heads: Vec<ProcessId>) {
+        let Some(turn) = self.world.agent(key).map(|agent| agent.uid) else {
+            self.leftovers.of_agent.remove(&key);
+            return;
+        };
+        let Some(left) = self.leftovers.of_agent.get_mut(&key) else { return };
+        let new: Vec<ProcessId> = heads.into_iter().filter(|head| !left.heads.contains_key(head)).collect();
+        left.beyond = new.len().saturating_sub(HEADS) as u64;
+        if new.is_empty() {
+            self.forget_if_nothing_is_left(key);
+            return;
+        }
+        let mut room = MEASURED;
+        let mut branches = Vec::new();
+        for head in new.into_iter().take(HEADS) {
+            let mut branch = self.branch(key, head);
+            branch.truncate(room.clamp(1, BRANCH));
+            room = room.saturating_sub(branch.len());
+            branches.push(branch);
+        }
+        self.ask(About::Leftovers { branches, turn }, Purpose::Leftovers { agent: key });
+    }
+
+    /// The host has answered about new heads: tells of them, unless all of them were detached.
+    pub(super) fn leftovers_answered(&mut self, now: BootTime, key: AgentKey, branches: Vec<Branch>) {
+        let mut any = false;
+        for branch in branches {
+            let head = branch.head;
+            if !self.is_left(key, head) || self.is_below_left(key, head) {
+                continue;
+            }
+            // It could not be read: it is asked about at the next look.
+            let Some(place) = branch.place else { continue };
+            let was = self.world.agent(key).and_then(|agent| agent.place.as_deref());
+            let is_apart = was != Some(place.as_str()) || self.is_adopted_by_agent(branch.parent);
+            let Branch { rss_bytes, cpu_ms, listens, .. } = branch;
+            let found = Found { rss_bytes, cpu_ms, listens };
+            let found = if is_apart { Head::Apart } else { Head::Left(found) };
+            any |= !is_apart;
+            if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
+                left.heads.insert(head, found);
+            }
+        }
+        if any {
+            self.tell_leftovers(now, key);
+        }
+        self.forget_if_nothing_is_left(key);
+    }
+
+    /// Whether the parent of a process belongs to a living agent.
+    fn is_adopted_by_agent(&self, parent: Option<ProcessId>) -> bool {
+        let agent = parent.and_then(|parent| self.world.node(parent)).and_then(|node| node.agent);
+        agent.and_then(|agent| self.world.agent(agent)).is_some_and(Agent::is_alive)
+    }
+
+    fn tell_leftovers(&mut self, now: BootTime, key: AgentKey) {
+        self.report_withheld(key);
+        let Some(agent) = self.world.agent(key) else { return };
+        let view = agent_view(agent);
+        let run = agent.account.run();
+        let Some(left) = self.leftovers.of_agent.get(&key) else { return };
+        let living: Vec<_> = self.living_heads(key, left).collect();
+        let count = left.beyond + living.len() as u64;
+        let sum = |used: fn(&Found) -> u64| {
+            living.iter().map(|(_, found)| used(found)).fold(0, u64::saturating_add)
+        };
+        let (rss_bytes, cpu_ms) = (sum(|found| found.rss_bytes), sum(|found| found.cpu_ms));
+        let shown =
+            living.iter().take(SHOWN).filter_map(|(head, found)| Some((self.world.node(*head)?, *found)));
+        let processes = shown.map(|(node, found)| Leftover {
+            class: self.leftover_class(key, node, found),
+            process: process_view(node),
+            processes_total: self.branch(key, node.id).len() as u64,
+            rss_bytes: found.rss_bytes,
+            cpu_ms: found.cpu_ms,
+            age_ms: millis(now, node.id.born()),
+            listens: found.listens.clone(),
+        });
+        let processes = processes.collect();
+        if let Some((key, generation)) = run {
+            let (count, rss_bytes) = self.leftovers_of_run(&key, generation);
+            self.persist(now, Fact::Leftovers { key, generation, count, rss_bytes });
+        }
+        self.emit(now, Notice::LeftoversFound { agent: view, count, rss_bytes, cpu_ms, processes });
+    }
+
+    /// How many leftovers all agents of a run left, and their memory when they were found.
+    fn leftovers_of_run(&self, run: &crate::model::RunKey, generation: u64) -> (u64, u64) {
+        let of_run = |key: &AgentKey| {
+            let account = self.world.agent(*key).map(|agent| &agent.account);
+            account.is_some_and(|account| account.key == *run && account.generation == Some(generation))
+        };
+        let lefts = self.leftovers.of_agent.iter().filter(|(key, _)| of_run(key));
+        lefts.fold((0, 0), |(count, bytes), (key, left)| {
+            let found: Vec<u64> = self.living_heads(*key, left).map(|(_, found)| found.rss_bytes).collect();
+            let sum = found.iter().copied().fold(bytes, u64::saturating_add);
+            (count + left.beyond + found.len() as u64, sum)
+        })
+    }
+
+    /// The heads that were left behind and still are.
+    fn living_heads<'a>(
+        &'a self,
+        key: AgentKey,
+        left: &'a Left,
+    ) -> impl Iterator<Item = (ProcessId, &'a Found)> {
+        let living = left.heads.iter().filter(move |(head, _)| self.is_left(key, **head));
+        living.filter_map(|(head, found)| Some((*head, found.found()?)))
+    }
+
+    fn leftover_class(&self, key: AgentKey, node: &Node, found: &Found) -> LeftoverClass {
+        let agent = self.world.agent(key).map(|agent| agent.origin);
+        let name = node.exec.program.as_ref().map(|program| program.name()).unwrap_or_default();
+        match node.role() {
+            _ if is_browser(&name) => LeftoverClass::Browser,
+            _ if !found.listens.is_empty() => LeftoverClass::Listener,
+            _ if agent == Some(node.origin()) => LeftoverClass::Copy,
+            Some(Role::Shell) => LeftoverClass::Shell,
+            _ => LeftoverClass::Other,
+        }
+    }
+
+    /// What ended agents left behind, for reports. `shown`: how many processes of each branch are listed.
+    pub(super) fn leftover_reports(&self, shown: usize) -> Vec<LeftoverReport> {
+        let reports = self.leftovers.of_agent.iter().filter_map(|(key, left)| {
+            let agent = self.world.agent(*key)?;
+            let all: Vec<_> = self.living_heads(*key, left).collect();
+            let count = left.beyond + all.len() as u64;
+            let heads = all.into_iter().take(HEADS);
+            let heads = heads.filter_map(|(head, found)| self.leftover_report(*key, head, found, shown));
+            let heads: Vec<ServerReport> = heads.collect();
+            let (agent, run) = (agent_view(agent), Account::view(&agent.account));
+            (count > 0).then_some(LeftoverReport { agent, run, count, heads })
+        });
+        reports.collect()
+    }
+
+    fn leftover_report(
+        &self,
+        key: AgentKey,
+        head: ProcessId,
+        found: &Found,
+        shown: usize,
+    ) -> Option<ServerReport> {
+        let node = self.world.node(head)?;
+        let mut members = self.branch(key, head);
+        let total = members.len() as u64;
+        let processes = members.iter().take(shown).filter_map(|one| self.world.node(*one)).map(process_view);
+        let class = self.leftover_class(key, node, found);
+        let name = node.exec.program.as_ref().map(|program| program.name()).unwrap_or_default();
+        let server = ServerView {
+            id: head.to_string(),
+            name,
+            rule: class.word().to_owned(),
+            processes: processes.collect(),
+            processes_total: total,
+            rss_bytes: Some(found.rss_bytes),
+            cpu_ms: Some(found.cpu_ms),
+            run: self.world.agent(key).map(|agent| Account::view(&agent.account)),
+            session_leader: node.sid == head.pid,
+            ..ServerView::default()
+        };
+        members.truncate(BRANCH);
+        let state = if self.leftovers.ending.contains_key(&head) { State::Ending } else { State::Leftover };
+        let mut report = ServerReport { server, state, members, ..ServerReport::default() };
+        report.holdings.listens.clone_from(&found.listens);
+        Some(report)
+    }
+
+    /// The leftover that a process belongs to, and the agent that left it.
+    pub(super) fn leftover_of(&self, process: ProcessId) -> Option<(ServerReport, &Agent)> {
+        let key = self.world.node(process)?.agent?;
+        let mut head = process;
+        while self.is_below_left(key, head) {
+            head = self.world.graph().up(head)?.id;
+        }
+        let left = self.leftovers.of_agent.get(&key)?;
+        let found = left.heads.get(&head).filter(|_| self.is_left(key, process))?.found()?;
+        Some((self.leftover_report(key, head, found, SHOWN)?, self.world.agent(key)?))
+    }
+
+    /// A process is about to leave the graph. If it is a head, what is below it goes on in its place.
+    pub(super) fn leftover_exits(&mut self, id: ProcessId) {
+        if self.leftovers.of_agent.is_empty() {
+            return;
+        }
+        let Some(key) = self.world.node(id).and_then(|node| node.agent) else { return };
+        let Some(left) = self.leftovers.of_agent.get_mut(&key) else { return };
+        let Some(head) = left.heads.remove(&id) else { return };
+        let ending = self.leftovers.ending.remove(&id);
+        let below = self.world.graph().children(id).map(|child| child.id);
+        let below: Vec<ProcessId> = below.filter(|child| self.is_left(key, *child)).collect();
+        for child in below {
+            if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
+                left.heads.insert(child, head.clone());
+            }
+            if let Some(ending) = ending {
+                self.leftovers.ending.insert(child, ending);
+            }
+        }
+        self.forget_if_nothing_is_left(key);
+    }
+
+    fn forget_if_nothing_is_left(&mut self, key: AgentKey) {
+        let is_over = |left: &Left| left.due.is_none() && left.heads.is_empty() && left.beyond == 0;
+        let asked = || self.questions.values().any(|purpose| purpose.is_about_leftovers_of(key));
+        if self.leftovers.of_agent.get(&key).is_some_and(is_over) && !asked() {
+            self.leftovers.of_agent.remove(&key);
+        }
+    }
+}

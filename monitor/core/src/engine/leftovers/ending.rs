@@ -1,0 +1,103 @@
+//! Ending leftovers that a person named: SIGTERM to the head and what is below it, and SIGKILL to what is left of that
+//! after the term timeout. The daemon never begins it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::super::Engine;
+use crate::{
+    lineage::AgentKey,
+    model::{BootTime, Effect, Guard, Planned, ProcessId, ReapRequest, Signal},
+};
+
+/// How long a process that was killed may take to end until it is told that it stays.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+
+/// How far the end of a branch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    agent: AgentKey,
+    killed: bool,
+    due: BootTime,
+}
+
+impl Ending {
+    pub(super) const fn due(&self) -> BootTime {
+        self.due
+    }
+}
+
+impl Engine {
+    /// The leftovers that a request selects. No guard protects one: a person has seen it.
+    pub(in crate::engine) fn plan_leftovers(&self, request: &ReapRequest) -> Vec<Planned> {
+        let is_meant = |id: &str, members: &[ProcessId]| {
+            let named = members.iter().any(|one| request.targets.iter().any(|target| target.is(*one)));
+            (request.targets.is_empty() || named)
+                && request.servers.as_ref().is_none_or(|ids| ids.iter().any(|one| one == id))
+        };
+        let reports = self.leftover_reports(crate::model::SHOWN).into_iter().filter(|one| {
+            let named = |name: &str| one.agent.is_called(name) || one.run.is_called(name);
+            request.agent.as_deref().is_none_or(named)
+                && request.generation.is_none_or(|number| one.run.generation == Some(number))
+        });
+        let heads = reports.flat_map(|one| one.heads);
+        let meant = heads.filter(|head| is_meant(&head.server.id, &head.members));
+        let planned = meant.map(|head| Planned {
+            server: head.server,
+            state: head.state,
+            guards: Vec::<Guard>::new(),
+            duplicate_of: None,
+            holdings: head.holdings,
+        });
+        planned.collect()
+    }
+
+    /// Begins to end the leftovers that a request selects.
+    pub(in crate::engine) fn end_leftovers(&mut self, now: BootTime, request: &ReapRequest) {
+        let ids: BTreeSet<String> =
+            self.plan_leftovers(request).into_iter().map(|one| one.server.id).collect();
+        let heads = self.leftovers.of_agent.iter().flat_map(|(key, left)| {
+            let found = left.heads.iter().filter(|(_, head)| head.found().is_some());
+            found.map(|(head, _)| (*key, *head))
+        });
+        let meant: Vec<_> = heads.filter(|(_, head)| ids.contains(&head.to_string())).collect();
+        for (agent, head) in meant {
+            if !self.leftovers.ending.contains_key(&head) {
+                let due = now + self.settings.term_timeout;
+                self.leftovers.ending.insert(head, Ending { agent, killed: false, due });
+                // From the top down: a shell must not go on with its next command.
+                self.signal_branch(agent, self.branch(agent, head), Signal::Term);
+            }
+        }
+    }
+
+    /// What did not end by SIGTERM is killed; what did not end by that stays.
+    pub(super) fn go_on_ending(&mut self, now: BootTime) {
+        let due = self.leftovers.ending.iter().filter(|(_, ending)| ending.due <= now);
+        let due: Vec<(ProcessId, Ending)> = due.map(|(head, ending)| (*head, *ending)).collect();
+        for (head, ending) in due {
+            if ending.killed || !self.is_left(ending.agent, head) {
+                self.leftovers.ending.remove(&head);
+                continue;
+            }
+            let next = Ending { killed: true, due: now + AFTER_KILL, ..ending };
+            self.leftovers.ending.insert(head, next);
+            let mut below = self.branch(ending.agent, head);
+            below.reverse();
+            self.signal_branch(ending.agent, below, Signal::Kill);
+        }
+    }
+
+    /// Signals processes of a branch. Every signal to a leftover goes through this check.
+    fn signal_branch(&mut self, agent: AgentKey, branch: Vec<ProcessId>, signal: Signal) {
+        for process in branch {
+            let is_agent = |node: &crate::lineage::Node| self.world.agent_of(node.id).is_some();
+            if process.pid > 1
+                && self.is_left(agent, process)
+                && !self.world.graph().any_below(process, is_agent)
+            {
+                let uid = self.user(process);
+                self.effects.push_back(Effect::Signal { process, signal, uid });
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The processor time of what was left behind, for alerts on `cpu`: how much of a CPU orphans and unproven servers have
+//! used over the last minute.
+//!
+//! Invariant: without an alert on `cpu`, and without such a server, nothing is measured. The readings are those of
+//! memory, which tell processor time, too.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use super::{Engine, Purpose};
+use crate::{
+    lineage::ServerKey,
+    model::{About, BootTime, ProcessId, Watched},
+    world::Server,
+};
+
+/// Between two readings.
+const EVERY: Duration = Duration::from_secs(5);
+/// The time that an alert looks back.
+const MINUTE: Duration = Duration::from_secs(60);
+/// How many processes are measured at once: everybody waits for it.
+const PROCESSES: usize = 1024;
+
+/// Readings of the last minute.
+#[derive(Debug, Default)]
+pub(super) struct Processor {
+    of_server: BTreeMap<ServerKey, VecDeque<Reading>>,
+    next: Option<BootTime>,
+}
+
+/// The CPU time of a server at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at: BootTime,
+    cpu_ms: u64,
+}
+
+impl Processor {
+    /// When the next reading is due.
+    pub(super) const fn due(&self) -> Option<BootTime> {
+        self.next
+    }
+
+    /// How much of one CPU a server has used since the oldest reading of the last minute, in percent.
+    pub(super) fn percent(&self, key: ServerKey) -> u64 {
+        let readings = self.of_server.get(&key);
+        let Some((first, last)) = readings.and_then(|all| Some((all.front()?, all.back()?))) else {
+            return 0;
+        };
+        let time = u64::try_from(last.at.since(first.at).as_millis()).unwrap_or(u64::MAX);
+        last.cpu_ms.saturating_sub(first.cpu_ms).saturating_mul(100).checked_div(time).unwrap_or_default()
+    }
+}
+
+impl Engine {
+    /// Begins to measure, if an alert wants it and there is something to measure.
+    pub(super) fn begin_processor_watch(&mut self, now: BootTime) {
+        if self.processor.next.is_none()
+            && self.alarms.watch(Watched::Cpu)
+            && self.world.servers().all().any(is_left_behind)
+        {
+            self.processor.next = Some(now);
+        }
+    }
+
+    /// Measures what was left behind, if that is due.
+    pub(super) fn read_processor(&mut self, now: BootTime) {
+        if self.processor.next.is_none_or(|at| at > now) {
+            return;
+        }
+        let left = |key: &ServerKey| self.world.server(*key).is_some_and(is_left_behind);
+        let servers: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(left).collect();
+        self.processor.of_server.retain(|key, _| servers.binary_search(key).is_ok());
+        let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);
+        self.processor.next = wanted.then(|| now + EVERY);
+        if wanted {
+            let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
+            let processes: Vec<ProcessId> = of_all.take(PROCESSES).copied().collect();
+            self.ask(About::Memory(processes), Purpose::Measure { servers });
+        }
+    }
+
+    /// Keeps the readings of this moment.
+    pub(super) fn processor_read(&mut self, now: BootTime, servers: &[ServerKey]) {
+        for key in servers {
+            let Some(cpu_ms) = self.world.server(*key).and_then(|server| server.cpu_ms) else { continue };
+            let readings = self.processor.of_server.entry(*key).or_default();
+            readings.push_back(Reading { at: now, cpu_ms });
+            // Of those that are older than a minute the latest stays: the others are compared with it.
+            while readings.get(1).is_some_and(|second| now.since(second.at) >= MINUTE) {
+                readings.pop_front();
+            }
+        }
+        self.alarms.mark_dirty();
+    }
+}
+
+fn is_left_behind(server: &Server) -> bool {
+    let state = server.phase.state();
+    state.is_orphan() || state == crate::model::State::Unproven
+}

@@ -1,0 +1,39 @@
+//! What the host says about branches of processes that an ended agent left.
+
+use super::{Probe, holdings, locked};
+use crate::host::{Lodging, with_deadline};
+use orphand_core::model::{Branch, ProcessId, SHOWN};
+
+impl Probe {
+    /// The branches whose heads are still there; the head of each comes first. Ports are read of the first 64, which
+    /// are shown.
+    pub(super) fn leftovers(&self, branches: &[Vec<ProcessId>]) -> Vec<Branch> {
+        let one = |(at, branch): (usize, &Vec<ProcessId>)| self.branch(branch, at < SHOWN);
+        branches.iter().enumerate().filter_map(one).collect()
+    }
+
+    fn branch(&self, processes: &[ProcessId], with_ports: bool) -> Option<Branch> {
+        let head = *processes.first()?;
+        let dir = self.proc.identified(head).ok()??;
+        let mut sampler = std::mem::take(&mut *locked(&self.memory));
+        let used = sampler.of(&self.proc, processes);
+        *locked(&self.memory) = sampler;
+        Some(Branch {
+            head,
+            parent: self.proc.ancestors(&dir).next().map(|parent| parent.id()),
+            place: dir.cgroup().ok().map(|cgroup| Lodging::place(&cgroup)),
+            rss_bytes: used.iter().map(|one| one.rss_bytes).sum(),
+            cpu_ms: used.iter().map(|one| one.cpu_ms).sum(),
+            listens: if with_ports { holdings(&self.proc, processes).listens } else { Vec::new() },
+        })
+    }
+
+    /// The place of this process among services and scopes, as text to be compared; `None` if it cannot be read.
+    pub fn place_of(&self, process: ProcessId) -> Option<String> {
+        let this = self.clone();
+        with_deadline(move || {
+            let dir = this.proc.identified(process).ok()??;
+            Some(Lodging::place(&dir.cgroup().ok()?))
+        })
+    }
+}
