@@ -15,6 +15,7 @@ pub mod moment;
 pub mod pages;
 mod places;
 mod ps;
+mod release;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -23,7 +24,7 @@ use clap_complete::Shell;
 
 pub use self::{
     config::Config, events::Events, exit_code::ExitCode, explain::Explain, history::History, places::Places,
-    ps::Ps,
+    ps::Ps, release::Release,
 };
 use crate::config::Listen;
 use orphand_core::model::{Asked, RingSize, SetsidHook, duration::parse_duration};
@@ -61,6 +62,9 @@ pub enum Verb {
     /// End orphans now
     #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
+    /// Say that you are done with a server of yours: it is ended unless somebody uses it
+    #[command(long_about = help::LONG_RELEASE)]
+    Release(Release),
     /// Make the running daemon read its configuration again
     #[command(long_about = help::LONG_RELOAD)]
     Reload(Reload),

@@ -209,6 +209,7 @@ fn a_page_for_every_verb() {
         "orphand-man.1",
         "orphand-ps.1",
         "orphand-reap.1",
+        "orphand-release.1",
         "orphand-reload.1",
         "orphand-replay.1",
         "orphand-run.1",

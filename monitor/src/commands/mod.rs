@@ -10,6 +10,7 @@ pub(crate) mod look;
 pub(crate) mod offline;
 mod ps;
 mod reap;
+mod release;
 mod replay;
 mod run;
 mod status;
@@ -33,6 +34,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Status(flags) => status::status(&flags),
         Verb::Explain(flags) => explain::explain(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
+        Verb::Release(flags) => release::release(&flags),
         Verb::Reload(flags) => status::reload(&flags),
         Verb::Events(flags) => events::events(&flags),
         Verb::History(flags) => history::history(&flags),

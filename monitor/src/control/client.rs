@@ -9,7 +9,9 @@ use std::{
 
 use super::protocol::{self, Request, Response};
 use crate::events::{EventQuery, Position};
-use orphand_core::model::{Asked, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{
+    Asked, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest, Released, Reloaded, Status,
+};
 
 /// How long the daemon may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(65);
@@ -101,6 +103,14 @@ impl Client {
     pub fn explain(&self, process: Asked) -> Result<Vec<Explained>, ClientError> {
         match self.request(&Request::Explain { process })? {
             Response::Explained { explained } => Ok(explained),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Tells the daemon that its caller is done with the servers that a request selects.
+    pub fn release(&self, request: ReleaseRequest) -> Result<Vec<Released>, ClientError> {
+        match self.request(&Request::Release { request })? {
+            Response::Released { released } => Ok(released),
             other => Err(self.unexpected(&other)),
         }
     }

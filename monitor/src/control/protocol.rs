@@ -8,6 +8,7 @@
 //! {"version":1,"ask":"reap","request":{"servers":["1234@229468"]}}
 //! {"version":1,"ask":"history","query":{"since":"2026-11-20T00:00:00Z","agent":"claude"}}
 //! {"version":1,"ask":"reload"}
+//! {"version":1,"ask":"release","request":{"targets":[{"pid":4711}]}}
 //! {"version":1,"ask":"explain","process":{"pid":4711}}
 //! {"version":1,"ask":"events","query":{"since":"2026-11-20T00:00:00Z","follow":true}}
 //! {"version":1,"answer":"error","error":"..."}
@@ -17,13 +18,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::{EventQuery, Position};
 use orphand_core::model::text;
-use orphand_core::model::{Asked, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{
+    Asked, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest, Released, Reloaded, Status,
+};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
 
 /// The size limit of a request in bytes. A request that names 10,000 servers has some 250 kB.
 pub const REQUEST_MAX: usize = 256 * 1024;
+
+/// The size limit of a request of users who may only release servers of their own.
+pub const RELEASE_MAX: usize = 8 * 1024;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +50,11 @@ pub enum Request {
     Reap {
         /// The request.
         request: ReapRequest,
+    },
+    /// Somebody is done with servers of his own. The one request that every user may send.
+    Release {
+        /// The request.
+        request: ReleaseRequest,
     },
     /// Read the configuration again.
     Reload,
@@ -77,6 +88,11 @@ pub enum Response {
     Plan {
         /// The selected servers.
         planned: Vec<Planned>,
+    },
+    /// To [`Request::Release`].
+    Released {
+        /// The selected servers.
+        released: Vec<Released>,
     },
     /// To [`Request::Reload`].
     Reloaded {
@@ -157,6 +173,7 @@ mod tests {
             Request::Status { pss: true },
             Request::Plan { request: request.clone() },
             Request::Reap { request },
+            Request::Release { request: ReleaseRequest { targets: vec![Asked::Pid(7)], session: None } },
             Request::Reload,
             Request::History { query },
             Request::Explain { process: Asked::Pid(7) },
@@ -202,6 +219,8 @@ mod tests {
         assert!(error.contains("unknown field `agnet`"), "{error}");
         let error = refused(r#"{"version":1,"ask":"events","query":{"folow":true}}"#);
         assert!(error.contains("unknown field `folow`"), "{error}");
+        let error = refused(r#"{"version":1,"ask":"release","request":{"pid":7}}"#);
+        assert!(error.contains("unknown field `pid`"), "{error}");
         assert!(refused(r#"{"version":1,"ask":"reap"}"#).contains("missing field `request`"));
     }
 }

@@ -11,6 +11,10 @@ impl Daemon {
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Plan(request, reply) => drop(reply.send(self.driver.engine().plan(&request))),
             Query::Explain(asked, reply) => drop(reply.send(self.driver.engine().explain(&asked))),
+            Query::Release(request, user, reply) => {
+                self.handle(Input::Release { request: request.clone(), user })?;
+                drop(reply.send(self.driver.engine().released(&request, user)));
+            }
             Query::Reload(reply) => self.reload(Some(reply)),
             // The client has gone and would not learn what was ended: then nothing is.
             Query::Reap(_, reply) if reply.is_closed() => {}

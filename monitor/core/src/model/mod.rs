@@ -50,7 +50,9 @@ pub use container::{
     Container, ContainerFacts, ContainerId, ContainerNames, ContainerQuery, Enclosing, MadeContainer,
     OtherClient,
 };
-pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
+pub use control::{
+    Planned, ReapRequest, ReleaseRequest, Released, Reloaded, SessionsStatus, Status, StuckProcess,
+};
 pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;

@@ -19,6 +19,7 @@ mod first_messages;
 mod late;
 mod launchers;
 mod let_go;
+mod managers;
 mod memory;
 mod owners;
 mod proof;
