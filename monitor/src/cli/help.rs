@@ -11,8 +11,8 @@ Examples:
   sudo orphand ps                servers and orphans that are there now, worst first
 
 Environment:
-  ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; overrides
-               `log` in the configuration (default: info)
+  ORPHAND_LOG  what is logged to standard error: error, warn, info (default), debug,
+               trace
   NO_COLOR     if set to any value, no colours
 
 Exit status:

@@ -27,7 +27,7 @@ pub use self::{
     ps::Ps, release::Release,
 };
 use crate::config::Listen;
-use orphand_core::model::{Asked, RingSize, SetsidHook, duration::parse_duration};
+use orphand_core::model::{Asked, MemberCount, RingSize, SetsidHook, duration::parse_duration};
 
 /// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
@@ -139,6 +139,12 @@ pub struct Run {
     /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub ring_size: Option<RingSize>,
+    /// How many processes below agents can be followed at once, at most half of them of one user [default: as many as can live]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub members: Option<MemberCount>,
+    /// The user that the registry of sessions runs as, if that is a person: a password is sent to it
+    #[arg(long, value_name = "UID", hide_short_help = true)]
+    pub registry_user: Option<u32>,
     /// The lock file, which prevents a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,

@@ -64,7 +64,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
 /// The configuration with the flags of a command that logs to standard error.
 fn configured(places: &Places) -> anyhow::Result<Config> {
     let config = places.load()?;
-    logging::start(config.log);
+    logging::start();
     Ok(config)
 }
 

@@ -12,7 +12,7 @@ use orphand_core::model::{Asked, BootTime, ProcessId, ReleaseRequest, Released, 
 /// Releases servers. Whoever may not read the configuration finds the daemon at the default socket.
 pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
     let config = flags.places.load().unwrap_or_else(|_| flags.places.applied(Config::default()));
-    logging::start(config.log);
+    logging::start();
     let request = ReleaseRequest { targets: flags.targets.clone(), session: flags.session.clone() };
     let released = Client::new(&config.socket).release(request)?;
     super::print(&if flags.json {

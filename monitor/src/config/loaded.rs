@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, check,
+    Config, ConfigError, ConfigErrors, Content, check,
     files::{self, Input},
     notes,
     options::SECTIONS,
@@ -26,23 +26,7 @@ pub struct Loaded {
 impl Loaded {
     /// Reads the same files as [`Config::load`].
     pub fn read(path: Option<&Path>) -> Self {
-        let variable = |name: &str| std::env::var(name).ok();
-        Self::of_inputs(files::inputs(path, files::guard()), path).completed(path, variable)
-    }
-
-    /// The same with defaults that environment variables give.
-    fn completed(mut self, asked: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let Ok(config) = &mut self.config else { return self };
-        let Some(sessions) = config.sessions.take() else { return self };
-        match sessions.completed(variable) {
-            Ok(sessions) => config.sessions = Some(sessions),
-            Err(what) => {
-                let path = asked.unwrap_or(Path::new(DEFAULT_PATH)).to_owned();
-                let errors = ConfigErrors::new(vec![ConfigError::Variable { path, what }], asked);
-                self.config = errors.map_or_else(|| Ok(Config::default()), Err);
-            }
-        }
-        self
+        Self::of_inputs(files::inputs(path, files::guard()), path)
     }
 
     /// Reads `text` as the content of `path`.

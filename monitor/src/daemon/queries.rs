@@ -44,10 +44,10 @@ impl Daemon {
             processes: engine.processes() as u64,
             sink_dropped: {
                 let mut dropped = outside.stream.dropped();
-                dropped.insert("hook".to_owned(), outside.hook.dropped());
+                dropped.insert("hook".to_owned(), outside.hooks.dropped());
                 dropped
             },
-            hook_runs: outside.hook.runs(),
+            hook_runs: outside.hooks.runs(),
             sessions: engine
                 .session_counts()
                 .map(|states| SessionsStatus { states, errors: outside.registry.errors() }),

@@ -5,7 +5,7 @@
 //! the whole command line.
 //!
 //! Rules of the configuration come before built-in ones. Within each the order is: exempt, multiplexer,
-//! server, agent, steward, launcher, shell. Recognition alone ends nothing: a process is a server only if its
+//! server, agent, supervisor, launcher, shell. Recognition alone ends nothing: a process is a server only if its
 //! standard input is a wire, and an orphan only if its owner is gone.
 
 mod agents;
@@ -22,6 +22,7 @@ mod nothing;
 mod program;
 mod project;
 mod rule;
+mod rule_book;
 mod runner;
 mod servers;
 mod service;
@@ -40,7 +41,8 @@ pub use self::engaged::{is_browser, is_debugger, is_shell_of_a_person};
 pub use self::first_message::first_message;
 pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;
-pub use self::rule::{Rule, RuleBook, RuleError, not_agents};
+pub use self::rule::{ProgramKind, Rule, RuleError};
+pub use self::rule_book::{RuleBook, agents, not_agents, programs};
 pub use self::service::is_told_to_serve;
 use self::{
     agents::Work,
@@ -79,7 +81,7 @@ pub enum Role {
         rule: String,
     },
     /// A program that hosts or adopts others (init, systemd, the listening sshd, containerd-shim). It is
-    /// never an implied agent. The name `steward` is that of its configuration table.
+    /// never an implied agent. The configuration calls it a supervisor.
     ServiceManager,
     /// Any other program. It becomes an implied agent if it starts an MCP server on pipes that it made.
     Other {
@@ -239,6 +241,11 @@ impl Rules {
         first(&mut self.book.agent.iter().filter(by_image))
     }
 
+    /// How long servers may outlive an agent of this name, if a rule of this name says so.
+    pub fn grace_of(&self, name: &str) -> Option<std::time::Duration> {
+        self.book.agent.iter().filter(|rule| rule.name() == name).find_map(Rule::grace)
+    }
+
     /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
     /// reported.
     pub fn candidates(&self) -> Vec<Candidate> {
@@ -250,13 +257,14 @@ impl Rules {
         if self.book.is_empty() {
             return None;
         }
-        let first =
-            |rules: &[Rule]| rules.iter().find(|r| r.matches(program, image)).map(|r| r.name().to_owned());
+        let matches = |rule: &&Rule| rule.matches(program, image);
+        let first = |rules: &[Rule]| rules.iter().find(matches).map(|r| r.name().to_owned());
         let book = &self.book;
+        let kind = |kind| book.program.iter().filter(|rule| rule.kind() == Some(kind)).any(|r| matches(&r));
         if let Some(rule) = first(exempt) {
             return Some(Role::Exempt { rule });
         }
-        if first(&book.multiplexer).is_some() {
+        if kind(ProgramKind::Multiplexer) {
             return Some(Role::Multiplexer);
         }
         if let Some(rule) = first(&book.server) {
@@ -265,10 +273,10 @@ impl Rules {
         if let Some(rule) = first(&book.agent) {
             return Some(Role::Agent { name: rule.clone(), rule });
         }
-        if first(&book.steward).is_some() {
+        if kind(ProgramKind::Supervisor) {
             return Some(Role::ServiceManager);
         }
-        first(&book.launcher).map(|_| Role::Launcher)
+        kind(ProgramKind::Launcher).then_some(Role::Launcher)
     }
 }
 

@@ -298,7 +298,7 @@ impl Engine {
             let expired = self.is_expired(key, &policy);
             match reason {
                 Some(Reason::Released(By::Session)) if !expired => {
-                    self.server_event(now, key, Event::SessionLives)
+                    self.server_event(now, key, Event::SessionLives);
                 }
                 None if expired
                     && !server.seeks_owner
