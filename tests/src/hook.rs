@@ -62,9 +62,9 @@ impl HookScript {
         self.folder.join(name)
     }
 
-    /// A `[hook]` section with this script and these lines.
+    /// A `[[hook]]` section with this script and these lines.
     pub fn config(&self, lines: &str) -> String {
-        format!("[hook]\npath = '{}'\n{lines}\n", self.path.display())
+        format!("[[hook]]\npath = '{}'\n{lines}\n", self.path.display())
     }
 
     /// Waits for the content that it stored as `name`.

@@ -51,7 +51,7 @@ const SERVER: &str = "[[server]]\nname = \"a\"\nprogram = \"a\"\n";
 #[ignore = "needs root: cargo xtask test runs it"]
 fn further_files_are_read_in_their_order_and_each_value_tells_its_file() -> Result<()> {
     let f = folder(&[
-        ("config.toml", "grace = \"1s\"\nlog = \"warn\"\n"),
+        ("config.toml", "grace = \"1s\"\nother_uids = true\n"),
         ("conf.d/10-b.toml", "grace = \"3s\"\n[[server]]\nname = \"b\"\nprogram = \"b\"\n"),
         ("conf.d/09-a.toml", &format!("grace = \"2s\"\n{SERVER}")),
         ("conf.d/99.toml~", "no"),
@@ -64,7 +64,7 @@ fn further_files_are_read_in_their_order_and_each_value_tells_its_file() -> Resu
     let shown = lines(&shown.stdout);
     for line in [
         "grace = \"3s\"  # conf.d/10-b.toml:1",
-        "log = \"warn\"  # config.toml:2",
+        "other_uids = true  # config.toml:2",
         "term_timeout = \"5s\"  # default",
         "[[server]]  # conf.d/09-a.toml:2",
         "[[server]]  # conf.d/10-b.toml:2",
@@ -186,7 +186,7 @@ fn as_nobody(folder: &TempDir, caps: &str, args: &[&str]) -> Result<Output> {
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn capabilities_count_as_root_does() -> Result<()> {
-    let f = folder(&[("config.toml", "log = \"warn\"\n")])?;
+    let f = folder(&[("config.toml", "observe = true\n")])?;
     let config = f.path().join("config.toml");
     let args = ["config", "check", "config.toml"];
     fs::set_permissions(&config, fs::Permissions::from_mode(0o666))?;

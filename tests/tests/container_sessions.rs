@@ -59,7 +59,7 @@ fn the_session_of_a_container_is_told() -> Result<()> {
         client.wait_gone()?;
         before.kill()?;
         let config = format!(
-            "abandoned_grace = \"1s\"\n[containers]\ndocker = \"{}\"\n[sessions]\nredis = \"redis://127.0.0.1:{}/0\"\nidle = \"2s\"\ninterval = \"200ms\"\n",
+            "abandoned_grace = \"1s\"\n[containers]\ndocker = \"{}\"\n[sessions]\nredis = \"redis://127.0.0.1:{}/0\"\nidle = \"2s\"\n",
             engine.socket().display(),
             redis.port
         );

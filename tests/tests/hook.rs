@@ -240,12 +240,33 @@ fn writable(path: &Path, mode: u32) -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn the_flag_beats_the_file() -> Result<()> {
     scene(|s| {
-        let config = "[hook]\npath = \"/nowhere/hook\"\nevents = [\"orphan_reaped\"]".to_owned();
+        let config = "[[hook]]\npath = \"/nowhere/hook\"\nevents = [\"orphan_reaped\"]".to_owned();
         let daemon =
             s.daemon_with(&Launch { config, args: vec!["--hook", "/bin/true"], ..Launch::default() })?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
-        count(&daemon, "ok", 1)
+        // It was detected and reaped: the events of every hook that names none.
+        count(&daemon, "ok", 2)
+    })
+}
+
+/// Each of two hooks is told its events, and one that hangs does not delay the other one.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn two_hooks_do_not_wait_for_each_other() -> Result<()> {
+    scene(|s| {
+        let slow = HookScript::new(s, "slow", "echo \"$1\" | say told; gate on")?;
+        slow.gate("on")?;
+        let quick = HookScript::new(s, "quick", "echo \"$1\" | say told")?;
+        let slow_one = slow.config("events = [\"orphan_detected\"]\ntimeout = \"5m\"");
+        let config = slow_one + &quick.config("events = [\"orphan_reaped\"]");
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let server = leak(s, "server")?;
+        daemon.reaped(&[server.id])?;
+        ensure!(slow.text("told")? == "orphan_detected" && quick.text("told")? == "orphan_reaped", "others");
+        count(&daemon, "ok", 1)?;
+        slow.open("on")?;
+        count(&daemon, "ok", 2)
     })
 }
 

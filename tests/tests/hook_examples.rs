@@ -287,8 +287,10 @@ fn webhook_of_a_daemon() -> Result<()> {
         let (port, requests) = serve(http)?;
         let script = example(s.folder(), "webhook")?;
         fs::write(s.folder().join("webhook.url"), format!("http://127.0.0.1:{port}/\n"))?;
-        let config =
-            format!("[hook]\npath = '{}'\nuser = \"nobody\"\nevents = [\"orphan_reaped\"]", script.display());
+        let config = format!(
+            "[[hook]]\npath = '{}'\nuser = \"nobody\"\nevents = [\"orphan_reaped\"]",
+            script.display()
+        );
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
         let agent = s.start(&Part::agent("agent"))?;
         let server = agent.start(&Part::server("server"))?;

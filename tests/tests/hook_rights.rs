@@ -117,15 +117,15 @@ fn refused_at_the_start() -> Result<()> {
         chown(&hook.path, Some(NOBODY), None)?;
         refused(&start(&hook.config(""))?, &["hook belongs to user 65534"])?;
         chown(&hook.path, Some(0), None)?;
-        refused(&start("[hook]\npath = \"hook\"")?, &["no absolute path"])?;
-        refused(&start("[hook]\npath = \"/nowhere/hook\"")?, &["/nowhere", "No such file"])?;
-        refused(&start("[hook]\npath = \"/tmp\"")?, &["/tmp is no regular file"])?;
+        refused(&start("[[hook]]\npath = \"hook\"")?, &["no absolute path"])?;
+        refused(&start("[[hook]]\npath = \"/nowhere/hook\"")?, &["/nowhere", "No such file"])?;
+        refused(&start("[[hook]]\npath = \"/tmp\"")?, &["/tmp is no regular file"])?;
         // A folder above it is the same as the file.
         let folder = s.folder().join("open");
         fs::create_dir(&folder)?;
         fs::rename(&hook.path, folder.join("hook"))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
-        let config = format!("[hook]\npath = '{}'", folder.join("hook").display());
+        let config = format!("[[hook]]\npath = '{}'", folder.join("hook").display());
         refused(&start(&config)?, &["others may write"])
     })
 }

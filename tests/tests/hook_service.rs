@@ -11,7 +11,8 @@ fn install(s: &Scene, hook: &str, lines: &str) -> Result<Install> {
     const HOOK: &str = "/usr/local/lib/orphand/hook";
     let install = Install::new(s)?;
     let config = "grace = \"300ms\"\nterm_timeout = \"1s\"\nlisten = \"none\"";
-    install.write("/etc/orphand/config.toml", &format!("{config}\n[hook]\npath = \"{HOOK}\"\n{lines}\n"))?;
+    install
+        .write("/etc/orphand/config.toml", &format!("{config}\n[[hook]]\npath = \"{HOOK}\"\n{lines}\n"))?;
     install.write(HOOK, hook)?;
     fs::set_permissions(install.path(HOOK), fs::Permissions::from_mode(0o755))?;
     Ok(install)

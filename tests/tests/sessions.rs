@@ -19,7 +19,7 @@ fn launch(redis: &Redis, grace: &str) -> Launch {
 /// The same as this user of Redis, with `USER:PASSWORD@`.
 fn launch_as(redis: &Redis, user: &str, grace: &str) -> Launch {
     let config = format!(
-        "abandoned_grace = \"{grace}\"\n[sessions]\nredis = \"redis://{user}127.0.0.1:{}/0\"\nidle = \"2s\"\ninterval = \"200ms\"\n",
+        "abandoned_grace = \"{grace}\"\n[sessions]\nredis = \"redis://{user}127.0.0.1:{}/0\"\nidle = \"2s\"\n",
         redis.port
     );
     Launch { config, listen: "127.0.0.1:0", ..Launch::default() }

@@ -11,8 +11,8 @@ Examples:
   sudo orphand ps                servers and orphans that are there now, worst first
 
 Environment:
-  ORPHAND_LOG  what is logged to standard error: error, warn, info, debug, trace; overrides
-               `log` in the configuration (default: info)
+  ORPHAND_LOG  what is logged to standard error: error, warn, info (default), debug,
+               trace
   NO_COLOR     if set to any value, no colours
 
 Exit status:
@@ -69,6 +69,15 @@ pub(super) const LONG_EXPLAIN: &str = "Say of a process what it is taken for, wh
 Takes a process number, the id of a server (PID@START), or the name of a server or an agent. Asks the running daemon, which \
 has witnessed who created whom; without one it looks through /proc once, and says what that cannot know, as it does with --state-dir alone. Of what has ended it \
 says from the store who ended it, when, and why. Ends with status 4 if nothing matched.";
+pub(super) const LONG_RELEASE: &str = "Say that you are done with a server of yours: it is ended unless somebody uses it
+
+For a manager that lives on and keeps the pipes of its servers open. The server has the time of abandoned_grace (30 s). Then it \
+is judged like one whose agent has ended, and what its agent still holds of it counts only if the server was used since. Another \
+process that can reach it keeps it. A use takes the release back; then it can be released again.
+
+Needs no root: everybody may release servers all of whose processes are his own, and root any. The daemon forgets releases when it \
+ends. Ends with status 1 and one line if a server belongs to somebody else (nothing is released then), and with status 4 if nothing is \
+what was asked for.";
 pub(super) const LONG_RELOAD: &str = "Make the running daemon read its configuration again
 
 The same as SIGHUP, but it reports the result. A configuration with a mistake changes nothing: the old one stays in effect, \

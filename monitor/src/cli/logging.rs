@@ -3,52 +3,37 @@
 //! In the journal each line is an entry with its priority. A stalled journald, pipe or terminal delays
 //! nobody: lines that do not fit are dropped.
 //!
-//! The commands start the log once, as soon as they know the configuration; nothing is logged before.
+//! The commands start the log once; nothing is logged before.
 
 use std::io::{self, IsTerminal as _};
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::{
-    Registry,
     filter::{LevelFilter, Targets},
     fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
-    registry, reload,
+    registry,
     util::SubscriberInitExt as _,
 };
 
 use crate::{
     cli::log_stream::NonBlockingLog,
-    config::LogLevel,
     os::journald::{self, Journal, Priority},
 };
 use orphand_core::model::text;
 
-/// Beats the configuration: a level for all, or levels of modules: `warn,orphand=trace` (`tracing_subscriber::filter::Targets`).
+/// A level for all, or levels of modules: `warn,orphand=trace` (`tracing_subscriber::filter::Targets`).
 const VARIABLE: &str = "ORPHAND_LOG";
 
-/// The log, to be told of another configuration.
-#[derive(Debug)]
-pub struct Log {
-    /// Absent where a log was started before: that one goes on.
-    handle: Option<reload::Handle<Targets, Registry>>,
+/// Starts the log.
+pub fn start() {
+    start_at(LevelFilter::INFO);
 }
 
-impl Log {
-    /// Sets the level of a new configuration. The variable still overrides it.
-    pub fn set(&self, level: LogLevel) {
-        if let Some(handle) = &self.handle {
-            // It fails where the log is gone.
-            let _ = handle.reload(filter(std::env::var(VARIABLE).ok().as_deref(), level).0);
-        }
-    }
-}
-
-/// Starts the log with the level of the configuration.
-pub fn start(level: LogLevel) -> Log {
+/// Starts the log with this level, unless the variable gives another one.
+pub fn start_at(level: LevelFilter) {
     let asked = std::env::var(VARIABLE).ok();
     let (filter, odd) = filter(asked.as_deref(), level);
-    let (filter, handle) = reload::Layer::new(filter);
     let lines = fmt::layer()
         .with_target(false)
         // A log that cannot be written is no reason to end.
@@ -63,13 +48,9 @@ pub fn start(level: LogLevel) -> Log {
         }
         None => log.with(lines.with_writer(NonBlockingLog::to_stderr())).try_init(),
     };
-    let handle = started.is_ok().then_some(handle);
-    if handle.is_some()
-        && let Some(why) = odd
-    {
+    if let Some(why) = odd.filter(|_| started.is_ok()) {
         tracing::warn!("{VARIABLE} has a wrong value ({why}): use error, warn, info, debug or trace");
     }
-    Log { handle }
 }
 
 /// Writes each line as a journal entry.
@@ -119,27 +100,16 @@ const fn priority(level: Level) -> Priority {
 }
 
 /// What is logged, and what is wrong with the variable.
-fn filter(variable: Option<&str>, level: LogLevel) -> (Targets, Option<String>) {
-    let configured = || Targets::new().with_default(threshold(level));
+fn filter(variable: Option<&str>, level: LevelFilter) -> (Targets, Option<String>) {
+    let usual = || Targets::new().with_default(level);
     let asked = variable.unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty());
     let asked = asked.collect::<Vec<_>>().join(",");
     if asked.is_empty() {
-        return (configured(), None);
+        return (usual(), None);
     }
     match asked.parse() {
         Ok(asked) => (asked, None),
-        Err(error) => (configured(), Some(error.to_string())),
-    }
-}
-
-const fn threshold(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Off => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
+        Err(error) => (usual(), Some(error.to_string())),
     }
 }
 
@@ -148,19 +118,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_beats_the_file() {
+    fn the_variable_says_what_is_logged() {
         for (variable, level, effective) in [
-            (None, LogLevel::Info, "info"),
-            (None, LogLevel::Off, "off"),
-            (Some(""), LogLevel::Debug, "debug"),
-            (Some("warn"), LogLevel::Debug, "warn"),
-            (Some("orphand=trace"), LogLevel::Error, "orphand=trace"),
-            (Some(" warn, orphand=debug,"), LogLevel::Off, "orphand=debug,warn"),
+            (None, LevelFilter::INFO, "info"),
+            (None, LevelFilter::OFF, "off"),
+            (Some(""), LevelFilter::DEBUG, "debug"),
+            (Some("warn"), LevelFilter::DEBUG, "warn"),
+            (Some("orphand=trace"), LevelFilter::ERROR, "orphand=trace"),
+            (Some(" warn, orphand=debug,"), LevelFilter::OFF, "orphand=debug,warn"),
         ] {
             let (filter, odd) = filter(variable, level);
             assert_eq!((filter.to_string().as_str(), odd), (effective, None), "{variable:?}");
         }
-        let (filter, odd) = filter(Some("orphand=loud"), LogLevel::Warn);
+        let (filter, odd) = filter(Some("orphand=loud"), LevelFilter::WARN);
         assert_eq!(filter.to_string(), "warn");
         assert!(odd.is_some());
     }

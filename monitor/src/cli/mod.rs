@@ -16,6 +16,7 @@ pub mod moment;
 pub mod pages;
 mod places;
 mod ps;
+mod release;
 mod spare;
 
 use std::{path::PathBuf, time::Duration};
@@ -32,10 +33,11 @@ pub use self::{
     history::History,
     places::Places,
     ps::Ps,
+    release::Release,
     spare::Spare,
 };
 use crate::config::Listen;
-use orphand_core::model::{Asked, Found, RingSize, SetsidHook, duration::parse_duration};
+use orphand_core::model::{Asked, Found, MemberCount, RingSize, SetsidHook, duration::parse_duration};
 
 /// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
@@ -70,6 +72,9 @@ pub enum Verb {
     /// End orphans now
     #[command(long_about = help::LONG_REAP)]
     Reap(Reap),
+    /// Say that you are done with a server of yours: it is ended unless somebody uses it
+    #[command(long_about = help::LONG_RELEASE)]
+    Release(Release),
     /// Make the running daemon read its configuration again
     #[command(long_about = help::LONG_RELOAD)]
     Reload(Reload),
@@ -159,6 +164,12 @@ pub struct Run {
     /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub ring_size: Option<RingSize>,
+    /// How many processes below agents can be followed at once, at most half of them of one user [default: as many as can live]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub members: Option<MemberCount>,
+    /// The user that the registry of sessions runs as, if that is a person: a password is sent to it
+    #[arg(long, value_name = "UID", hide_short_help = true)]
+    pub registry_user: Option<u32>,
     /// The lock file, which prevents a second daemon
     #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
     pub lock: PathBuf,

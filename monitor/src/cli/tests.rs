@@ -104,15 +104,6 @@ fn wrong_values_say_what_is_accepted() {
     assert!(error.contains("give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)"), "{error}");
 }
 
-/// The configuration and the flag use the same words.
-#[test]
-fn setsid_hooks_have_one_name_each() {
-    for hook in Setsid::value_variants() {
-        let name = hook.to_possible_value().unwrap().get_name().to_owned();
-        assert_eq!(serde_json::to_value(SetsidHook::from(*hook)).unwrap(), name);
-    }
-}
-
 /// Every verb has help with an example.
 #[test]
 fn every_verb_has_help_with_an_example() {
@@ -211,6 +202,7 @@ fn a_page_for_every_verb() {
         "orphand-pause.1",
         "orphand-ps.1",
         "orphand-reap.1",
+        "orphand-release.1",
         "orphand-reload.1",
         "orphand-replay.1",
         "orphand-resume.1",

@@ -38,20 +38,19 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
 
 /// What is well written, and keeps a daemon from starting on this host: the hook, and the group of the control socket.
 fn refused_here(config: &Config, origins: &Origins) -> Vec<Content> {
-    let hook = match hook_of(&config.hook) {
+    let hooks = config.hook.iter().enumerate().filter_map(|(index, hook)| match hook_of(hook) {
         // Who checks may have fewer rights than the daemon.
         Ok(_) | Err(HookError::Rights { .. }) => None,
-        Err(error @ HookError::User { .. }) => Some(("hook.user", error.to_string())),
-        Err(error) => Some(("hook.path", error.to_string())),
-    };
+        Err(error) => Some(("hook", index, error.to_string())),
+    });
     let group = config.socket_group.as_deref().filter(|name| matches!(users::group(name), Ok(None)));
-    let group = group.map(|name| ("socket_group", format!("there is no group \"{name}\" on this host")));
-    let note = |(key, why): (&str, String)| {
+    let group = group.map(|name| ("socket_group", 0, format!("there is no group \"{name}\" on this host")));
+    let note = |(key, index, why): (&str, usize, String)| {
         let (message, key) = (format!("orphand would not start here: {why}"), Some(key.to_owned()));
-        let location = origins.location(key.as_deref()?, 0)?;
+        let location = origins.location(key.as_deref()?, index)?;
         Some(Content { location, key, message, near: None, example: None })
     };
-    hook.into_iter().chain(group).filter_map(note).collect()
+    hooks.chain(group).filter_map(note).collect()
 }
 
 /// The files without a mistake, and notes about them.
@@ -132,15 +131,15 @@ mod tests {
 
     #[test]
     fn what_would_keep_a_daemon_from_starting_is_noted() {
-        assert_eq!(noted("grace = '1s'\n[hook]\npath = '/bin/true'\n"), "");
+        assert_eq!(noted("grace = '1s'\n[[hook]]\npath = '/bin/true'\n"), "");
         let relative =
-            "3: orphand would not start here: the hook alarm is no absolute path: write it from / on";
-        assert_eq!(noted("\n[hook]\npath = 'alarm'\n"), relative);
-        let missing = noted("[hook]\npath = '/nonexistent/alarm'\n");
-        assert!(missing.starts_with("2: orphand would not start here: the hook is refused"), "{missing}");
-        let nobody = noted("[hook]\npath = '/bin/true'\nuser = 'no-such-user'\n");
+            "2: orphand would not start here: the hook alarm is no absolute path: write it from / on";
+        assert_eq!(noted("\n[[hook]]\npath = 'alarm'\n"), relative);
+        let missing = noted("[[hook]]\npath = '/nonexistent/alarm'\n");
+        assert!(missing.starts_with("1: orphand would not start here: the hook is refused"), "{missing}");
+        let nobody = noted("[[hook]]\npath = '/bin/true'\nuser = 'no-such-user'\n");
         assert!(
-            nobody.starts_with("3: orphand would not start here") && nobody.contains("no-such-user"),
+            nobody.starts_with("1: orphand would not start here") && nobody.contains("no-such-user"),
             "{nobody}"
         );
         let group = "1: orphand would not start here: there is no group \"no-such-group\" on this host";

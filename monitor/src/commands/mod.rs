@@ -11,6 +11,7 @@ pub(crate) mod look;
 pub(crate) mod offline;
 mod ps;
 mod reap;
+mod release;
 mod replay;
 mod run;
 mod spare;
@@ -35,6 +36,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Status(flags) => status::status(&flags),
         Verb::Explain(flags) => explain::explain(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
+        Verb::Release(flags) => release::release(&flags),
         Verb::Reload(flags) => status::reload(&flags),
         Verb::Spare(flags) => spare::spare(&flags),
         Verb::Pause(flags) => decide::pause(&flags),
@@ -68,7 +70,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
 /// The configuration with the flags of a command that logs to standard error.
 fn configured(places: &Places) -> anyhow::Result<Config> {
     let config = places.load()?;
-    logging::start(config.log);
+    logging::start();
     Ok(config)
 }
 

@@ -7,7 +7,6 @@ use anyhow::Context;
 use super::event_stream::format_of;
 use crate::{
     cli::{self, ExitCode, logging},
-    config::LogLevel,
     driver::replay,
     sink::{Format, wall_clock::WallClock},
     source::trace::TraceReader,
@@ -16,7 +15,7 @@ use orphand_core::engine::{Engine, Settings};
 
 /// Writes the events that the daemon wrote when the trace was recorded.
 pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
-    logging::start(LogLevel::default());
+    logging::start();
     let trace = TraceReader::open(&flags.file)?;
     let header = trace.header().clone();
     let settings = Settings::new(header.policy, header.ourselves)

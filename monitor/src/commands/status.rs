@@ -37,7 +37,7 @@ pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
 /// the default socket or that of the flag is used.
 pub fn reload(flags: &cli::Reload) -> anyhow::Result<ExitCode> {
     let config = flags.places.load().unwrap_or_else(|_| flags.places.applied(Config::default()));
-    logging::start(config.log);
+    logging::start();
     let reloaded = Client::new(&config.socket).reload()?;
     super::print(&if flags.json {
         report::json(&reloaded)?

@@ -281,6 +281,11 @@ impl Checker {
     fn unknown(&mut self, key: &Key<'_>, within: Option<&'static Section>) {
         let name = clipped(key.get_ref(), 64);
         let place = within.map(|section| format!(" in {}", section.header())).unwrap_or_default();
+        if let Some(now) = options::gone(within.map_or("", |section| section.name), key.get_ref()) {
+            let message = format!("the key \"{name}\"{place} is gone: {now}");
+            self.found.push(Mistake::new(key.span().start, message));
+            return;
+        }
         let (near, advice) = advice(self.sections, key.get_ref(), within);
         let keys = within.or_else(|| options::top(self.sections));
         let example = near.and_then(|near| keys?.key(near)).map(options::Key::example);

@@ -55,14 +55,6 @@ pub enum ConfigError {
         /// The reason.
         source: Distrust,
     },
-    /// An environment variable that is the default of a key cannot be used.
-    #[error("{}: {}", shown(path), sanitise(what))]
-    Variable {
-        /// The file that needs it.
-        path: PathBuf,
-        /// What is wrong, and what to do.
-        what: String,
-    },
     /// The content is wrong.
     #[error("{0}")]
     Content(Box<Content>),
@@ -123,7 +115,6 @@ impl ConfigError {
             | Self::Encoding { path }
             | Self::NoFile { path }
             | Self::Size { path, .. }
-            | Self::Variable { path, .. }
             | Self::Distrust { path, .. } => path,
             Self::Content(content) => &content.location.file,
         }

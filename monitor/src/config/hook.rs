@@ -1,4 +1,4 @@
-//! `[hook]`: the program that is run for events.
+//! `[[hook]]`: a program that is run for events.
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
@@ -25,31 +25,34 @@ const DEFAULT: &[&str] = &[
 
 /// The alert hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Hook {
-    /// The program, an absolute path; absent if there is no hook.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<PathBuf>,
+    /// The program, an absolute path.
+    pub path: PathBuf,
     /// The user it runs as; absent for the daemon's user.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The events it runs for; `all` means every event.
-    #[serde(deserialize_with = "events")]
+    #[serde(default = "usual_events", deserialize_with = "events")]
     pub events: BTreeSet<String>,
     /// The timeout of a run, at most an hour.
-    #[serde(serialize_with = "duration::serialize", deserialize_with = "timeout")]
+    #[serde(default = "usual_timeout", serialize_with = "duration::serialize", deserialize_with = "timeout")]
     pub timeout: Duration,
 }
 
-impl Default for Hook {
-    fn default() -> Self {
-        Self {
-            path: None,
-            user: None,
-            events: DEFAULT.iter().map(ToString::to_string).collect(),
-            timeout: Duration::from_secs(10),
-        }
+impl Hook {
+    /// This program, for the usual events.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path, user: None, events: usual_events(), timeout: usual_timeout() }
     }
+}
+
+fn usual_events() -> BTreeSet<String> {
+    DEFAULT.iter().map(ToString::to_string).collect()
+}
+
+const fn usual_timeout() -> Duration {
+    Duration::from_secs(10)
 }
 
 fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::os::users;
 
 use super::{
-    Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, check,
+    Config, ConfigError, ConfigErrors, Content, check,
     files::{self, Input},
     notes,
     options::SECTIONS,
@@ -28,24 +28,8 @@ pub struct Loaded {
 impl Loaded {
     /// Reads the same files as [`Config::load`].
     pub fn read(path: Option<&Path>) -> Self {
-        let variable = |name: &str| std::env::var(name).ok();
-        let loaded = Self::of_inputs(files::inputs(path, files::guard()), path).completed(path, variable);
+        let loaded = Self::of_inputs(files::inputs(path, files::guard()), path);
         loaded.with_users(path, |name| users::user(name).ok().flatten().map(|user| user.uid))
-    }
-
-    /// The same with defaults that environment variables give.
-    fn completed(mut self, asked: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let Ok(config) = &mut self.config else { return self };
-        let Some(sessions) = config.sessions.take() else { return self };
-        match sessions.completed(variable) {
-            Ok(sessions) => config.sessions = Some(sessions),
-            Err(what) => {
-                let path = asked.unwrap_or(Path::new(DEFAULT_PATH)).to_owned();
-                let errors = ConfigErrors::new(vec![ConfigError::Variable { path, what }], asked);
-                self.config = errors.map_or_else(|| Ok(Config::default()), Err);
-            }
-        }
-        self
     }
 
     /// The same with numbers in place of the names of users. An exemption of nobody would exempt nothing.

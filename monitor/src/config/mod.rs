@@ -60,11 +60,8 @@ pub use self::{
     text::Origins,
 };
 use orphand_core::{
-    model::{
-        AlertRule, Found, MemberCount, Mode, Policy, RingSize, SetsidHook, abandoned_grace, duration,
-        recognise_protocol, work_grace,
-    },
-    recognise::{Rule, RuleBook, Rules, exemptions, not_agents, rules_of_agents},
+    model::{AlertRule, Found, Mode, Policy, abandoned_grace, duration, recognise_protocol, work_grace},
+    recognise::{Rule, RuleBook, Rules, agents, exemptions, programs, server_rules},
 };
 
 /// The default path of the configuration. The file need not exist.
@@ -100,16 +97,6 @@ pub struct Config {
     pub other_uids: bool,
     /// Whether a program that no rule knows is a server if its first message is one of the protocol.
     pub recognise_protocol: bool,
-    /// How setsid(2) is observed.
-    pub setsid: SetsidHook,
-    /// The size of the ring buffer between kernel and daemon.
-    pub ring_size: RingSize,
-    /// How many processes can be followed at once; absent for the default, which depends on the kernel's
-    /// limits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub members: Option<MemberCount>,
-    /// The log level. The variable `ORPHAND_LOG` overrides it.
-    pub log: LogLevel,
     /// The address for metrics and health.
     pub listen: Listen,
     /// The path of the control socket.
@@ -119,8 +106,9 @@ pub struct Config {
     pub socket_group: Option<String>,
     /// The directory of the store.
     pub state_dir: PathBuf,
-    /// The alert hook.
-    pub hook: Hook,
+    /// The alert hooks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hook: Vec<Hook>,
     /// The registry of sessions; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
@@ -130,57 +118,18 @@ pub struct Config {
     /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
-    /// Terminal multiplexers and the like.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub multiplexer: Vec<Rule>,
     /// MCP servers.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "server_rules")]
     pub server: Vec<Rule>,
     /// Agents.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "rules_of_agents")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
     pub agent: Vec<Rule>,
-    /// Programs that host others and are never agents.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub steward: Vec<Rule>,
-    /// Programs that run others on their own standard streams.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub launcher: Vec<Rule>,
+    /// Other programs, by their kind.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "programs")]
+    pub program: Vec<Rule>,
     /// Alert rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alert: Vec<AlertRule>,
-}
-
-/// The log level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogLevel {
-    /// Nothing.
-    Off,
-    /// Errors.
-    Error,
-    /// Warnings.
-    Warn,
-    /// Normal operation.
-    #[default]
-    Info,
-    /// Decisions and their reasons.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-impl LogLevel {
-    /// Its name for `tracing`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
 }
 
 impl Default for Config {
@@ -194,23 +143,17 @@ impl Default for Config {
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             recognise_protocol: recognise_protocol(),
-            setsid: SetsidHook::default(),
-            ring_size: RingSize::default(),
-            members: None,
-            log: LogLevel::default(),
             listen: Listen::default(),
             socket: SOCKET.into(),
             socket_group: None,
             state_dir: STATE_DIR.into(),
-            hook: Hook::default(),
+            hook: Vec::new(),
             sessions: None,
             containers: Containers::default(),
             exempt: Vec::new(),
-            multiplexer: Vec::new(),
             server: Vec::new(),
             agent: Vec::new(),
-            steward: Vec::new(),
-            launcher: Vec::new(),
+            program: Vec::new(),
             alert: Vec::new(),
         }
     }
@@ -241,8 +184,8 @@ impl Config {
 
     /// The rules of the file.
     fn rule_book(&self) -> RuleBook {
-        let Self { exempt, multiplexer, server, agent, steward, launcher, .. } = self.clone();
-        RuleBook { exempt, multiplexer, server, agent, steward, launcher }
+        let Self { exempt, server, agent, program, .. } = self.clone();
+        RuleBook { exempt, server, agent, program }
     }
 
     /// The policy of the engine.

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{Config, Content, EVERY_EVENT, Origins, error::Location};
-use orphand_core::{model::Watched, recognise::Rule};
+use orphand_core::{
+    model::Watched,
+    recognise::{ProgramKind, Rule},
+};
 
 /// The notes, in no particular order.
 pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
@@ -19,37 +22,23 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
     for (key, path) in [("socket", &config.socket), ("state_dir", &config.state_dir)] {
         relative(key, path, origins, &mut notes);
     }
-    hook(config, origins, &mut notes);
+    hooks(config, origins, &mut notes);
     alerts(config, origins, &mut notes);
     notes
 }
 
-/// Finds a hook that can never run.
-fn hook(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
-    let hook = &config.hook;
-    let only = |some: &[&str]| hook.events.iter().all(|event| some.contains(&event.as_str()));
-    let said = if hook.path.is_none() {
-        let first = ["hook.user", "hook.events", "hook.timeout"]
-            .into_iter()
-            .find(|key| origins.location(key, 0).is_some());
-        first.map(|key| (key, "without path there is no hook, and this has no effect".to_owned()))
-    } else if hook.events.is_empty() {
-        Some((
-            "hook.events",
-            format!("the list is empty, so the hook never runs: name some events, or \"{EVERY_EVENT}\""),
-        ))
-    } else if config.alert.is_empty() && only(&["alert", "alert_resolved"]) {
-        Some((
-            "hook.events",
-            "without an [[alert]] there is no such event, so the hook never runs".to_owned(),
-        ))
-    } else {
-        None
-    };
-    if let Some((key, message)) = said
-        && let Some(location) = origins.location(key, 0)
-    {
-        notes.push(note(location, key, message));
+/// Finds hooks that can never run.
+fn hooks(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
+    for (index, hook) in config.hook.iter().enumerate() {
+        let only = |some: &[&str]| hook.events.iter().all(|event| some.contains(&event.as_str()));
+        let said = if hook.events.is_empty() {
+            format!("events is empty, so the hook never runs: name some events, or \"{EVERY_EVENT}\"")
+        } else if config.alert.is_empty() && only(&["alert", "alert_resolved"]) {
+            "without an [[alert]] there is none of its events, so the hook never runs".to_owned()
+        } else {
+            continue;
+        };
+        notes.extend(origins.location("hook", index).map(|here| note(here, "hook", said)));
     }
 }
 
@@ -121,8 +110,13 @@ fn duplicates<'k>(
 fn patterns(rule: &Rule) -> String {
     let mut table = toml::Table::try_from(rule).unwrap_or_default();
     table.remove("name");
-    table.remove("reap");
-    table.remove("daemon");
+    for other in ["reap", "daemon", "thread_scoped", "grace"] {
+        table.remove(other);
+    }
+    // What is tried before servers and agents is no double of theirs.
+    if rule.kind() != Some(ProgramKind::Multiplexer) {
+        table.remove("kind");
+    }
     table.to_string()
 }
 

@@ -93,6 +93,25 @@ impl Key {
     }
 }
 
+/// Keys that were there once: the table, the key, and what does the same now.
+const GONE: &[(&str, &str, &str)] = &[
+    ("", "launcher", "write [[program]] with kind = \"launcher\""),
+    ("", "log", "the variable ORPHAND_LOG sets what is logged"),
+    ("", "members", "orphand run --members N does the same"),
+    ("", "multiplexer", "write [[program]] with kind = \"multiplexer\""),
+    ("", "ring_size", "orphand run --ring-size BYTES does the same"),
+    ("", "setsid", "orphand run --setsid HOOK does the same"),
+    ("", "steward", "write [[program]] with kind = \"supervisor\""),
+    ("alert", "within", "for is that time, where events are counted"),
+    ("sessions", "uid", "orphand run --registry-user UID does the same"),
+    ("sessions", "interval", "it follows from idle"),
+];
+
+/// What does now what a key of this table did once.
+pub fn gone(table: &str, key: &str) -> Option<&'static str> {
+    GONE.iter().find(|gone| (gone.0, gone.1) == (table, key)).map(|gone| gone.2)
+}
+
 /// The keys above every table.
 pub fn top(sections: &'static [Section]) -> Option<&'static Section> {
     sections.iter().find(|section| section.kind == Kind::Top)

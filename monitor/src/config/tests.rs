@@ -44,14 +44,11 @@ fn everything_is_read() {
         grace = "500ms"
         term_timeout = "5m"
         other_uids = true
-        setsid = "tracepoint"
-        ring_size = 65536
-        log = "debug"
         listen = "[::1]:9000"
         socket = "/run/o.sock"
         socket_group = "adm"
         state_dir = "/srv/o"
-        [hook]
+        [[hook]]
         path = "/usr/local/bin/tell"
         user = "nobody"
         events = ["orphan_reaped", "alert"]
@@ -66,13 +63,16 @@ fn everything_is_read() {
         [[exempt]]
         name = "mine"
         package = "@me/keep"
-        [[steward]]
+        [[program]]
+        kind = "supervisor"
         name = "boss"
         exe = "/opt/boss/*"
-        [[launcher]]
+        [[program]]
+        kind = "launcher"
         name = "go"
         program = "golaunch"
-        [[multiplexer]]
+        [[program]]
+        kind = "multiplexer"
         name = "mux"
         program = "mux"
         [[alert]]
@@ -86,19 +86,16 @@ fn everything_is_read() {
     assert_eq!(config.mode(), Mode::Observe);
     assert_eq!(config.grace, Duration::from_millis(500));
     assert_eq!(config.term_timeout, Duration::from_secs(300));
-    assert_eq!(
-        (config.setsid, config.ring_size, config.log),
-        (SetsidHook::Tracepoint, RingSize::try_from(65_536).unwrap(), LogLevel::Debug)
-    );
+    assert!(config.other_uids);
     assert_eq!(config.listen.to_string(), "[::1]:9000");
     assert_eq!(
         (config.socket.as_path(), config.socket_group.as_deref(), config.state_dir.as_path()),
         (Path::new("/run/o.sock"), Some("adm"), Path::new("/srv/o"))
     );
-    let hook = &config.hook;
+    let hook = &config.hook[0];
     assert_eq!(
-        (hook.path.as_deref(), hook.user.as_deref(), hook.timeout),
-        (Some(Path::new("/usr/local/bin/tell")), Some("nobody"), Duration::from_secs(60))
+        (hook.path.as_path(), hook.user.as_deref(), hook.timeout),
+        (Path::new("/usr/local/bin/tell"), Some("nobody"), Duration::from_secs(60))
     );
     assert_eq!(hook.events.iter().collect::<Vec<_>>(), ["alert", "orphan_reaped"]);
     assert_eq!(parse(&config.render()).unwrap(), config);
@@ -128,9 +125,8 @@ fn errors_say_where_and_what_to_do() {
         ("[[agents]]\nname = \"x\"", "1:3: unknown key \"agents\": did you mean \"agent\"?"),
         (
             "zzz = 1",
-            "1:1: unknown key \"zzz\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, setsid, ring_size, members, log, \
-             listen, socket, socket_group, state_dir, hook, sessions, containers, exempt, multiplexer, server, agent, steward, launcher, \
-             alert",
+            "1:1: unknown key \"zzz\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, listen, \
+             socket, socket_group, state_dir, hook, sessions, containers, exempt, server, agent, program, alert",
         ),
         (
             "[[server]]\nname = \"x\"\nprogramm = \"y\"",
@@ -151,18 +147,22 @@ fn errors_say_where_and_what_to_do() {
         ("grace = 10", "1:9: grace: invalid type: integer `10`, expected a string"),
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
         (
-            "a = 1\nlog = \"loud\"\n",
-            "1:1: unknown key \"a\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, setsid, ring_size, members, log, \
-             listen, socket, socket_group, state_dir, hook, sessions, containers, exempt, multiplexer, server, agent, steward, launcher, \
-             alert",
+            "a = 1\nobserve = \"loud\"\n",
+            "1:1: unknown key \"a\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, listen, \
+             socket, socket_group, state_dir, hook, sessions, containers, exempt, server, agent, program, alert",
         ),
         (
             "ring_size = 5000",
-            "1:13: ring_size: not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)",
+            "1:1: the key \"ring_size\" is gone: orphand run --ring-size BYTES does the same",
         ),
         (
-            "setsid = \"kprobe\"",
-            "1:10: setsid: unknown variant `kprobe`, expected one of `auto`, `fentry`, `tracepoint`, `none`",
+            "[[steward]]\nname = \"x\"\nprogram = \"x\"",
+            "1:3: the key \"steward\" is gone: write [[program]] with kind = \"supervisor\"",
+        ),
+        ("log = \"warn\"", "1:1: the key \"log\" is gone: the variable ORPHAND_LOG sets what is logged"),
+        (
+            "[sessions]\ninterval = \"15s\"",
+            "2:1: the key \"interval\" in [sessions] is gone: it follows from idle",
         ),
         (
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
@@ -192,28 +192,28 @@ fn errors_say_where_and_what_to_do() {
             "3:7: server.exe: invalid type: integer `1`, expected a string",
         ),
         ("agent = 1", "1:1: agent: expected a list of tables: write [[agent]] and its keys below it"),
-        ("[hook]\npaht = \"/x\"", "2:1: unknown key \"paht\" in [hook]: did you mean \"path\"?"),
+        ("[[hook]]\npaht = \"/x\"", "2:1: unknown key \"paht\" in [[hook]]: did you mean \"path\"?"),
         (
-            "[hook]\nevents = [\"orphan_detectd\"]",
+            "[[hook]]\nevents = [\"orphan_detectd\"]",
             "2:10: hook.events: unknown event \"orphan_detectd\": did you mean \"orphan_detected\"?",
         ),
         (
-            "[hook]\ntimeout = \"2h\"",
+            "[[hook]]\ntimeout = \"2h\"",
             "2:11: hook.timeout: the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
         ),
         (
-            "[hook]\ntimeout = \"0s\"",
+            "[[hook]]\ntimeout = \"0s\"",
             "2:11: hook.timeout: the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
         ),
-        ("hook = \"/x\"", "1:1: hook: expected a table: write [hook] and its keys below it"),
+        ("hook = \"/x\"", "1:1: hook: expected a list of tables: write [[hook]] and its keys below it"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),
-        ("log = \"info\" # ä\n= 2", "2:1: "),
+        ("grace = \"1s\" # ä\n= 2", "2:1: "),
         (
-            "other_uids = true # ö\nlog = \"é\"",
-            "2:7: log: unknown variant `é`, expected one of `off`, `error`, `warn`, `info`, `debug`, `trace`",
+            "other_uids = true # ö\nobserve = \"é\"",
+            "2:11: observe: invalid type: string \"é\", expected a boolean",
         ),
-        ("log = [\"ä\"] + 1", "1:13: "),
+        ("grc = [\"ä\"] + 1", "1:13: "),
     ] {
         let found = told(text);
         if line.ends_with(": ") {

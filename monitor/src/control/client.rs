@@ -10,7 +10,8 @@ use std::{
 use super::protocol::{self, Request, Response};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest,
+    Released, Reloaded, Status,
 };
 
 /// How long the daemon may take for an answer.
@@ -103,6 +104,14 @@ impl Client {
     pub fn explain(&self, process: Asked) -> Result<Vec<Explained>, ClientError> {
         match self.request(&Request::Explain { process })? {
             Response::Explained { explained } => Ok(explained),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Tells the daemon that its caller is done with the servers that a request selects.
+    pub fn release(&self, request: ReleaseRequest) -> Result<Vec<Released>, ClientError> {
+        match self.request(&Request::Release { request })? {
+            Response::Released { released } => Ok(released),
             other => Err(self.unexpected(&other)),
         }
     }

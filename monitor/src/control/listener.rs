@@ -1,6 +1,8 @@
 //! Serves the control socket.
 //!
-//! Limits: the number of connections in total and per user, one request each, its size, and its time. A
+//! Every user may connect, and release servers of his own. Everything else is for those whom [`Peers`] allows.
+//!
+//! Limits: the number of connections in total, per user and in a second, one request each, its size, and its time. A
 //! client that exceeds them gets an error line or is disconnected. No user can keep out another one.
 
 use std::time::Duration;
@@ -12,17 +14,22 @@ use tokio::{
 };
 
 use super::{
-    connections::{Connections, RequestRead},
+    connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{LoopHandle, QueryError},
     peer::Peers,
-    protocol::{self, REQUEST_MAX, Request, Response},
+    protocol::{self, RELEASE_MAX, REQUEST_MAX, Request, Response},
 };
-use crate::events::Latest;
-use orphand_core::model::HistoryQuery;
+use crate::{
+    events::Latest,
+    host::{own_pid_namespace, pid_namespace_of},
+};
+use orphand_core::model::{HistoryQuery, Share};
 
 /// The most connections at a time.
 const CONNECTIONS: usize = 64;
+/// The most connections of one user in a second, but for root and the daemon's own user.
+const CONNECTIONS_A_SECOND: u32 = 20;
 /// The most connections of one user at a time. Those that have not sent a request are replaced by newer ones.
 const CONNECTIONS_OF_USER: usize = 8;
 /// The timeout for the request.
@@ -37,7 +44,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Serves connections until the runtime ends.
 pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers, events: Latest) {
     let feed = Feed::new(events);
-    let mut connections: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
+    // Others compete for places among themselves.
+    let mut ours: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
+    let mut others: Connections<Share> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
+    let mut pace = Pace::new(CONNECTIONS_A_SECOND);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -49,19 +59,27 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
         };
         // Clients without credentials count as one user.
         let uid = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
-        if !connections.make_room(uid) {
+        let (is_ours, share) = (peers.are_ours(uid), Share::of(uid));
+        let has_room =
+            if is_ours { ours.make_room(uid) } else { pace.admits(share) && others.make_room(share) };
+        if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
             if let Ok(line) = protocol::write(error(&QueryError::Busy)) {
                 let _ = stream.try_write(&line);
             }
             continue;
         }
-        let (daemon_loop, feed, question) = (daemon_loop.clone(), feed.clone(), RequestRead::default());
+        let (daemon_loop, feed, peers) = (daemon_loop.clone(), feed.clone(), peers.clone());
+        let question = RequestRead::default();
         let request_read = question.clone();
         let task = tokio::spawn(async move {
-            serve_connection(stream, &daemon_loop, &feed, peers, &request_read).await;
+            serve_connection(stream, &daemon_loop, &feed, &peers, &request_read).await;
         });
-        connections.insert(uid, question, &task);
+        if is_ours {
+            ours.insert(uid, question, &task);
+        } else {
+            others.insert(share, question, &task);
+        }
     }
 }
 
@@ -74,11 +92,11 @@ async fn serve_connection(
     mut stream: UnixStream,
     daemon_loop: &LoopHandle,
     feed: &Feed,
-    peers: Peers,
+    peers: &Peers,
     request_read: &RequestRead,
 ) {
     let answer = match timeout(REQUEST_TIMEOUT, read_request(&mut stream, peers)).await {
-        Ok(Ok(Request::Events { query })) => {
+        Ok(Ok((Request::Events { query }, _))) => {
             request_read.set();
             match feed.admit(stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
                 // It ends when the client goes; then there is nobody to tell of an error.
@@ -86,10 +104,9 @@ async fn serve_connection(
                 None => error(&QueryError::Busy),
             }
         }
-        Ok(Ok(ask)) => {
+        Ok(Ok((ask, user))) => {
             request_read.set();
-            let uid = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
-            timeout(ANSWER_TIMEOUT, answer(ask, uid, daemon_loop))
+            timeout(ANSWER_TIMEOUT, answer(ask, user, daemon_loop))
                 .await
                 .unwrap_or_else(|_| error(&QueryError::Late))
         }
@@ -105,26 +122,43 @@ async fn serve_connection(
     }
 }
 
-/// Reads the request of a client that is allowed to send one.
-async fn read_request(stream: &mut UnixStream, peers: Peers) -> Result<Request, String> {
+/// Reads a request that this client is allowed to send, and by which user.
+async fn read_request(stream: &mut UnixStream, peers: &Peers) -> Result<(Request, u32), String> {
     let peer =
         stream.peer_cred().map_err(|error| format!("refused: cannot read your credentials: {error}"))?;
     let (uid, gid) = (peer.uid(), peer.gid());
-    // The group database may be slow.
-    let allowed = tokio::task::spawn_blocking(move || peers.allows(uid, gid)).await;
-    if !matches!(allowed, Ok(true)) {
-        return Err(format!(
-            "refused: user {uid} may not use this socket; use root, or a member of the configuration's socket_group"
-        ));
-    }
+    let longest = if peers.may_be_allowed(uid) { REQUEST_MAX } else { RELEASE_MAX };
     let mut line = Vec::new();
-    let most = u64::try_from(REQUEST_MAX).unwrap_or(u64::MAX);
+    let most = u64::try_from(longest).unwrap_or(u64::MAX);
     let mut reader = BufReader::new(stream).take(most);
     reader.read_until(b'\n', &mut line).await.map_err(|error| format!("cannot read the request: {error}"))?;
-    if line.len() >= REQUEST_MAX {
-        return Err(format!("the request is too long: at most {REQUEST_MAX} bytes"));
+    if line.len() >= longest {
+        return Err(format!("the request is too long: at most {longest} bytes"));
     }
-    protocol::read(&line)
+    let request = protocol::read(&line)?;
+    match request {
+        Request::Release { .. } => numbers_are_ours(peer.pid())?,
+        _ if peers.allows(uid, gid).await => {}
+        _ => {
+            return Err(format!(
+                "refused: user {uid} may not use this socket but to release servers of its own; use root, or a member \
+                 of the configuration's socket_group"
+            ));
+        }
+    }
+    Ok((request, uid))
+}
+
+/// Whether a process number means the same to this client. It does not in a container: there it would name another
+/// process.
+fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
+    let theirs = pid.and_then(|pid| u32::try_from(pid).ok()).and_then(|pid| pid_namespace_of(pid).ok());
+    if theirs.is_some() && theirs == own_pid_namespace().ok() {
+        return Ok(());
+    }
+    Err("refused: process numbers mean other processes to you, as in a container; ask from the host, and stay \
+         until the answer comes"
+        .to_owned())
 }
 
 /// Reads the store without the loop. While too many others read, the answer is an error.
@@ -136,11 +170,18 @@ async fn history(query: HistoryQuery, daemon_loop: &LoopHandle) -> Response {
     }
 }
 
-async fn answer(ask: Request, uid: u32, daemon_loop: &LoopHandle) -> Response {
+async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Response {
     let answer = match ask {
         Request::History { query } => return history(query, daemon_loop).await,
         // Not one answer: served by the feed.
         Request::Events { .. } => Err(QueryError::Busy),
+        Request::Release { request } => {
+            return match daemon_loop.release(request, user).await {
+                Ok(Ok(released)) => Response::Released { released },
+                Ok(Err(why)) => error(&why),
+                Err(why) => error(&why),
+            };
+        }
         Request::Reload => {
             return match daemon_loop.reload().await {
                 Ok(Ok(reloaded)) => Response::Reloaded { reloaded },
@@ -149,7 +190,7 @@ async fn answer(ask: Request, uid: u32, daemon_loop: &LoopHandle) -> Response {
             };
         }
         Request::Decide { decision, on_behalf_of } => {
-            return match daemon_loop.decide(decision, uid, on_behalf_of).await {
+            return match daemon_loop.decide(decision, user, on_behalf_of).await {
                 Ok(Ok(decided)) => Response::Decided { decided },
                 Ok(Err(why)) => error(&why),
                 Err(why) => error(&why),

@@ -29,7 +29,7 @@ use crate::{
 };
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, Holdings, Memory, Planned, ProcessId,
-    ReapRequest, Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
+    ReapRequest, ReleaseRequest, Released, Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
@@ -138,6 +138,15 @@ impl LoopHandle {
     /// Ends the servers that a request selects.
     pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
         self.query(|reply| Query::Reap(request, reply)).await
+    }
+
+    /// This user is done with the servers that a request selects.
+    pub async fn release(
+        &self,
+        request: ReleaseRequest,
+        user: u32,
+    ) -> Result<Result<Vec<Released>, String>, QueryError> {
+        self.query(|reply| Query::Release(request, user, reply)).await
     }
 
     /// Makes the daemon read its configuration again.

@@ -33,7 +33,9 @@ use crate::{
     host::{HostError, Proc},
     sink::{metrics::Metrics, page::Page},
 };
-use orphand_core::model::{Asked, Decided, Decision, Explained, Planned, ReapRequest, Reloaded, Status};
+use orphand_core::model::{
+    Asked, Decided, Decision, Explained, Planned, ReapRequest, ReleaseRequest, Released, Reloaded, Status,
+};
 
 /// How many queries may wait for the loop: one for each connection to the control socket.
 const QUEUE: usize = 64;
@@ -54,6 +56,8 @@ pub enum Query {
     /// End the servers that a request selects. The answer lists those selected at the start. Not done if the
     /// client no longer waits.
     Reap(ReapRequest, oneshot::Sender<Vec<Planned>>),
+    /// This user is done with the servers that a request selects. The error is one line, and then nothing was done.
+    Release(ReleaseRequest, u32, oneshot::Sender<Result<Vec<Released>, String>>),
     /// Read the configuration again. The error is one line, and then the old configuration stays.
     Reload(oneshot::Sender<Result<Reloaded, String>>),
     /// Take the decision of this person into effect. Not done if the client no longer waits.
@@ -130,11 +134,11 @@ pub struct RunningServer {
 }
 
 impl ControlServer {
-    /// Binds the address and the socket. Besides root and the daemon's user, members of `group` may use the
-    /// socket.
+    /// Binds the address and the socket. Root, the daemon's user and members of `group` may send every request;
+    /// others may release servers of their own.
     pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self, ServerError> {
         let peers = Peers::new(group)?;
-        let control = ControlSocket::bind(socket, peers.group())?;
+        let control = ControlSocket::bind(socket)?;
         let http = listen.map(|address| {
             let bound = TcpListener::bind(address);
             bound

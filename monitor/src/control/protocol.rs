@@ -9,6 +9,7 @@
 //! {"version":1,"ask":"history","query":{"since":"2026-11-20T00:00:00Z","agent":"claude"}}
 //! {"version":1,"ask":"reload"}
 //! {"version":1,"ask":"decide","decision":{"decide":"pause","for_ms":600000}}
+//! {"version":1,"ask":"release","request":{"targets":[{"pid":4711}]}}
 //! {"version":1,"ask":"explain","process":{"pid":4711}}
 //! {"version":1,"ask":"events","query":{"since":"2026-11-20T00:00:00Z","follow":true}}
 //! {"version":1,"answer":"error","error":"..."}
@@ -19,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::text;
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, Reloaded, Status,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest,
+    Released, Reloaded, Status,
 };
 
 /// The version of the protocol.
@@ -27,6 +29,9 @@ pub const VERSION: u32 = 1;
 
 /// The size limit of a request in bytes. A request that names 10,000 servers has some 250 kB.
 pub const REQUEST_MAX: usize = 256 * 1024;
+
+/// The size limit of a request of users who may only release servers of their own.
+pub const RELEASE_MAX: usize = 8 * 1024;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +52,11 @@ pub enum Request {
     Reap {
         /// The request.
         request: ReapRequest,
+    },
+    /// Somebody is done with servers of his own. The one request that every user may send.
+    Release {
+        /// The request.
+        request: ReleaseRequest,
     },
     /// Read the configuration again.
     Reload,
@@ -88,6 +98,11 @@ pub enum Response {
     Plan {
         /// The selected servers.
         planned: Vec<Planned>,
+    },
+    /// To [`Request::Release`].
+    Released {
+        /// The selected servers.
+        released: Vec<Released>,
     },
     /// To [`Request::Reload`].
     Reloaded {
@@ -173,6 +188,7 @@ mod tests {
             Request::Status { pss: true },
             Request::Plan { request: request.clone() },
             Request::Reap { request },
+            Request::Release { request: ReleaseRequest { targets: vec![Asked::Pid(7)], session: None } },
             Request::Reload,
             Request::Decide { decision: Decision::Pause { for_ms: Some(5) }, on_behalf_of: None },
             Request::History { query },
@@ -219,6 +235,8 @@ mod tests {
         assert!(error.contains("unknown field `agnet`"), "{error}");
         let error = refused(r#"{"version":1,"ask":"events","query":{"folow":true}}"#);
         assert!(error.contains("unknown field `folow`"), "{error}");
+        let error = refused(r#"{"version":1,"ask":"release","request":{"pid":7}}"#);
+        assert!(error.contains("unknown field `pid`"), "{error}");
         assert!(refused(r#"{"version":1,"ask":"reap"}"#).contains("missing field `request`"));
     }
 }

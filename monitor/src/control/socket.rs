@@ -4,7 +4,7 @@ use std::{
     fs::{self, DirBuilder, Permissions},
     io,
     os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -12,8 +12,8 @@ use std::{
 
 use super::ServerError;
 
-/// Read and write for owner and group.
-const MODE: u32 = 0o660;
+/// Every user may connect. What each may ask is decided by his credentials: [`super::peer::Peers`].
+const MODE: u32 = 0o666;
 
 /// A bound control socket.
 #[derive(Debug)]
@@ -30,9 +30,8 @@ pub(super) struct SocketFile {
 }
 
 impl ControlSocket {
-    /// Binds `path` and gives it to `group`. Creates the directory, and replaces a socket that a killed
-    /// daemon left behind.
-    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<Self, ServerError> {
+    /// Binds `path`. Creates the directory, and replaces a socket that a killed daemon left behind.
+    pub(super) fn bind(path: &Path) -> Result<Self, ServerError> {
         let failed = |operation: &'static str, path: &Path| {
             let path = path.to_owned();
             move |source: io::Error| ServerError::Socket { operation, path, source }
@@ -50,9 +49,6 @@ impl ControlSocket {
         let listener = listener.map_err(failed("bind", path))?;
         listener.set_nonblocking(true).map_err(failed("bind", path))?;
         let meta = fs::symlink_metadata(path).map_err(failed("read", path))?;
-        // Other users may have connected before this, depending on the umask; the credentials of every client
-        // are checked.
-        chown(path, None, group).map_err(failed("give to its group", path))?;
         fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed("set the mode of", path))?;
         let file = SocketFile { path: path.to_owned(), inode: (meta.dev(), meta.ino()) };
         Ok(Self { listener, file })
@@ -94,15 +90,15 @@ mod tests {
     fn a_stale_socket_is_replaced_a_live_one_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run/control.sock");
-        let first = ControlSocket::bind(&path, None).unwrap();
+        let first = ControlSocket::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
-        let error = ControlSocket::bind(&path, None).unwrap_err();
+        let error = ControlSocket::bind(&path).unwrap_err();
         assert!(matches!(error, ServerError::Live { .. }), "{error}");
         // As after SIGKILL: the listener is closed, the file stays.
         let ControlSocket { listener, file } = first;
         drop(listener);
         std::mem::forget(file);
-        let next = ControlSocket::bind(&path, None).unwrap();
+        let next = ControlSocket::bind(&path).unwrap();
         drop(UnixStream::connect(&path).unwrap());
         drop(next);
         assert!(!path.exists());
@@ -113,7 +109,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("precious");
         fs::write(&path, "precious").unwrap();
-        let error = ControlSocket::bind(&path, None).unwrap_err();
+        let error = ControlSocket::bind(&path).unwrap_err();
         assert!(matches!(error, ServerError::NoSocket { .. }), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
@@ -122,7 +118,7 @@ mod tests {
     fn a_file_that_was_replaced_is_not_ours() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control.sock");
-        let socket = ControlSocket::bind(&path, None).unwrap();
+        let socket = ControlSocket::bind(&path).unwrap();
         let other = dir.path().join("other");
         fs::write(&other, "").unwrap();
         fs::rename(&other, &path).unwrap();

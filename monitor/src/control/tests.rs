@@ -51,6 +51,10 @@ impl TestServer {
                     Query::Status(reply) => drop(reply.send(Status { blind, pid: 7, ..Status::default() })),
                     Query::Reload(reply) => drop(reply.send(Err("config.toml:1:1: no".to_owned()))),
                     Query::Decide(_, by, reply) => drop(reply.send(Err(by))),
+                    Query::Release(request, user, reply) => drop(reply.send(match request.session {
+                        Some(_) => Err(format!("refused: not of user {user}")),
+                        None => Ok(Vec::new()),
+                    })),
                     Query::Explain(_, reply) => drop(reply.send(Vec::new())),
                     Query::Plan(_, reply) | Query::Reap(_, reply) => drop(reply.send(Vec::new())),
                 }

@@ -10,7 +10,7 @@ use super::{
     stuck_reads::StuckReads,
 };
 use crate::{
-    actuator::{hook::Hook, reaper::Reaper},
+    actuator::{hook::Hooks, reaper::Reaper},
     driver::{Driver, EffectHandler, SignalRequest, SpawnerThread},
     host::Procfs,
     probe::{Probe, registry::Registry},
@@ -38,8 +38,8 @@ pub struct Environment {
     pub reaper: Reaper,
     /// Writes events to standard output and to the journal.
     pub stream: EventWriters,
-    /// Runs a program for events.
-    pub hook: Hook,
+    /// Runs programs for events.
+    pub hooks: Hooks,
     /// Counts events.
     pub metrics: Metrics,
     /// Tells open pages of events.
@@ -79,7 +79,7 @@ impl EffectHandler for Environment {
         self.persistence.commit();
         self.metrics.observe(&notice);
         self.page.observe(at, &notice);
-        self.hook.push(at, &notice);
+        self.hooks.push(at, &notice);
         self.stream.push(at, notice);
         Ok(())
     }

@@ -89,8 +89,8 @@ impl Environment {
         }
         for uid in new {
             tracing::warn!(
-                "user {uid} has more processes below agents than there is room for (`members`), or makes more of them than \
-                 can be read (`ring`); nothing of theirs is judged until there is room again"
+                "user {uid} has more processes below agents than there is room for (`--members`), or makes more of them than \
+                 can be read (`--ring-size`); nothing of theirs is judged until there is room again"
             );
         }
         driver.feed(self.shares.as_input());

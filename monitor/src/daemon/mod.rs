@@ -201,7 +201,7 @@ impl Daemon {
         self.outside.persistence.close();
         self.driver.flush_trace();
         self.outside.stream.finish(Duration::from_secs(1));
-        self.outside.hook.finish(LAST_RUNS);
+        self.outside.hooks.finish(LAST_RUNS);
         Ok(())
     }
 

@@ -11,6 +11,10 @@ impl Daemon {
             Query::Status(reply) => drop(reply.send(self.status())),
             Query::Plan(request, reply) => drop(reply.send(self.driver.engine().plan(&request))),
             Query::Explain(asked, reply) => drop(reply.send(self.driver.engine().explain(&asked))),
+            Query::Release(request, user, reply) => {
+                self.handle(Input::Release { request: request.clone(), user })?;
+                drop(reply.send(self.driver.engine().released(&request, user)));
+            }
             Query::Reload(reply) => self.reload(Some(reply)),
             Query::Decide(_, _, reply) if reply.is_closed() => {}
             Query::Decide(decision, by, reply) => {
@@ -45,10 +49,10 @@ impl Daemon {
             processes: engine.processes() as u64,
             sink_dropped: {
                 let mut dropped = outside.stream.dropped();
-                dropped.insert("hook".to_owned(), outside.hook.dropped());
+                dropped.insert("hook".to_owned(), outside.hooks.dropped());
                 dropped
             },
-            hook_runs: outside.hook.runs(),
+            hook_runs: outside.hooks.runs(),
             sessions: engine
                 .session_counts()
                 .map(|states| SessionsStatus { states, errors: outside.registry.errors() }),

@@ -13,30 +13,26 @@ use tokio::{
 use super::Daemon;
 use crate::{
     actuator::hook,
-    cli::logging::Log,
     config::{Config, SESSION_ID, Sessions},
     probe::registry::Options,
 };
 use orphand_core::model::{Input, Reloaded, text::with_causes};
 
-/// Keys that are read at the start only: sockets, store and ring are open already.
-const AT_THE_START: [&str; 8] =
-    ["containers", "listen", "members", "ring_size", "setsid", "socket", "socket_group", "state_dir"];
+/// Keys that are read at the start only: sockets and store are open already.
+const AT_THE_START: [&str; 5] = ["containers", "listen", "socket", "socket_group", "state_dir"];
 
 /// The configuration in effect, and the way to read it again.
 pub struct Configuration {
     /// In effect.
     pub config: Config,
-    /// The log, whose level is in it.
-    pub log: Log,
-    /// Reads it again, flags included; with the hook that it names, checked.
+    /// Reads it again, flags included; with the hooks that it names, checked.
     pub load: Arc<dyn Fn() -> Loaded + Send + Sync>,
     /// It is being read.
     pub loading: Option<Loading>,
 }
 
 /// What was read, or why not.
-pub type Loaded = anyhow::Result<(Config, Option<hook::Settings>)>;
+pub type Loaded = anyhow::Result<(Config, Vec<hook::Settings>)>;
 
 /// The way to the client that asked for the reload. A SIGHUP has none.
 pub type Reply = oneshot::Sender<Result<Reloaded, String>>;
@@ -137,11 +133,11 @@ impl Daemon {
     }
 
     fn apply(&mut self, loaded: Loaded) -> anyhow::Result<Result<Reloaded, String>> {
-        let (fresh, hook) = match loaded {
+        let (fresh, hooks) = match loaded {
             Ok(read) => read,
             Err(error) => return Ok(Err(self.keep_old(&error))),
         };
-        if let Err(error) = self.outside.hook.replace(hook) {
+        if let Err(error) = self.outside.hooks.replace(hooks) {
             return Ok(Err(self.keep_old(&error.into())));
         }
         let later = later(&self.configuration.config, &fresh);
@@ -154,7 +150,6 @@ impl Daemon {
             }
             self.outside.rules = rules;
         }
-        self.configuration.log.set(fresh.log);
         let policy = self.decisions.policy(&fresh);
         self.outside.status.mode = policy.mode;
         self.outside.status.term_timeout_ms =
@@ -188,14 +183,14 @@ impl Daemon {
 
 /// Where the registry of sessions is, and what is asked there.
 pub fn registry(sessions: &Sessions) -> Options {
-    let redis = sessions.redis();
-    let (before, after) = sessions.key().split_once(SESSION_ID).unwrap_or((sessions.key(), ""));
+    let redis = sessions.redis.clone();
+    let (before, after) = sessions.key.split_once(SESSION_ID).unwrap_or((&sessions.key, ""));
     Options {
         place: redis.place(),
         host: redis.host,
         port: redis.port,
         login: redis.login.set_skip_set_lib_name(),
-        user: sessions.uid,
+        user: sessions.user,
         key: [before.to_owned(), after.to_owned()],
         every: sessions.interval(),
     }
@@ -233,15 +228,12 @@ mod tests {
             "found",
             "grace",
             "hook",
-            "launcher",
-            "log",
-            "multiplexer",
             "observe",
             "other_uids",
+            "program",
             "recognise_protocol",
             "server",
             "sessions",
-            "steward",
             "term_timeout",
         ];
         let mut keys: Vec<&str> = applied.into_iter().chain(AT_THE_START).collect();

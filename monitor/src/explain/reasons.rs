@@ -26,6 +26,7 @@ pub(super) const fn evidence_sentence(evidence: Evidence) -> Reason {
             "The session that it was started for has expired.",
             "This changes if the key of the session comes back.",
         ),
+        Evidence::Released => ("Its manager has released it.", "This changes if it is used."),
         Evidence::SpawnerThreadExited => {
             ("The thread of its owner that started it has ended.", "Nothing undoes that.")
         }

@@ -107,12 +107,13 @@ fn creator(pid: u32, alive: Option<bool>, exited: Option<BootTime>) -> Creator {
     }
 }
 
-const EVIDENCE: [Evidence; 8] = [
+const EVIDENCE: [Evidence; 9] = [
     Evidence::OwnerExited,
     Evidence::StdinHangup,
     Evidence::StaleInvocation,
     Evidence::UnitStopped,
     Evidence::SessionExpired,
+    Evidence::Released,
     Evidence::SpawnerThreadExited,
     Evidence::NoOwner,
     Evidence::Abandoned,
@@ -195,6 +196,7 @@ fn every_fact_is_a_sentence() {
         "spawner_thread_exited",
         "asked",
         "session_expired",
+        "released",
     ] {
         let one =
             Explained { cause: Some(cause.to_owned()), since: Some(seconds(90)), ..server(State::Suspect) };

@@ -147,6 +147,7 @@ pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
         "abandoned" => "It is looked at because its owner has abandoned it",
         "spawner_thread_exited" => "It is looked at because the thread that started it has ended",
         "asked" => "It is looked at because a person asked to end it",
+        "released" => "It is looked at because its manager has released it",
         "session_expired" => "It is looked at because its session has expired",
         _ => return None,
     })

@@ -63,7 +63,9 @@ pub use slow::left_unread;
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
 pub use stat::Stat;
 pub use stuck::{Stuck, stuck};
-pub use system::{boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, process_limits};
+pub use system::{
+    boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, pid_namespace_of, process_limits,
+};
 pub use tasks::{PidNamespace, TaskRow, Tasks};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use usage::{Usage, UsageFile};

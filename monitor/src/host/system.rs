@@ -33,6 +33,11 @@ pub fn own_pid_namespace() -> io::Result<PathBuf> {
     fs::read_link("/proc/self/ns/pid")
 }
 
+/// The PID namespace of this process, likewise. This never waits for the process, unlike most that is read of one.
+pub fn pid_namespace_of(pid: u32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/pid"))
+}
+
 /// The pids of the children of this program, including the processes that it adopted.
 pub fn own_children() -> io::Result<Vec<u32>> {
     let mut found = Vec::new();

@@ -34,7 +34,7 @@ impl Shared {
     pub fn config(&self) -> String {
         let sessions = self.redis.as_ref().map(|redis| {
             let place = format!("redis://127.0.0.1:{}/0", redis.port);
-            format!("[sessions]\nredis = \"{place}\"\nidle = \"3s\"\ninterval = \"1s\"\n")
+            format!("[sessions]\nredis = \"{place}\"\nidle = \"3s\"\n")
         });
         let engines = [("docker", &self.docker), ("podman", &self.podman)];
         let engines =

@@ -48,8 +48,8 @@ os.execv(programs + "/claude", ["claude", "-c", code, place, programs])
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_crowd_leaves_room_for_others() -> Result<()> {
     scene_alone(|s| {
-        let config = "members = 256\n".to_owned();
-        let daemon = s.daemon_with(&Launch { config, listen: "127.0.0.1:0", ..Launch::default() })?;
+        let args = vec!["--members", "256"];
+        let daemon = s.daemon_with(&Launch { args, listen: "127.0.0.1:0", ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;
         let (place, programs) = (s.folder().join("place"), s.folder().join("programs"));
         fs::create_dir(&place)?;

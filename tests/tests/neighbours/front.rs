@@ -1,16 +1,18 @@
 //! Those who hold doors open without coming in, and web pages that look into this host.
 
 use std::{
+    fs,
     io::{Read as _, Write as _},
     net::TcpStream,
+    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
 use tests::{
     Launch,
-    neighbours::{Honest, hostile},
-    scene_alone,
+    neighbours::{HONEST, Honest, hostile},
+    orphand, output, scene_alone,
     scrape::page,
     within,
 };
@@ -58,6 +60,64 @@ fn half_open_requests_keep_no_scraper_out() -> Result<()> {
         let took = honest.judged_in_time(&daemon, GRACE)?;
         ensure!(crowd.alive(), "the crowd has gone: nothing was tried");
         println!("300 half-open requests: answers within {slowest:?}, judged after {took:?}");
+        Ok(())
+    })
+}
+
+/// Requests for servers of others, and connections that say nothing, as fast as they are taken.
+const RELEASES: &str = r#"
+import socket, sys
+path = sys.argv[1]
+request = b'{"version":1,"ask":"release","request":{"targets":[{"pid":%s}]}}\n' % sys.argv[2].encode()
+silent, begun = [], False
+while True:
+    for line in (request, b'{"version":1,"ask":"status"}\n', b""):
+        s = socket.socket(socket.AF_UNIX)
+        try:
+            s.connect(path)
+            s.sendall(line)
+        except OSError:
+            continue
+        silent.append(s)
+    while len(silent) > 200:
+        silent.pop(0).close()
+        if not begun:
+            begun = True
+            open(sys.argv[3], "w").close()
+"#;
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_crowd_at_the_control_socket_keeps_nobody_out() -> Result<()> {
+    scene_alone(|s| {
+        let config = "abandoned_grace = \"1s\"\n".to_owned();
+        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let honest = Honest::at_work(s, "honest")?;
+        daemon.wait_for("server_started", honest.server())?;
+        let began = std::env::temp_dir().join(format!("orphand-releases-{}", std::process::id()));
+        let (socket, server) = (daemon.socket(), honest.server().pid.to_string());
+        let args = [&socket.to_string_lossy(), server.as_str(), &began.to_string_lossy()];
+        let crowd = hostile(s, RELEASES, &args)?;
+        within("the crowd", || began.exists().then_some(()))?;
+        fs::remove_file(&began)?;
+        let mut slowest = Duration::ZERO;
+        for _ in 0..20 {
+            let asked = Instant::now();
+            daemon.ask(&["status"])?;
+            slowest = slowest.max(asked.elapsed());
+        }
+        let asked = Instant::now();
+        let mut other = Command::new("/usr/bin/setpriv");
+        other.args([format!("--reuid={HONEST}"), format!("--regid={HONEST}"), "--clear-groups".to_owned()]);
+        let told = output(other.arg(orphand()?).args(["release", "1", "--socket"]).arg(&socket))?;
+        ensure!(told.status.code() == Some(4), "{}", String::from_utf8_lossy(&told.stderr));
+        let third = asked.elapsed();
+        ensure!(slowest.max(third) < Duration::from_secs(4), "answers took {slowest:?} and {third:?}");
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        ensure!(crowd.alive(), "the crowd has gone: nothing was tried");
+        println!(
+            "a crowd: root is answered within {slowest:?}, another user within {third:?}, judged after {took:?}"
+        );
         Ok(())
     })
 }

@@ -83,8 +83,8 @@ fn refused(daemon: &Daemon) -> u64 {
 fn storms_below_agents_of_others_lose_nothing_of_mine() -> Result<()> {
     scene_alone(|s| {
         // A small ring: these storms would fill any, on a machine with more processors.
-        let config = "ring_size = 65536\n".to_owned();
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let args = vec!["--ring-size", "64K"];
+        let daemon = s.daemon_with(&Launch { args, ..Launch::default() })?;
         let before = Honest::at_work(s, "before")?;
         let storms = storms(s)?;
         within("the storms fill their shares", || (refused(&daemon) > 0).then_some(()))?;

@@ -37,5 +37,5 @@ mod tests;
 
 pub use event::{Action, Announcement, Event, Facts, Finding, Outcome, Owner, Record, Refusal};
 pub use pace::{Backoff, INSPECT_AGAIN, Pace};
-pub use phase::{Attempt, Cause, Failure, Kind, Phase, Reason, Step, Verdict};
+pub use phase::{Attempt, By, Cause, Failure, Kind, Phase, Reason, Step, Verdict};
 pub use step::step;

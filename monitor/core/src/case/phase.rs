@@ -80,20 +80,47 @@ pub enum Reason {
     NoOwner,
     /// The unit that it runs in was stopped, or restarted without it.
     UnitRestarted,
-    /// Its owner is alive and abandoned it.
-    Abandoned,
-    /// Its owner is alive, and the thread of the owner that started it exited.
-    SpawnerThreadExited,
+    /// Its owner is alive, and it was released all the same.
+    Released(By),
     /// A person asked to end it.
     Asked,
-    /// The session that it was started for has expired.
-    SessionExpired,
+}
+
+/// Who released a server whose owner is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum By {
+    /// The owner, without a word: it let go of its wires.
+    Owner,
+    /// The thread of the owner that started it: it exited.
+    Thread,
+    /// The registry of sessions: the session that it was started for is over.
+    Session,
+    /// Its manager: it said so.
+    Manager,
+}
+
+impl By {
+    /// Everybody who can release a server.
+    pub const ALL: [Self; 4] = [Self::Owner, Self::Thread, Self::Session, Self::Manager];
+
+    /// Whether somebody said so. What the owner still holds of the server is then an accident, unless it was used since.
+    pub const fn in_words(self) -> bool {
+        matches!(self, Self::Session | Self::Manager)
+    }
 }
 
 impl Reason {
+    /// Who released it, if its owner is alive.
+    pub const fn released(self) -> Option<By> {
+        match self {
+            Self::Released(by) => Some(by),
+            _ => None,
+        }
+    }
+
     /// Whether it may be left behind although its owner is alive.
     pub const fn under_living_owner(self) -> bool {
-        matches!(self, Self::Abandoned | Self::SpawnerThreadExited | Self::SessionExpired)
+        self.released().is_some()
     }
 }
 

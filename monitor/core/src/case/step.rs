@@ -3,8 +3,8 @@
 use std::mem;
 
 use super::{
-    Action, Announcement, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason, Record,
-    Refusal, Step, Verdict, ending,
+    Action, Announcement, By, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason,
+    Record, Refusal, Step, Verdict, ending,
     pace::{CLOSING, WHILE_REPAIRED},
 };
 use crate::model::{BootTime, Guard};
@@ -37,7 +37,7 @@ pub fn step(phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action
             }
         },
         Event::SessionLives => match phase.cause() {
-            Some(Cause { reason: Reason::SessionExpired, since, .. }) => {
+            Some(Cause { reason: Reason::Released(By::Session), since, .. }) => {
                 let announced = Action::Announce(Announcement::SessionLives { since: *since });
                 (Phase::Clear, vec![Action::SetDeadline(None), announced])
             }

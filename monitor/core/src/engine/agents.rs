@@ -1,6 +1,8 @@
 //! The life of agents: how they are recognised, implied by a server that they started, taken over by a copy, and
 //! ended.
 
+use std::time::Duration;
+
 use super::{Engine, Purpose, births::has_wires};
 use crate::{
     case::{Event, Reason},
@@ -206,7 +208,7 @@ impl Engine {
         if !withheld {
             self.await_leftovers(at, key);
         }
-        let deadline = at + self.settings.grace;
+        let deadline = at + self.grace_of(self.world.agent(key));
         let mut processes = Vec::new();
         for server in &servers {
             if let Some(s) = self.world.server(*server) {
@@ -224,6 +226,12 @@ impl Engine {
             self.ask(About::Memory(processes), purpose);
         }
         self.other_ended(now);
+    }
+
+    /// How long the servers of this agent may outlive it.
+    pub(super) fn grace_of(&self, owner: Option<&Agent>) -> Duration {
+        let named = owner.filter(|owner| !owner.implied);
+        named.and_then(|owner| self.settings.rules.grace_of(&owner.name)).unwrap_or(self.settings.grace)
     }
 
     /// Assigns what a process started to this process, because it turns out to be an agent. Until now it belonged to

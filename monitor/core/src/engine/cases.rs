@@ -111,7 +111,7 @@ impl Engine {
             }
             Action::Release => {
                 if let Some(seen) = seen {
-                    self.release(now, key, &seen.finding.members.let_go);
+                    self.let_go(now, key, &seen.finding.members.let_go);
                 }
             }
             Action::Proceed => self.advance(now, key, Event::Proceed, seen),

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    case::{Kind, Phase, Reason},
+    case::{By, Kind, Phase, Reason},
     lineage::{Node, ServerKey},
     model::{Asked, BootTime, Creator, Explained, Mode, NextStep, Nothing, ProcessId, TakenFor},
     recognise::{Known, Role},
@@ -187,9 +187,10 @@ const fn word(reason: Reason) -> &'static str {
         Reason::OwnerExited => "owner_exited",
         Reason::NoOwner => "no_owner",
         Reason::UnitRestarted => "unit_restarted",
-        Reason::Abandoned => "abandoned",
-        Reason::SpawnerThreadExited => "spawner_thread_exited",
+        Reason::Released(By::Owner) => "abandoned",
+        Reason::Released(By::Thread) => "spawner_thread_exited",
         Reason::Asked => "asked",
-        Reason::SessionExpired => "session_expired",
+        Reason::Released(By::Session) => "session_expired",
+        Reason::Released(By::Manager) => "released",
     }
 }

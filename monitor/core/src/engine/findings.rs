@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Removes processes from a server that it has let go.
-    pub(super) fn release(&mut self, now: BootTime, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
+    pub(super) fn let_go(&mut self, now: BootTime, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
         self.world.release(key, let_go);
         self.compare(now, key);
         if !let_go.is_empty() {
@@ -124,7 +124,7 @@ impl Engine {
             server.main_ended
         };
         if self.world.server_mut(key).is_some_and(ended) {
-            self.release(now, key, &members.let_go);
+            self.let_go(now, key, &members.let_go);
             self.end_if_done(now, key);
         }
         self.world.server(key).is_none()

@@ -5,7 +5,6 @@
 //! come. The shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the
 //! same effects, byte for byte, so a recorded trace is a complete bug report.
 
-mod abandoned;
 mod agents;
 mod alerts;
 mod awaited;
@@ -29,20 +28,18 @@ mod processor;
 mod purpose;
 mod recall;
 mod reconfigure;
+mod released;
 mod repair;
 mod report;
 mod requests;
 mod servers;
-mod sessions;
 mod settings;
 mod signals;
-mod spawners;
 mod targets;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod units;
-mod watches;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -73,13 +70,13 @@ pub struct Engine {
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
     /// The sessions that servers were started for.
-    sessions: sessions::Sessions,
+    sessions: released::Sessions,
     /// When the wires of servers under living owners are asked about.
-    wire_watch: abandoned::WireWatch,
+    wire_watch: released::WireWatch,
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
-    /// Servers to look at whose thread has ended.
-    looks: watches::Looks,
+    /// Released servers that are to be looked at.
+    looks: released::Looks,
     /// Processes that may be servers which no rule knows.
     first_messages: awaited::FirstMessages,
     /// The processor time of what was left behind.
@@ -158,6 +155,7 @@ impl Engine {
             Input::Timeout => self.handle_timeout(now),
             Input::Remembered { knowledge } => self.remember(knowledge),
             Input::Reap { request } => self.reap_on_request(now, &request),
+            Input::Release { request, user } => self.release_on_request(now, &request, user),
             Input::Configured { policy } => self.reconfigure(now, policy),
             Input::Sessions { seen } => self.sessions_seen(now, &seen),
             Input::Stop => self.stop(now),

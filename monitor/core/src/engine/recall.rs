@@ -131,7 +131,7 @@ impl Engine {
         self.confirm_server(key);
         self.report_server_started(now, key);
         let Some(agent) = dead else { return true };
-        let deadline = now + self.settings.grace;
+        let deadline = now + self.grace_of(self.world.agent(agent));
         self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since: now, deadline });
         let Some(view) = self.world.view(key) else { return true };
         let owner = self.world.agent(agent).map(agent_view);

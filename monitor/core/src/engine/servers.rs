@@ -299,8 +299,8 @@ impl Engine {
         let Some(since) = server.owner().and_then(|a| self.world.agent(a)).and_then(Agent::exited) else {
             return;
         };
-        let deadline = now + self.settings.grace;
-        let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
+        let owner = server.owner().and_then(|a| self.world.agent(a));
+        let (deadline, owner) = (now + self.grace_of(owner), owner.map(agent_view));
         let view = server_view(server, self.world.graph());
         self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since, deadline });
         self.emit(now, Notice::OrphanSuspected { recovered: false, server: view, owner, deadline });

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The default of `within`.
+/// The default period of `rate` and `reap_failures`.
 const WITHIN: Duration = Duration::from_secs(3600);
 /// The default of `cooldown`.
 const COOLDOWN: Duration = Duration::from_secs(600);
@@ -40,7 +40,7 @@ impl Watched {
         }
     }
 
-    /// Whether it counts events within a period, so that `within` applies.
+    /// Whether it counts events within a period.
     pub const fn has_period(self) -> bool {
         matches!(self, Self::Rate | Self::ReapFailures)
     }
@@ -78,11 +78,8 @@ pub enum AlertRuleError {
     /// A size where a count is expected.
     #[error("the alert \"{0}\" counts things: write `above` as a plain number; sizes are for `on = \"rss\"`")]
     SizeForCount(String),
-    /// A period for something that counts no events.
-    #[error("the alert \"{0}\" counts no events: remove `within`, which is for rate and reap_failures")]
-    Within(String),
     /// The period is zero.
-    #[error("the alert \"{0}\" has a period of zero: set `within`, for example to \"1h\"")]
+    #[error("the alert \"{0}\" has a period of zero: set `for`, for example to \"1h\"")]
     NoTime(String),
     /// `blind` cannot be limited to an agent.
     #[error("the alert \"{0}\" on `blind` is about the whole host: remove `agent`")]
@@ -102,8 +99,6 @@ struct Written {
     above: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     agent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    within: Option<Time>,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
     hold: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -119,7 +114,7 @@ impl TryFrom<Written> for AlertRule {
     type Error = AlertRuleError;
 
     fn try_from(written: Written) -> Result<Self, AlertRuleError> {
-        let Written { name, on, above, agent, within, hold, cooldown } = written;
+        let Written { name, on, above, agent, hold, cooldown } = written;
         if name.trim().is_empty() {
             return Err(AlertRuleError::NoName);
         }
@@ -134,13 +129,12 @@ impl TryFrom<Written> for AlertRule {
         if on == Watched::Blind && agent.is_some() {
             return Err(AlertRuleError::BlindAgent(name));
         }
-        let within = match (on.has_period(), within) {
-            (true, Some(Time(time))) if time.is_zero() => return Err(AlertRuleError::NoTime(name)),
-            (true, given) => given.map_or(WITHIN, |Time(time)| time),
-            (false, Some(_)) => return Err(AlertRuleError::Within(name)),
-            (false, None) => Duration::ZERO,
+        let hold = hold.map(|Time(time)| time);
+        let (within, hold) = match on.has_period() {
+            true if hold.is_some_and(|time| time.is_zero()) => return Err(AlertRuleError::NoTime(name)),
+            true => (hold.unwrap_or(WITHIN), Duration::ZERO),
+            false => (Duration::ZERO, hold.unwrap_or_default()),
         };
-        let hold = hold.map_or(Duration::ZERO, |Time(time)| time);
         let cooldown = cooldown.map_or(COOLDOWN, |Time(time)| time);
         Ok(Self { name, on, above, agent, within, hold, cooldown })
     }
@@ -154,8 +148,7 @@ impl From<AlertRule> for Written {
             on,
             above: (on != Watched::Blind).then_some(Limit { value: above, is_size: false }),
             agent,
-            within: on.has_period().then_some(Time(within)),
-            hold: (!hold.is_zero()).then_some(Time(hold)),
+            hold: Some(if on.has_period() { within } else { hold }).filter(|time| !time.is_zero()).map(Time),
             cooldown: Some(Time(cooldown)),
         }
     }
@@ -250,10 +243,9 @@ mod tests {
             let written = toml::to_string(&File { alert: vec![rule.clone()] }).unwrap();
             assert_eq!(toml::from_str::<File>(&written).unwrap().alert, vec![rule], "{written}");
         }
-        for text in [
-            "name = 'r'\non = 'rate'\nabove = 0\nwithin = '90s'\ncooldown = '0s'\nfor = '1m'",
-            "name = 'b'\non = 'blind'",
-        ] {
+        for text in
+            ["name = 'r'\non = 'rate'\nabove = 0\nfor = '90s'\ncooldown = '0s'", "name = 'b'\non = 'blind'"]
+        {
             let rule = read(text).unwrap();
             let written = toml::to_string(&File { alert: vec![rule.clone()] }).unwrap();
             assert_eq!(toml::from_str::<File>(&written).unwrap().alert, vec![rule], "{written}");
@@ -269,8 +261,8 @@ mod tests {
             ("name = 'x'\non = 'rss'\nabove = '4 parsecs'", "is not a limit"),
             ("name = 'x'\non = 'rss'\nabove = '99999999999T'", "is not a limit"),
             ("name = 'x'\non = 'rss'\nabove = 1.5", "a number, or a size"),
-            ("name = 'x'\non = 'orphans'\nabove = 1\nwithin = '1h'", "counts no events"),
-            ("name = 'x'\non = 'rate'\nabove = 1\nwithin = '0s'", "period of zero"),
+            ("name = 'x'\non = 'orphans'\nabove = 1\nwithin = '1h'", "unknown field `within`"),
+            ("name = 'x'\non = 'rate'\nabove = 1\nfor = '0s'", "period of zero"),
             ("name = 'x'\non = 'blind'\nabove = 1", "takes no limit"),
             ("name = 'x'\non = 'blind'\nagent = 'claude'", "whole host"),
             ("name = ' '\non = 'blind'", "needs a name"),

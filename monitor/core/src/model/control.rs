@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Guard, Holdings, Losses, Mode, Report, ServerView, SessionState, Standing, State};
+use super::{
+    Asked, BootTime, Guard, Holdings, Losses, Mode, Report, ServerView, SessionState, Standing, State,
+};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -146,4 +148,29 @@ pub struct Planned {
     /// What it blocks.
     #[serde(flatten)]
     pub holdings: Holdings,
+}
+
+/// Servers that their manager is done with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// Servers that have one of these processes. A name means no server here.
+    pub targets: Vec<Asked>,
+    /// The servers of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// One server that a [`ReleaseRequest`] selects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Released {
+    /// The server.
+    pub server: ServerView,
+    /// Its state after the request.
+    pub state: State,
+    /// Whether it is released. Not so if its owner is not known, or has ended: then it is judged without that.
+    pub released: bool,
+    /// When it is judged; absent if that was before, or if it is not released.
+    #[serde(rename = "deadline_boot_ns", skip_serializing_if = "Option::is_none", default)]
+    pub deadline: Option<BootTime>,
 }

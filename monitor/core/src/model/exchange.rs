@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Memory,
-    Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ServerFacts, SessionSubject, SessionsSeen,
-    Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
+    Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts, SessionSubject,
+    SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -74,6 +74,13 @@ pub enum Input {
     Reap {
         /// Which ones.
         request: ReapRequest,
+    },
+    /// Somebody is done with servers.
+    Release {
+        /// Which ones.
+        request: ReleaseRequest,
+        /// The real user id of who says so.
+        user: u32,
     },
     /// The configuration changed.
     Configured {

@@ -1,13 +1,10 @@
-//! Settings of the eBPF programs. The configuration file and the flags use the same words and limits.
+//! Settings of the eBPF programs.
 
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// How setsid(2) is observed. Fork and exec records carry the session id, which suffices for verdicts; the
 /// hook adds the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetsidHook {
     /// [`SetsidHook::Fentry`] if it loads, otherwise [`SetsidHook::Tracepoint`].
     #[default]
@@ -22,8 +19,7 @@ pub enum SetsidHook {
 
 /// Size in bytes of the ring buffer between kernel and daemon: a power of two (`BPF_MAP_TYPE_RINGBUF` accepts
 /// no other), from one page to 1 GiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u32", into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSize(u32);
 
 /// The size is not a power of two, or out of range.
@@ -57,12 +53,6 @@ impl TryFrom<u32> for RingSize {
     }
 }
 
-impl From<RingSize> for u32 {
-    fn from(size: RingSize) -> Self {
-        size.0
-    }
-}
-
 /// Parses a number of bytes, or one of KiB, MiB or GiB: `65536`, `256K`, `4M`, `1G`.
 impl FromStr for RingSize {
     type Err = RingSizeError;
@@ -79,8 +69,7 @@ impl FromStr for RingSize {
 
 /// How many processes can be followed at once: from 64 to the largest number of processes that a kernel
 /// allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u32", into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberCount(u32);
 
 /// The number of processes is out of range.
@@ -114,9 +103,10 @@ impl TryFrom<u32> for MemberCount {
     }
 }
 
-impl From<MemberCount> for u32 {
-    fn from(count: MemberCount) -> Self {
-        count.0
+impl FromStr for MemberCount {
+    type Err = MemberCountError;
+    fn from_str(text: &str) -> Result<Self, MemberCountError> {
+        text.parse::<u32>().map_err(|_| MemberCountError)?.try_into()
     }
 }
 
@@ -146,7 +136,7 @@ mod tests {
             assert_eq!(MemberCount::for_limits(limits.clone()).get(), members, "{limits:?}");
         }
         for wrong in [0, 63, 4_194_305] {
-            assert_eq!(MemberCount::try_from(wrong), Err(MemberCountError));
+            assert_eq!(wrong.to_string().parse::<MemberCount>(), Err(MemberCountError));
         }
     }
 

@@ -52,7 +52,9 @@ pub use container::{
     Container, ContainerFacts, ContainerId, ContainerNames, ContainerQuery, Enclosing, MadeContainer,
     OtherClient,
 };
-pub use control::{Planned, ReapRequest, Reloaded, SessionsStatus, Status, StuckProcess};
+pub use control::{
+    Planned, ReapRequest, ReleaseRequest, Released, Reloaded, SessionsStatus, Status, StuckProcess,
+};
 pub use decision::{Chosen, Decided, Decision, Pause, Standing};
 pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};

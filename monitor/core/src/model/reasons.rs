@@ -17,6 +17,8 @@ pub enum Evidence {
     UnitStopped,
     /// The session that it was started for has expired: its key has been missing in the registry for the configured time.
     SessionExpired,
+    /// Its manager released it: its own user said that it is done with it (`orphand release`).
+    Released,
     /// The thread of its living owner that started it has ended. It proves something only where a rule for the owner says
     /// `thread_scoped`.
     SpawnerThreadExited,
@@ -54,8 +56,8 @@ pub enum Doubt {
     /// It is known by its name alone: no message of the protocol to it was seen, no settings declare it, and it is no known package. And
     /// no rule knows the program that started it. It may be a job that is only called like a server.
     OnlyNamed,
-    /// Its session has expired, and yet somebody may use it: since then it has read or written something, or has not been at rest for
-    /// `abandoned_grace`.
+    /// It was released, or its session has expired, and yet somebody may use it: since then it has read or written something, or has
+    /// not been at rest for `abandoned_grace`.
     Active,
     /// A tool that it started goes on with its work: it has used the processor, has read or written something, or has just begun.
     /// It has until `deadline` (`work_grace`).

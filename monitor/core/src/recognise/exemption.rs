@@ -142,7 +142,7 @@ mod tests {
         for (table, keys, why) in [
             ("server", "unit = 'x.service'", "unit is for [[agent]] and [[exempt]] only"),
             ("agent", "user = 'alice'", "user is for [[exempt]] only"),
-            ("launcher", "user = 'alice'", "user is for [[exempt]] only"),
+            ("program", "user = 'alice'", "user is for [[exempt]] only"),
             ("exempt", "program = 'x'\nreap = true", "are for [[agent]] only"),
             ("exempt", "program = 'x'\nuser = 'alice'", "takes no program"),
             ("exempt", "user = ''", "user is empty"),

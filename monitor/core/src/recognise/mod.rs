@@ -5,11 +5,10 @@
 //! the whole command line.
 //!
 //! Rules of the configuration come before built-in ones. Within each the order is: exempt, multiplexer,
-//! server, agent, steward, launcher, shell. Recognition alone ends nothing: a process is a server only if its
+//! server, agent, supervisor, launcher, shell. Recognition alone ends nothing: a process is a server only if its
 //! standard input is a wire, and an orphan only if its owner is gone.
 
 mod agents;
-mod allowed_keys;
 mod assignment;
 mod candidates;
 mod container;
@@ -24,6 +23,7 @@ mod nothing;
 mod program;
 mod project;
 mod rule;
+mod rule_book;
 mod runner;
 mod servers;
 mod service;
@@ -32,7 +32,6 @@ mod settings_file;
 mod tests;
 mod text;
 
-pub use self::allowed_keys::{agents as rules_of_agents, exemptions, not_agents};
 pub use self::assignment::{is_same_image, own_container};
 pub use self::container::{
     container_client, forwards_to_engine, handed_on_by_client, keeps_container, started_container,
@@ -43,7 +42,8 @@ pub use self::engaged::{is_browser, is_debugger, is_shell_of_a_person};
 pub use self::first_message::first_message;
 pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;
-pub use self::rule::{Rule, RuleBook, RuleError};
+pub use self::rule::{ProgramKind, Rule, RuleError};
+pub use self::rule_book::{RuleBook, agents, exemptions, programs, servers as server_rules};
 pub use self::service::is_told_to_serve;
 use self::{
     agents::Work,
@@ -82,7 +82,7 @@ pub enum Role {
         rule: String,
     },
     /// A program that hosts or adopts others (init, systemd, the listening sshd, containerd-shim). It is
-    /// never an implied agent. The name `steward` is that of its configuration table.
+    /// never an implied agent. The configuration calls it a supervisor.
     ServiceManager,
     /// Any other program. It becomes an implied agent if it starts an MCP server on pipes that it made.
     Other {
@@ -242,6 +242,11 @@ impl Rules {
         first(&mut self.book.agent.iter().filter(by_image))
     }
 
+    /// How long servers may outlive an agent of this name, if a rule of this name says so.
+    pub fn grace_of(&self, name: &str) -> Option<std::time::Duration> {
+        self.book.agent.iter().filter(|rule| rule.name() == name).find_map(Rule::grace)
+    }
+
     /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
     /// reported.
     pub fn candidates(&self) -> Vec<Candidate> {
@@ -253,13 +258,14 @@ impl Rules {
         if self.book.is_empty() {
             return None;
         }
-        let first =
-            |rules: &[Rule]| rules.iter().find(|r| r.matches(program, image)).map(|r| r.name().to_owned());
+        let matches = |rule: &&Rule| rule.matches(program, image);
+        let first = |rules: &[Rule]| rules.iter().find(matches).map(|r| r.name().to_owned());
         let book = &self.book;
+        let kind = |kind| book.program.iter().filter(|rule| rule.kind() == Some(kind)).any(|r| matches(&r));
         if let Some(rule) = first(exempt) {
             return Some(Role::Exempt { rule });
         }
-        if first(&book.multiplexer).is_some() {
+        if kind(ProgramKind::Multiplexer) {
             return Some(Role::Multiplexer);
         }
         if let Some(rule) = first(&book.server) {
@@ -268,10 +274,10 @@ impl Rules {
         if let Some(rule) = first(&book.agent) {
             return Some(Role::Agent { name: rule.clone(), rule });
         }
-        if first(&book.steward).is_some() {
+        if kind(ProgramKind::Supervisor) {
             return Some(Role::ServiceManager);
         }
-        first(&book.launcher).map(|_| Role::Launcher)
+        kind(ProgramKind::Launcher).then_some(Role::Launcher)
     }
 }
 

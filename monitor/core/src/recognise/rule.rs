@@ -1,17 +1,18 @@
 //! Rules of the configuration. A rule matches if all its keys match. Names may contain the wildcards `*` (any
 //! text) and `?` (any character).
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 use super::{
-    allowed_keys::{agents, exemptions, not_agents},
     interpreter::Interpreter,
     known_programs::{SHELLS, contains},
     program::{Carrier, Program},
     text::{base, stem, unscoped, without_deleted},
 };
-use crate::model::{Image, Unit};
+use crate::model::{Image, Unit, duration};
 
 /// A text with wildcards.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +36,7 @@ impl Pattern {
     }
 }
 
-/// A rule of the configuration. The table that contains it says what it does, see [`RuleBook`]. It matches if all
+/// A rule of the configuration. The table that contains it says what it does, see [`super::RuleBook`]. It matches if all
 /// its keys match:
 ///
 /// - `program`: the name in program position, without folders: the executable, the script behind its
@@ -55,6 +56,8 @@ impl Pattern {
 ///
 /// A rule for agents may have `daemon`: its agents are meant to outlive whoever started them.
 /// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
+/// A rule for other programs has `kind`: what such a program is.
+/// A rule for agents may have `grace`, for the servers of its agents, in place of the one for all.
 ///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
@@ -75,7 +78,26 @@ pub struct Rule {
     pub(super) reap: bool,
     pub(super) daemon: bool,
     pub(super) thread_scoped: bool,
+    grace: Option<Duration>,
+    kind: Option<ProgramKind>,
 }
+
+/// What a program is that is neither agent nor server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramKind {
+    /// A terminal multiplexer or the like: what lives in one has no owner.
+    Multiplexer,
+    /// It hosts or adopts others, and is never an agent, neither by a built-in rule nor implied.
+    Supervisor,
+    /// It runs another program on its own standard streams.
+    Launcher,
+}
+
+/// A duration as users write it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Time(#[serde(with = "duration")] Duration);
 
 /// A rule as it is written in TOML.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -104,6 +126,10 @@ pub(super) struct Written {
     pub(super) daemon: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) thread_scoped: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) grace: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<ProgramKind>,
 }
 
 /// Why a rule is refused.
@@ -154,7 +180,7 @@ pub enum RuleError {
     #[error("rule \"{0}\": a rule with unit takes no daemon: the unit's manager starts its main process")]
     UnitAndDaemon(String),
     /// Only agents can be ended with their units.
-    #[error("rule \"{0}\": reap, daemon and thread_scoped are for [[agent]] only")]
+    #[error("rule \"{0}\": reap, daemon, thread_scoped and grace are for [[agent]] only")]
     AgentsOnly(String),
     /// Only agents and exemptions are known by their unit.
     #[error("rule \"{0}\": unit is for [[agent]] and [[exempt]] only")]
@@ -162,6 +188,11 @@ pub enum RuleError {
     /// Only exemptions are known by their user.
     #[error("rule \"{0}\": user is for [[exempt]] only")]
     NoUser(String),
+    /// Only other programs have a kind, and each of them has one.
+    #[error(
+        "rule \"{0}\": kind is for [[program]], and always needed there: multiplexer, supervisor or launcher"
+    )]
+    Kind(String),
     /// `program` is compared with names, not paths.
     #[error(
         "rule \"{rule}\": program takes a name without folders: for a path use exe (a binary) or script (a script)"
@@ -231,6 +262,8 @@ impl TryFrom<Written> for Rule {
             reap: w.reap,
             daemon: w.daemon,
             thread_scoped: w.thread_scoped,
+            grace: w.grace.map(|Time(grace)| grace),
+            kind: w.kind,
         })
     }
 }
@@ -251,6 +284,8 @@ impl From<Rule> for Written {
             reap: rule.reap,
             daemon: rule.daemon,
             thread_scoped: rule.thread_scoped,
+            grace: rule.grace.map(Time),
+            kind: rule.kind,
         }
     }
 }
@@ -271,6 +306,11 @@ impl Rule {
         self.unit.is_some() || self.user.is_some()
     }
 
+    /// Whether it says what only a rule for agents can say.
+    pub(super) const fn is_for_agents(&self) -> bool {
+        self.reap || self.daemon || self.thread_scoped || self.grace.is_some()
+    }
+
     /// Whether its agents are ended when their unit has left them behind.
     pub(super) const fn reaps(&self) -> bool {
         self.reap
@@ -284,6 +324,16 @@ impl Rule {
     /// Whether each server of its agents ends with the thread that started it.
     pub(super) const fn is_thread_scoped(&self) -> bool {
         self.thread_scoped
+    }
+
+    /// What such a program is, if that is neither agent nor server.
+    pub const fn kind(&self) -> Option<ProgramKind> {
+        self.kind
+    }
+
+    /// How long the servers of its agents may outlive them, if that is another time than for all.
+    pub(super) const fn grace(&self) -> Option<Duration> {
+        self.grace
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
@@ -325,66 +375,4 @@ impl Rule {
 /// The last component of a path pattern.
 fn last_component(pattern: &str) -> &str {
     pattern.rsplit_once('/').map_or("", |(_, name)| name)
-}
-
-/// The rules of the configuration by table. Within a table, the first rule that matches counts; tables are
-/// tried in this order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RuleBook {
-    /// Never ended, and neither is anything below them.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
-    pub exempt: Vec<Rule>,
-    /// Terminal multiplexers and the like.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub multiplexer: Vec<Rule>,
-    /// MCP servers.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub server: Vec<Rule>,
-    /// Agents.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
-    pub agent: Vec<Rule>,
-    /// Never an agent, neither by a built-in rule nor implied.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub steward: Vec<Rule>,
-    /// Programs that run another program on their own standard streams.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "not_agents")]
-    pub launcher: Vec<Rule>,
-}
-
-impl RuleBook {
-    /// Parses what [`super::Rules::source`] wrote.
-    pub fn from_toml(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
-    }
-
-    /// The tables with their names, in the order in which they are tried.
-    pub fn tables(&self) -> [(&'static str, &[Rule]); 6] {
-        let Self { exempt, multiplexer, server, agent, steward, launcher } = self;
-        [
-            ("exempt", exempt),
-            ("multiplexer", multiplexer),
-            ("server", server),
-            ("agent", agent),
-            ("steward", steward),
-            ("launcher", launcher),
-        ]
-    }
-
-    /// All rules, each with whether it needs a wire on standard input.
-    pub(super) fn rules(&self) -> impl Iterator<Item = (&Rule, bool)> {
-        self.tables()
-            .into_iter()
-            .flat_map(|(table, rules)| rules.iter().map(move |rule| (rule, table != "agent")))
-    }
-
-    /// How many rules there are.
-    pub fn len(&self) -> usize {
-        self.rules().count()
-    }
-
-    /// Whether there are no rules.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }

@@ -10,7 +10,7 @@ use super::{
     spawner::{is_thread_scoped, thread_has_ended},
 };
 use crate::{
-    case::{Cause, Reason},
+    case::{By, Cause},
     lineage::Node,
     model::{ProcessId, UnitFacts, scene::Wait},
     reach::{Kind, Party},
@@ -113,10 +113,10 @@ fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> 
 }
 
 /// The owner, if it lives and let the server go, and which wires it let go of: one mechanism for the abandoned server, the
-/// ended thread and the expired session. It still has ends, as a rule. Those do not count if the server did nothing since.
+/// ended thread, the expired session and the manager that is done with it. It still has ends, as a rule. Those do not count if the server did nothing since.
 fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>, [bool; 2]) {
     let Some(owner) = inspection.owner().filter(|owner| owner.is_alive()) else { return (None, [false; 2]) };
-    if inspection.is_about_session() {
+    if inspection.released_in_words().is_some() {
         // Whether it was used is a doubt of its own, which a person may overrule.
         return (Some(inspection.server.maker.unwrap_or(owner.main())), [true; 2]);
     }
@@ -126,7 +126,7 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
     }
     if thread_has_ended(inspection)
         && is_thread_scoped(inspection.rules, inspection.graph, owner)
-        && is_unused(inspection, members, Reason::SpawnerThreadExited)
+        && is_unused(inspection, members, By::Thread)
     {
         return (Some(owner.main()), [true; 2]);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    case::Reason,
+    case::By,
     lineage::{Graph, Node},
     model::{ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
     recognise::Rules,
@@ -53,15 +53,19 @@ impl<'a> Inspection<'a> {
         self.server.owner().and_then(|key| self.agents.get(key))
     }
 
-    /// Whether the case is that its session has expired, and the owner lives.
-    pub fn is_about_session(&self) -> bool {
-        let reason = self.server.phase.cause().map(|cause| cause.reason);
-        reason == Some(Reason::SessionExpired) && self.owner().is_some_and(Agent::is_alive)
+    /// Who released the server, if that is why there is a case.
+    pub fn released(&self) -> Option<By> {
+        self.server.phase.cause()?.reason.released()
+    }
+
+    /// Who said that the server is released, if somebody did, and the owner lives.
+    pub fn released_in_words(&self) -> Option<By> {
+        self.released().filter(|by| by.in_words() && self.owner().is_some_and(Agent::is_alive))
     }
 
     /// Whether the case was opened because the owner, which is alive, abandoned the server.
     pub fn is_abandoned(&self) -> bool {
-        self.server.phase.cause().is_some_and(|cause| cause.reason == Reason::Abandoned)
+        self.released() == Some(By::Owner)
     }
 
     /// The rows of all processes that the server, or its launch chain, consists of, or that descend from them.

@@ -13,7 +13,7 @@ use crate::{
 /// it which may own it. It existed before the server, or is an agent itself.
 pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -> Option<Holder> {
     // The owner lives. Another process that can talk to the server is a doubt, and does not take over.
-    if inspection.is_about_session() {
+    if inspection.released_in_words().is_some() {
         return None;
     }
     holders(inspection.rows, talkers.iter().copied())

@@ -16,6 +16,7 @@ use super::{
     uses::{Uses, uses},
 };
 use crate::{
+    case::By,
     model::{ContainerId, Doubt, Evidence, Guard, Holder, ReachedBy, UnitFacts},
     world::Agent,
 };
@@ -109,8 +110,10 @@ fn evidence(inspection: &Inspection<'_>, is_hung_up: bool) -> Vec<Evidence> {
         Some(_) => evidence.push(Evidence::OwnerExited),
         None => evidence.push(Evidence::NoOwner),
     }
-    if inspection.is_about_session() {
-        evidence.push(Evidence::SessionExpired);
+    match inspection.released_in_words() {
+        Some(By::Session) => evidence.push(Evidence::SessionExpired),
+        Some(By::Manager) => evidence.push(Evidence::Released),
+        _ => {}
     }
     if thread_has_ended(inspection) {
         evidence.push(Evidence::SpawnerThreadExited);

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::{inspection::Inspection, membership::Members};
 use crate::{
-    case::Reason,
+    case::By,
     model::{Doubt, Stdio, scene::ProcessRow},
     world::Counted,
 };
 
-/// Whether nobody has used the server since this reason arose, and it did nothing at all for the grace. A server that
+/// Whether nobody has used the server since it was released by this one, and it did nothing at all for the grace. A server that
 /// is being ended works on its end: for it that was proven before.
-pub fn is_unused(inspection: &Inspection<'_>, members: &Members, reason: Reason) -> bool {
+pub fn is_unused(inspection: &Inspection<'_>, members: &Members, by: By) -> bool {
     is_being_ended(inspection)
-        || rested(inspection, members, reason).is_some_and(|rested| rested >= inspection.rest)
+        || rested(inspection, members, by).is_some_and(|rested| rested >= inspection.rest)
 }
 
 /// Whether nothing was written, since the head of the launch chain was killed and for the grace, by any process of the
@@ -25,36 +25,33 @@ pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
         members.core.contains(&facts.process) || facts.stdio.contains(&inspection.server.stdout)
     };
     let writers = inspection.processes(members).filter(answers).map(|facts| facts.process);
-    let silent = || inspection.server.watches.get(&Reason::Abandoned)?.silent(writers);
+    let silent = || inspection.server.watches.get(&By::Owner)?.silent(writers);
     is_being_ended(inspection) || silent().is_some_and(|silent| silent >= inspection.rest)
 }
 
-/// The doubt that remains about a server whose session has expired: somebody may use it nevertheless. `None` if it is
-/// proven that nobody does.
+/// The doubt that remains about a server of which somebody said that it is released: it may be used nevertheless. `None` if
+/// it is proven that nobody does.
 pub fn somebody_uses_it(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let asked = inspection.server.phase.asked();
-    let concerns = inspection.is_about_session() && !asked;
-    (concerns && !is_unused(inspection, members, Reason::SessionExpired)).then_some(Doubt::Active)
+    let by = inspection.released_in_words().filter(|_| !asked)?;
+    (!is_unused(inspection, members, by)).then_some(Doubt::Active)
 }
 
 /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
 pub fn must_rest(inspection: &Inspection<'_>, members: &Members) -> Option<Duration> {
-    let reason = inspection.server.phase.cause().filter(|cause| !cause.asked)?.reason;
     // An abandoned server may compute and read: a timer keeps it alive.
-    if reason == Reason::Abandoned {
-        return None;
-    }
-    let rested = rested(inspection, members, reason).filter(|_| !is_being_ended(inspection))?;
+    let by = inspection.released().filter(|by| *by != By::Owner && !inspection.server.phase.asked())?;
+    let rested = rested(inspection, members, by).filter(|_| !is_being_ended(inspection))?;
     inspection.rest.checked_sub(rested).filter(|missing| !missing.is_zero())
 }
 
-/// For how long all processes of the server have done nothing; `None` if the server was used since this reason arose, or
+/// For how long all processes of the server have done nothing; `None` if the server was used since it was released by this one, or
 /// may have been.
-fn rested(inspection: &Inspection<'_>, members: &Members, reason: Reason) -> Option<Duration> {
+fn rested(inspection: &Inspection<'_>, members: &Members, by: By) -> Option<Duration> {
     let is_pipe = |wire: Stdio| matches!(wire, Stdio::Pipe(_));
     let counted =
         Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
-    let watch = inspection.server.watches.get(&reason).filter(|_| !members.core.is_empty())?;
+    let watch = inspection.server.watches.get(&by).filter(|_| !members.core.is_empty())?;
     // A client does nothing while its container works.
     let inside = inspection.facts.container.iter().flat_map(|container| container.rows());
     watch.unused(inspection.rows_of_server().chain(inside).map(|row| row.process), counted)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Account, Spawner, Tools, Watch};
 use crate::{
-    case::{Phase, Reason},
+    case::{By, Phase},
     lineage::{AgentKey, Node, Provenance},
     model::{
         BootTime, Container, ContainerFacts, Ending, ProcessId, ProcessView, ReachedBy, ServerView, Stdio,
@@ -100,8 +100,8 @@ pub struct Server {
     pub session_id: Option<String>,
     /// Whether that id was read when no owner was known. It may have been inherited from one, so it is told only.
     pub session_is_told_only: bool,
-    /// What its processes have done since these reasons for a case arose.
-    pub watches: BTreeMap<Reason, Watch>,
+    /// What its processes have done since it was released by these.
+    pub watches: BTreeMap<By, Watch>,
     /// What the tools that it started have done.
     pub tools: Tools,
     /// The thread that started it, unless that was the leading thread of a process.

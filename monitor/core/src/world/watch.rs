@@ -2,13 +2,13 @@
 //!
 //! Where the owner of a server lives it usually still holds the wires, so the wires cannot show whether the server is
 //! in use. What the server does can show it: a server that is used reads a request, and writes an answer. A watch
-//! begins with the reason for a case (a thread has ended, a session has expired) and compares the accounts that the
+//! begins when the server is released (a thread has ended, a session has expired, a manager said so) and compares the accounts that the
 //! kernel keeps of each process.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    case::Reason,
+    case::By,
     model::{BootTime, ProcessId, Work},
 };
 
@@ -35,13 +35,13 @@ pub struct Watch {
 
 type Accounts = BTreeMap<ProcessId, Work>;
 
-/// Which look at a server it is, and the reason for its watch.
+/// Which look at a server it is, and who released the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Look {
     /// The watch begins.
-    Begin(Reason),
+    Begin(By),
     /// A moment later.
-    Settled(Reason),
+    Settled(By),
     /// Any other.
     Later,
 }

@@ -1,4 +1,4 @@
-//! The alert hook: a program that the daemon runs for events, one run at a time.
+//! The alert hooks: programs that the daemon runs for events, one run of each at a time.
 //!
 //! Invariant: the hook can neither delay the caller nor outlive its run. Events wait in a short queue; when
 //! it is full, the newest are dropped and counted. A thread passes one event after the other to a [`runner`],
@@ -6,6 +6,7 @@
 //! and again before every run.
 
 mod facts;
+mod hooks;
 mod report;
 mod run;
 pub mod runner;
@@ -23,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::facts::Selection;
+pub use self::{facts::Selection, hooks::Hooks};
 use self::{
     facts::{Account, Facts},
     report::Report,
@@ -123,9 +124,9 @@ impl Settings {
 }
 
 /// The queue of events for the hook, and the thread that runs it.
-pub struct Hook {
+struct Hook {
     shared: Arc<Shared>,
-    write_line: Arc<Mutex<WriteLine>>,
+    write_line: Arc<Mutex<Box<WriteLine>>>,
 }
 
 /// Formats an event, whose cause happened at that time, as the line that the hook reads.
@@ -181,19 +182,21 @@ struct Item {
 }
 
 impl Hook {
-    /// Starts the thread that runs the hook, if there is a hook.
-    pub fn start(
-        settings: Option<Settings>,
-        write_line: impl FnMut(BootTime, &Notice) -> String + Send + 'static,
-    ) -> Result<Self, HookError> {
-        let hook = Self { shared: Arc::default(), write_line: Arc::new(Mutex::new(write_line)) };
-        hook.replace(settings)?;
-        Ok(hook)
+    /// A hook without a program, with what is known of the orphans so far.
+    fn new(write_line: Box<WriteLine>, account: Account) -> Self {
+        let state = Mutex::new(State { account, ..State::default() });
+        let shared = Shared { state, ..Shared::default() };
+        Self { shared: Arc::new(shared), write_line: Arc::new(Mutex::new(write_line)) }
+    }
+
+    /// What is known of the orphans so far.
+    fn account(&self) -> Account {
+        self.shared.lock().account.clone()
     }
 
     /// Replaces the hook from the next run on. The new hook gets the events that wait; without a new hook
     /// they are dropped.
-    pub fn replace(&self, settings: Option<Settings>) -> Result<(), HookError> {
+    fn replace(&self, settings: Option<Settings>) -> Result<(), HookError> {
         let mut state = self.shared.lock();
         if settings.is_none() {
             state.dropped += state.queue.len() as u64;
@@ -209,7 +212,7 @@ impl Hook {
     }
 
     /// Queues an event, if the hook is run for it. Never blocks.
-    pub fn push(&self, at: BootTime, notice: &Notice) {
+    fn push(&self, at: BootTime, notice: &Notice) {
         let mut state = self.shared.lock();
         state.account.note(notice);
         let Some(settings) = state.settings.as_ref().map(Arc::clone) else { return };
@@ -238,22 +241,25 @@ impl Hook {
     }
 
     /// How many events were dropped because too many waited.
-    pub fn dropped(&self) -> u64 {
+    fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }
 
     /// How many runs had each outcome so far: `ok`, `failed`, `timed_out`, `refused`, `stopped`.
-    pub fn runs(&self) -> BTreeMap<String, u64> {
+    fn runs(&self) -> BTreeMap<String, u64> {
         self.shared.lock().runs.clone()
+    }
+
+    /// No further events come.
+    fn end_soon(&self) {
+        self.shared.lock().end = Stop::Soon;
+        self.shared.filled.notify_one();
     }
 
     /// Runs the hook for the events that wait, for at most `patience`. Then ends a run in progress and kills
     /// its processes.
-    pub fn finish(&self, patience: Duration) {
-        let mut state = self.shared.lock();
-        state.end = Stop::Soon;
-        self.shared.filled.notify_one();
-        state = self.shared.wait_for_end(state, patience);
+    fn finish(&self, patience: Duration) {
+        let mut state = self.shared.wait_for_end(self.shared.lock(), patience);
         state.end = Stop::Now;
         if let Some(running) = &state.running {
             let _ = running.shutdown(Shutdown::Write);
@@ -274,7 +280,7 @@ impl Shared {
     }
 
     /// The main function of the thread.
-    fn serve(&self, write_line: &Mutex<WriteLine>) {
+    fn serve(&self, write_line: &Mutex<Box<WriteLine>>) {
         while let Some((settings, item)) = self.next() {
             let line = write_line.lock().unwrap_or_else(PoisonError::into_inner)(item.at, &item.notice);
             let outcome = self.run(&settings, &item.facts, &line);

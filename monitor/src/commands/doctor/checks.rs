@@ -57,7 +57,7 @@ pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
         checks.extend(daemon(pid, config));
     } else {
         checks.push(Check::note("daemon", "not running: `orphand run` starts one"));
-        checks.extend(programs(config));
+        checks.extend(programs());
     }
     checks.push(store(&config.state_dir, running));
     checks.push(socket_pairs(&pair()));
@@ -185,9 +185,8 @@ fn kernel_side(status: &Status) -> Option<Check> {
     (!errors.is_empty()).then(|| Check::note("kernel side", errors))
 }
 
-fn programs(config: &Config) -> Vec<Check> {
-    let options = KernelOptions { setsid: config.setsid, ..KernelOptions::default() };
-    let opened = KernelSource::open(&options).map(|source| source.hooks());
+fn programs() -> Vec<Check> {
+    let opened = KernelSource::open(&KernelOptions::default()).map(|source| source.hooks());
     let found = opened.as_deref().unwrap_or_default();
     let (holders, senders) = (holders(found), senders(found));
     vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders, senders]

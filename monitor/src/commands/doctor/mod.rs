@@ -10,10 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracing_subscriber::filter::LevelFilter;
+
 use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, logging},
-    config::LogLevel,
     host::Procfs,
     os::clock,
     probe::{ManagerError, Probe},
@@ -28,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let config = flags.places.load()?;
     // Warnings at the start are among the checks.
-    logging::start(config.log.min(LogLevel::Error));
+    logging::start_at(LevelFilter::ERROR);
     let mut checks = checks::of_host(&config, &flags.lock);
     checks.push(duplicates::check());
     checks.extend(sources::all(&config));

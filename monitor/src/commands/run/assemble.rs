@@ -7,10 +7,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{configuration, hook_of, own_places};
 use crate::{
     actuator::{
-        hook::{self, Hook},
+        hook::{self, Hooks, WriteLine},
         reaper::Reaper,
     },
-    cli::{self, logging::Log},
+    cli,
     commands::event_stream,
     config::{Config, DEFAULT_PATH},
     control::ControlServer,
@@ -39,15 +39,15 @@ use crate::{
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{BootTime, Notice, Policy, Status, TRACE_FORMAT, TraceHeader},
+    model::{Policy, SetsidHook, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
-pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow::Result<()> {
+pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let alone = Alone::begin();
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
-    let hook = hook_of(&config.hook)?;
+    let hooks: Vec<hook::Settings> = config.hook.iter().map(hook_of).collect::<Result<_, _>>()?;
     own_places::require(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
     let front = ControlServer::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
@@ -62,9 +62,9 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
     let options = KernelOptions {
         candidates: rules.candidates(),
-        setsid: config.setsid,
-        ring_bytes: config.ring_size.bytes(),
-        members: config.members.unwrap_or_else(members::as_many_as_can_live).get(),
+        setsid: flags.setsid.map_or_else(SetsidHook::default, Into::into),
+        ring_bytes: flags.ring_size.unwrap_or_default().bytes(),
+        members: flags.members.unwrap_or_else(members::as_many_as_can_live).get(),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
         ..KernelOptions::default()
@@ -78,7 +78,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     let _children = signal(SignalKind::child()).context("cannot take SIGCHLD")?;
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
-    give_up(&mut kernel, config, hook.as_ref())?;
+    give_up(&mut kernel, config, &hooks)?;
     drop(alone);
     let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
     let mut probe = Probe::new()?.with_engines(Engines { docker, podman });
@@ -91,7 +91,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
     }
     let metrics = Metrics::new(wall);
     let (persistence, knowledge) = Persistence::open(&config.state_dir, wall.offset_ns)?;
-    let configuration = configuration(flags, config, log);
+    let configuration = configuration(flags, config);
     let page = Page::new(wall);
     let (stream, events) = event_stream::open(flags.format, wall, &config.state_dir)?;
     let (_serving, queries) = front.start(metrics.clone(), page.clone(), events, &config.state_dir)?;
@@ -102,7 +102,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
         probe,
         reaper: Reaper::new()?.within(flags.places.below.clone()),
         stream,
-        hook: Hook::start(hook, hook_line(wall))?,
+        hooks: Hooks::start(hooks, move || hook_line(wall))?,
         metrics,
         page,
         persistence,
@@ -133,10 +133,10 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config, log: Log) -> anyhow
 
 /// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them
 /// ([`Alone`]).
-fn give_up(kernel: &mut KernelSource, config: &Config, hook: Option<&hook::Settings>) -> anyhow::Result<()> {
+fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings]) -> anyhow::Result<()> {
     // The directory above it may belong to another user: afterwards it could not be made.
     Persistence::prepare(&config.state_dir);
-    let later = Later { other_users: hook.is_some_and(hook::Settings::is_for_another_user) };
+    let later = Later { other_users: hooks.iter().any(hook::Settings::is_for_another_user) };
     let kept = capabilities::drop_to(later, || kernel.works())?;
     tracing::info!("capabilities that stay: {}", kept.in_words());
     Ok(())
@@ -153,13 +153,13 @@ fn status_at_start(config: &Config) -> Status {
 }
 
 /// The line that a hook reads of an event: that of the stream.
-fn hook_line(wall: WallClock) -> impl FnMut(BootTime, &Notice) -> String {
+fn hook_line(wall: WallClock) -> Box<WriteLine> {
     let mut json = Json::new(wall);
-    move |at, notice| {
+    Box::new(move |at, notice| {
         let mut line = String::new();
         sink::Format::write(&mut json, at, notice, &mut line);
         line
-    }
+    })
 }
 
 fn header(policy: Policy, settings: &Settings, wall: WallClock) -> TraceHeader {

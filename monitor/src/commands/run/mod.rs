@@ -9,10 +9,7 @@ use anyhow::Context;
 
 use crate::{
     actuator::hook,
-    cli::{
-        self, ExitCode,
-        logging::{self, Log},
-    },
+    cli::{self, ExitCode, logging},
     config::{self, Config},
     daemon::reload::Configuration,
     os::descriptors,
@@ -24,12 +21,12 @@ const HOOK_USER: &str = "ORPHAND_HOOK_USER";
 /// Watches until it is told to stop.
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
-    let log = logging::start(config.log);
+    logging::start();
     descriptors::raise();
     // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
-    runtime.block_on(assemble::watch(flags, &config, log))?;
+    runtime.block_on(assemble::watch(flags, &config))?;
     Ok(ExitCode::Done)
 }
 
@@ -40,38 +37,39 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.found = flags.found.map_or(config.found, Into::into);
     config.grace = flags.grace.unwrap_or(config.grace);
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
-    config.ring_size = flags.ring_size.unwrap_or(config.ring_size);
-    config.setsid = flags.setsid.map_or(config.setsid, Into::into);
     config.listen = flags.listen.unwrap_or(config.listen);
+    if let Some(sessions) = &mut config.sessions {
+        sessions.user = flags.registry_user;
+    }
     if let Some(path) = &flags.hook {
         let absolute = std::path::absolute(path);
-        config.hook.path =
-            Some(absolute.with_context(|| format!("cannot tell where {} is", path.display()))?);
+        let absolute = absolute.with_context(|| format!("cannot tell where {} is", path.display()))?;
+        config.hook = vec![config::Hook::at(absolute)];
     }
-    if config.hook.user.is_none() {
-        config.hook.user = std::env::var(HOOK_USER).ok().filter(|user| !user.is_empty());
+    let user = std::env::var(HOOK_USER).ok().filter(|user| !user.is_empty());
+    for hook in config.hook.iter_mut().filter(|hook| hook.user.is_none()) {
+        hook.user.clone_from(&user);
     }
     Ok(config)
 }
 
 /// The configuration, and how it is read again: with the same flags.
-fn configuration(flags: &cli::Run, config: &Config, log: Log) -> Configuration {
+fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
     let flags = flags.clone();
     let load = move || {
         let config = effective(&flags)?;
-        let hook = hook_of(&config.hook)?;
-        Ok((config, hook))
+        let hooks = config.hook.iter().map(hook_of).collect::<Result<_, _>>()?;
+        Ok((config, hooks))
     };
-    Configuration { config: config.clone(), log, load: Arc::new(load), loading: None }
+    Configuration { config: config.clone(), load: Arc::new(load), loading: None }
 }
 
-/// The hook that the configuration names, checked.
-pub(super) fn hook_of(config: &config::Hook) -> Result<Option<hook::Settings>, hook::HookError> {
+/// A hook that the configuration names, checked.
+pub(super) fn hook_of(config: &config::Hook) -> Result<hook::Settings, hook::HookError> {
     let events = if config.events.contains(config::EVERY_EVENT) {
         hook::Selection::All
     } else {
         hook::Selection::Of(config.events.clone())
     };
-    let Some(path) = &config.path else { return Ok(None) };
-    hook::Settings::new(path, config.user.as_deref(), events, config.timeout).map(Some)
+    hook::Settings::new(&config.path, config.user.as_deref(), events, config.timeout)
 }

@@ -11,8 +11,8 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "", kind: Kind::Top, about: "The keys above every table.", keys: TOP, example: "" },
     Section {
         name: "hook",
-        kind: Kind::Table,
-        about: "A program that runs for events, one run at a time and never through a shell. Its argument is the name of the \
+        kind: Kind::List,
+        about: "A program that runs for events, one run of each at a time and never through a shell. Its argument is the name of the \
                 event; the event is on its standard input as JSON, and in the variables ORPHAND_EVENT, ORPHAND_AGENT, \
                 ORPHAND_GENERATION, ORPHAND_ORPHANS, ORPHAND_RSS_BYTES and ORPHAND_SERVER.",
         keys: HOOK,
@@ -44,13 +44,6 @@ pub const SECTIONS: &[Section] = &[
         example: "name = \"shared broker\"\npackage = \"@me/broker-mcp\"\n",
     },
     Section {
-        name: "multiplexer",
-        kind: Kind::List,
-        about: "Terminal multiplexers and the like: what lives in one has no owner. tmux, screen, zellij and others are known.",
-        keys: RULE,
-        example: "name = \"my-tmux\"\nprogram = \"my-tmux\"\n",
-    },
-    Section {
         name: "server",
         kind: Kind::List,
         about: "MCP servers that no built-in rule knows. A rule alone ends nothing: a process is a server only \
@@ -66,20 +59,14 @@ pub const SECTIONS: &[Section] = &[
         example: "name = \"gateway\"\nunit = \"gateway.service\"\n",
     },
     Section {
-        name: "steward",
+        name: "program",
         kind: Kind::List,
-        about: "Programs that host or adopt others, such as init or sshd. They are never agents, neither by a built-in rule \
-                nor because they start a server.",
+        about: "Other programs that no built-in rule knows, by their kind. A multiplexer is like tmux: what lives in one has no \
+                owner. A supervisor hosts or adopts others, like init or sshd, and is never an agent. A launcher starts another \
+                program on its own standard streams, like npx or timeout: it is part of a server's launch chain, and not its \
+                owner.",
         keys: RULE,
-        example: "name = \"site-runner\"\nprogram = \"site-runner\"\n",
-    },
-    Section {
-        name: "launcher",
-        kind: Kind::List,
-        about: "Programs that start another one on their own standard streams, such as npx or timeout. They are part of a \
-                server's launch chain and not its owner.",
-        keys: RULE,
-        example: "name = \"with-secrets\"\nprogram = \"with-secrets\"\n",
+        example: "name = \"with-secrets\"\nprogram = \"with-secrets\"\nkind = \"launcher\"\n",
     },
     Section {
         name: "alert",
@@ -165,43 +152,6 @@ const TOP: &[Key] = &[
         example: "false",
     },
     Key {
-        name: "setsid",
-        form: "\"auto\", \"fentry\", \"tracepoint\" or \"none\"",
-        default: Some("\"auto\""),
-        limits: "",
-        about: "How the call setsid(2) is seen. fentry costs other system calls nothing, but not every kernel lets it load; \
-                tracepoint puts every system call of the host on a slower path; auto takes the first that works. With none \
-                the event server_detached may be missing, and verdicts are the same.",
-        example: "\"none\"",
-    },
-    Key {
-        name: "ring_size",
-        form: "a number",
-        default: Some("2097152"),
-        limits: "in bytes, a power of two from 4096 to 1073741824",
-        about: "The size of the ring buffer between kernel and daemon. A larger one loses fewer records when very many \
-                processes start, and takes more resident memory.",
-        example: "4194304",
-    },
-    Key {
-        name: "members",
-        form: "a number",
-        default: None,
-        limits: "from 64 to 4194304",
-        about: "How many processes below agents can be followed at once, at most half of them of one user. The default is the \
-                smaller of the kernel's pid_max and threads-max, at most 262144. Each takes about 80 bytes of kernel memory. \
-                For a user with too many processes nothing is judged until there is room again.",
-        example: "65536",
-    },
-    Key {
-        name: "log",
-        form: "\"off\", \"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
-        default: Some("\"info\""),
-        limits: "",
-        about: "What is logged to standard error. The variable ORPHAND_LOG overrides it.",
-        example: "\"debug\"",
-    },
-    Key {
         name: "listen",
         form: "\"ADDRESS:PORT\" or \"none\"",
         default: Some("\"127.0.0.1:9477\""),
@@ -275,19 +225,12 @@ const ALERT: &[Key] = &[
         example: "\"claude\"",
     },
     Key {
-        name: "within",
-        form: "a duration",
-        default: Some("\"1h\""),
-        limits: "above zero, at most a day; for rate and reap_failures only",
-        about: "The period in which events are counted.",
-        example: "\"10m\"",
-    },
-    Key {
         name: "for",
         form: "a duration",
-        default: Some("\"0s\""),
+        default: None,
         limits: "at most a day",
-        about: "How long it must stay crossed before the alert is emitted.",
+        about: "How long it must stay crossed before the alert is emitted (0s). For rate and reap_failures the time in which \
+                events are counted (1h).",
         example: "\"1m\"",
     },
     Key {
@@ -325,8 +268,8 @@ const HOOK: &[Key] = &[
         name: "path",
         form: "a path",
         default: None,
-        limits: "absolute; only root and orphand's own user may be able to write the file and the directories above it",
-        about: "The program. Without it there is no hook.",
+        limits: "absolute; only root and orphand's own user may be able to write the file and the directories above it; always needed",
+        about: "The program.",
         example: "\"/etc/orphand/hook\"",
     },
     Key {

@@ -29,16 +29,16 @@ fn load(all: &[&str]) -> Loaded {
 #[test]
 fn later_values_beat_and_rules_are_added() {
     let loaded = load(&[
-        "grace = \"1s\"\nlog = \"warn\"\n[[server]]\nname = \"a\"\nprogram = \"a\"\n",
+        "grace = \"1s\"\nobserve = true\n[[server]]\nname = \"a\"\nprogram = \"a\"\n",
         "server = [{ name = \"b\", program = \"b\" }]\ngrace = \"2s\"\n",
         "[[server]]\nprogram = \"c\"\nname = \"c\"\n[[agent]]\nname = \"d\"\nprogram = \"d\"\n",
     ]);
     let config = loaded.config.unwrap();
-    assert_eq!((config.grace, config.log), (Duration::from_secs(2), LogLevel::Warn));
+    assert_eq!((config.grace, config.observe), (Duration::from_secs(2), true));
     assert_eq!(config.server.iter().map(Rule::name).collect::<Vec<_>>(), ["a", "b", "c"]);
     let place = |key: &str, index: usize| loaded.origins.location(key, index).unwrap().to_string();
     assert_eq!(place("grace", 0), "1.toml:2:1");
-    assert_eq!(place("log", 0), "0.toml:2:1");
+    assert_eq!(place("observe", 0), "0.toml:2:1");
     assert_eq!([0, 1, 2].map(|i| place("server", i)), ["0.toml:3:1", "1.toml:1:11", "2.toml:1:1"]);
     assert_eq!(loaded.notes, []);
 }
@@ -47,8 +47,8 @@ fn later_values_beat_and_rules_are_added() {
 fn every_mistake_of_every_file_is_told() {
     let loaded = load(&[
         "grace = 1\n[[server]]\nname = \"a\"\nexe = 1\nscript = 2\nfoo = 3\n[[agent]]\nname = \"b\"\n",
-        "log = \"info\"\nlog = \"warn\"\n\n= 1\nunclosed = [\n",
-        "ring_size = 1\ngrace = \"2s\"\n",
+        "observe = true\nobserve = true\n\n= 1\nunclosed = [\n",
+        "work_grace = 1\ngrace = \"2s\"\n",
     ]);
     let told: Vec<_> = loaded.config.unwrap_err().iter().map(ToString::to_string).collect();
     let heads: Vec<_> =
@@ -64,7 +64,7 @@ fn every_mistake_of_every_file_is_told() {
             "1.toml:2:1: duplicate key",
             "1.toml:4:1: unquoted keys cannot be empty, expected letters, numbers, `-`, `_`",
             "1.toml:5:13: unclosed array, expected `]`",
-            "2.toml:1:13: ring_size",
+            "2.toml:1:14: work_grace",
         ],
         "{told:#?}"
     );
@@ -81,7 +81,7 @@ fn of_too_many_mistakes_the_first_are_told_and_no_line_is_endless() {
         assert_eq!(lines, (first..first + ENOUGH).collect::<Vec<_>>());
     }
     let long = "x".repeat(5000);
-    for text in [[long.as_str(), "= 1"].concat(), ["log = \"", &long, "\""].concat()] {
+    for text in [[long.as_str(), "= 1"].concat(), ["observe = \"", &long, "\""].concat()] {
         let errors = load(&[&text]).config.unwrap_err().to_string();
         assert!(errors.chars().count() < 600, "{errors}");
     }
@@ -102,7 +102,7 @@ fn what_is_hardly_meant_is_a_note() {
     let second = [
         rule("server", "b", "x"),
         rule("agent", "a", "z"),
-        rule("launcher", "l", "z"),
+        rule("program", "l", "z") + "kind = \"launcher\"\n",
         rule("exempt", "f", "x"),
     ]
     .concat();
@@ -114,8 +114,8 @@ fn what_is_hardly_meant_is_a_note() {
             "0.toml:1:1: socket: \"x.sock\" depends on the directory that orphand is started in: write an absolute path",
             "0.toml:5:1: server: two rules are called \"a\": events cannot tell which of them matched (line 2)",
             "1.toml:1:1: server: rule \"b\" has no effect: an earlier rule in [[server]] has the same patterns (0.toml:2:1)",
-            "1.toml:7:1: launcher: rule \"l\" has no effect: an earlier rule in [[agent]] has the same patterns (line 4)",
-            "1.toml:10:1: exempt: rule \"f\" has no effect: an earlier rule in [[exempt]] has the same patterns (0.toml:8:1)",
+            "1.toml:7:1: program: rule \"l\" has no effect: an earlier rule in [[agent]] has the same patterns (line 4)",
+            "1.toml:11:1: exempt: rule \"f\" has no effect: an earlier rule in [[exempt]] has the same patterns (0.toml:8:1)",
         ]
     );
 }
@@ -129,19 +129,14 @@ fn what_never_comes_is_a_note() {
     };
     let alert =
         |name: &str, on: &str| ["[[alert]]\nname = \"", name, "\"\non = \"", on, "\"\nabove = 1\n"].concat();
-    let only_alerts = "[hook]\npath = \"/x\"\nevents = [\"alert\", \"alert_resolved\"]\n";
-    let never =
-        "0.toml:3:1: hook.events: without an [[alert]] there is no such event, so the hook never runs";
+    let only_alerts = "[[hook]]\npath = \"/x\"\nevents = [\"alert\", \"alert_resolved\"]\n";
+    let never = "0.toml:1:1: hook: without an [[alert]] there is none of its events, so the hook never runs";
     assert_eq!(notes(only_alerts), [never]);
     assert_eq!(notes(&[only_alerts, &alert("a", "rss")].concat()), [""; 0]);
-    assert_eq!(notes("[hook]\npath = \"/x\"\n"), [""; 0]);
+    assert_eq!(notes("[[hook]]\npath = \"/x\"\n"), [""; 0]);
     assert_eq!(
-        notes("[hook]\npath = \"/x\"\nevents = []\n"),
-        ["0.toml:3:1: hook.events: the list is empty, so the hook never runs: name some events, or \"all\""]
-    );
-    assert_eq!(
-        notes("hook.timeout = \"1s\"\n"),
-        ["0.toml:1:6: hook.timeout: without path there is no hook, and this has no effect"]
+        notes("[[hook]]\npath = \"/x\"\nevents = []\n"),
+        ["0.toml:1:1: hook: events is empty, so the hook never runs: name some events, or \"all\""]
     );
     assert_eq!(
         notes(&[alert("a", "rss"), alert("a", "orphans")].concat()),

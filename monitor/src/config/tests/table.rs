@@ -55,7 +55,7 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// The fields of a section's type. A new section needs a line here.
 fn fields_of(section: &Section) -> Vec<&'static str> {
     match section.name {
-        "exempt" | "multiplexer" | "server" | "agent" | "steward" | "launcher" => fields::<Rule>(),
+        "exempt" | "server" | "agent" | "program" => fields::<Rule>(),
         "hook" => fields::<Hook>(),
         "containers" => fields::<Containers>(),
         "alert" => fields::<AlertRule>(),
@@ -114,6 +114,9 @@ fn every_row_is_filled_in_and_every_example_is_right() {
                 "name = \"x\"\n",
                 "program = \"x\"\n",
                 "name = \"x\"\nprogram = \"x\"\n",
+                "name = \"x\"\nkind = \"launcher\"\n",
+                "program = \"x\"\nkind = \"launcher\"\n",
+                "name = \"x\"\nprogram = \"x\"\nkind = \"launcher\"\n",
                 "name = \"x\"\non = \"rate\"\nabove = 1\n",
                 &example,
             ];

@@ -90,7 +90,7 @@ fn stranger(user: Option<u32>) -> String {
     match user {
         Some(user) => format!(
             "there listens a process of user {user}, who is neither root nor a service of the system: no password is sent. If \
-             Redis runs as that user, write `uid = {user}` into [sessions]"
+             Redis runs as that user, start orphand with --registry-user {user}"
         ),
         None => "no process of this host is seen that accepts the connection, and no password is sent to whom nobody \
                  knows; is the address right?"

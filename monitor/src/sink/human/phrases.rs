@@ -123,6 +123,7 @@ pub(crate) const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::StaleInvocation => "it belongs to an earlier start of its unit",
         Evidence::UnitStopped => "its unit is stopped",
         Evidence::SessionExpired => "its session has expired",
+        Evidence::Released => "its manager has released it",
         Evidence::SpawnerThreadExited => "the thread that started it has exited",
         Evidence::NoOwner => "no owner found",
         Evidence::Abandoned => "its owner lives and has abandoned it",

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use orphand_core::model::{
-    AlertRule, Answer, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent,
-    ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, TraceEntry, TraceHeader,
-    Watched, Work,
+    AlertRule, Answer, Asked, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent,
+    ProcessId, ReleaseRequest, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio,
+    TraceEntry, TraceHeader, Watched, Work,
     scene::{self, End, Endpoint, ProcessRow, Scene, Side, Unread},
 };
 
@@ -43,7 +43,7 @@ fn policy() -> Policy {
             above: 3,
             agent: Some("claude".to_owned()),
             within: Duration::from_secs(60),
-            hold: Duration::from_secs(1),
+            hold: Duration::ZERO,
             cooldown: Duration::ZERO,
         }],
     }
@@ -109,6 +109,7 @@ fn inputs() -> Vec<Input> {
         Input::Gone { process: id },
         Input::Ready { kernel: "6.18.5".to_owned(), hooks: vec!["fork".to_owned()] },
         Input::Configured { policy: policy() },
+        Input::Release { request: ReleaseRequest { targets: vec![Asked::Id(id)], session: None }, user: 7 },
         Input::Stop,
         event(ProcessEvent::ThreadExit { at, process: id, thread: NonZeroU32::MIN }),
         Input::Answered {
@@ -196,19 +197,19 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":7,\"other\":true}\n",
-        "t.orphtrace has format 7, this orphand reads 6: replay it with the version that recorded it",
+        "{\"orphand_trace\":8,\"other\":true}\n",
+        "t.orphtrace has format 8, this orphand reads 7: replay it with the version that recorded it",
     );
     fails(
         "{\"orphand_trace\":2,\"other\":true}\n",
-        "t.orphtrace has format 2, this orphand reads 6: replay it with the version that recorded it",
+        "t.orphtrace has format 2, this orphand reads 7: replay it with the version that recorded it",
     );
     fails(
-        "{\"orphand_trace\":6,",
+        "{\"orphand_trace\":7,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":6}\n",
+        "{\"orphand_trace\":7}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }

@@ -15,7 +15,7 @@ const CONFIG: &str = "/etc/orphand/config.toml";
 /// Short times, because the play is short.
 const SHORT: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\n";
 /// Setsid by the tracepoint, whose number is in a tracefs that only root may enter.
-const TRACEPOINT: &str = "setsid = \"tracepoint\"\n";
+const TRACEPOINT: &str = "[Service]\nExecStart=\nExecStart=/usr/bin/orphand run --setsid tracepoint\n";
 /// Debian's default reserves the tracepoint for `CAP_SYS_ADMIN`; 2 is the kernel's default.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// Makes the watchdog find a hang at once.
@@ -91,7 +91,9 @@ impl Service {
 
     /// Makes the next daemon use the tracepoint for setsid.
     pub(crate) fn prefer_tracepoint() -> Result<()> {
-        fs::write(CONFIG, format!("{SHORT}{TRACEPOINT}")).with_context(|| format!("write {CONFIG}"))?;
+        let path = "/run/systemd/system/orphand.service.d/setsid.conf";
+        fs::write(path, TRACEPOINT).with_context(|| format!("write {path}"))?;
+        systemctl(&["daemon-reload"])?;
         fs::write(PARANOID, "2").with_context(|| format!("write {PARANOID}"))
     }
 

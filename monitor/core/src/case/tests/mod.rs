@@ -6,7 +6,7 @@ mod stories;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Cause, Event, Facts, Finding, Owner, Pace, Phase, Reason, Refusal, Step, Verdict};
+use super::{By, Cause, Event, Facts, Finding, Owner, Pace, Phase, Reason, Refusal, Step, Verdict};
 use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal};
 
 const NOBODY: &BTreeSet<ProcessId> = &BTreeSet::new();

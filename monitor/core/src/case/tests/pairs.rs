@@ -84,7 +84,7 @@ fn the_owner_of_an_expired_session_exits() {
 
 /// The same phase, of a server whose session has expired.
 fn of_session(mut phase: Phase) -> Phase {
-    let reason = Reason::SessionExpired;
+    let reason = Reason::Released(By::Session);
     match &mut phase {
         Phase::Clear => {}
         Phase::Grace { cause, .. } => cause.reason = reason,

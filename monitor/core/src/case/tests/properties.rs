@@ -36,7 +36,7 @@ fn event() -> impl Strategy<Value = Event> {
         });
     prop_oneof![
         1 => Just(Event::Suspected { reason: Reason::OwnerExited, since: at(0), deadline: at(5000) }),
-        1 => Just(Event::Suspected { reason: Reason::SessionExpired, since: at(0), deadline: at(5000) }),
+        1 => Just(Event::Suspected { reason: Reason::Released(By::Session), since: at(0), deadline: at(5000) }),
         1 => Just(Event::OwnerFound),
         1 => Just(Event::SessionLives),
         1 => Just(Event::Asked),

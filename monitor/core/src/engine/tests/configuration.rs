@@ -216,3 +216,20 @@ fn a_look_at_proc_does_not_take_a_server_apart() {
     assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared exempt_rule"));
     assert_eq!(story.sent(), []);
 }
+
+#[test]
+fn an_agent_may_have_a_grace_of_its_own() {
+    let rule = "[[agent]]\nname = 'bot'\nprogram = 'bot'\n";
+    for (rules, detected) in [(rule.to_owned(), true), (format!("{rule}grace = '60s'\n"), false)] {
+        let rules = Rules::from_source(&rules).unwrap();
+        let mut story = Story::new(Settings { rules, ..Settings::default() });
+        story.exec(20, 10, &["bot"], TERMINAL);
+        story.fork(20, 30);
+        story.exec(30, 20, SERVER, WIRE);
+        story.end(20);
+        story.pass_secs(11);
+        assert_eq!(story.told().iter().any(|told| told == "orphan_detected"), detected);
+        story.pass_secs(50);
+        assert_eq!(story.told().iter().any(|told| told == "orphan_detected"), !detected);
+    }
+}

@@ -21,6 +21,7 @@ mod late;
 mod launchers;
 mod leftovers;
 mod let_go;
+mod managers;
 mod memory;
 mod owners;
 mod proof;

@@ -32,7 +32,7 @@ pub fn held_by(pid: u32) -> WireState {
 }
 
 /// The manager 20 holds the wires of its servers 30 and 40, of the sessions `a` and `b`.
-fn manager(settings: Settings) -> Story {
+pub fn manager(settings: Settings) -> Story {
     let mut story = Story::new(settings);
     story.sessions.insert(30, "a".to_owned());
     story.sessions.insert(40, "b".to_owned());

@@ -77,7 +77,8 @@ fn the_configuration_comes_first() {
         [[exempt]]
         name = "keep"
         program = "mcp-server-git"
-        [[steward]]
+        [[program]]
+        kind = "supervisor"
         name = "goose is a database tool here"
         program = "goose"
         [[agent]]
@@ -89,11 +90,13 @@ fn the_configuration_comes_first() {
         [[agent]]
         name = "both"
         program = "both"
-        [[multiplexer]]
+        [[program]]
+        kind = "multiplexer"
         name = "mux"
         program = "both"
         args = ["--mux"]
-        [[launcher]]
+        [[program]]
+        kind = "launcher"
         name = "wrap"
         program = "wrap"
         [[exempt]]
@@ -167,9 +170,13 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
     assert!(!is("unit", "python3 /srv/x", Some(&unit("other.service"))));
     assert!(!is("unit", "python3 /srv/x", None));
     assert!(!Rules::builtin().is_thread_scoped("claude", Some(&image("claude")), None));
-    for table in ["server", "exempt", "steward"] {
+    for table in ["server", "exempt", "program"] {
         let other = format!("[[{table}]]\nname = \"x\"\nprogram = \"x\"\nthread_scoped = true\n");
         assert!(Rules::from_source(&other).is_err(), "{table}");
+    }
+    for wrong in ["[[program]]", "[[agent]]\nkind = 'launcher'", "[[server]]\nkind = 'launcher'"] {
+        let error = Rules::from_source(&format!("{wrong}\nname = 'x'\nprogram = 'x'\n")).unwrap_err();
+        assert!(error.to_string().contains("kind is for [[program]]"), "{error}");
     }
 }
 

@@ -105,4 +105,21 @@ pub(super) const RULE: &[Key] = &[
                 other threads: it is left behind when that thread ends without closing it.",
         example: "true",
     },
+    Key {
+        name: "grace",
+        form: "a duration",
+        default: None,
+        limits: "0s to 24h; [[agent]] only",
+        about: "How long a server of such an agent may outlive it before it is judged, in place of the grace for all. It counts \
+                for every agent that has the name of the rule.",
+        example: "\"1m\"",
+    },
+    Key {
+        name: "kind",
+        form: "\"multiplexer\", \"supervisor\" or \"launcher\"",
+        default: None,
+        limits: "[[program]] only, and always needed there",
+        about: "What such a program is.",
+        example: "\"launcher\"",
+    },
 ];

@@ -8,19 +8,8 @@ pub(super) const SESSIONS: &[Key] = &[
         form: "redis://HOST:PORT/DB",
         default: Some("\"redis://127.0.0.1:6379/0\""),
         limits: "with USER:PASSWORD@ before the host where one is needed; no TLS",
-        about: "Where the registry is. The variables REDIS_HOST and REDIS_PORT are its default where they are set. A \
-                password is never shown: keep the file unreadable for others.",
+        about: "Where the registry is. A password is never shown: keep the file unreadable for others.",
         example: "\"redis://:PASSWORD@10.0.0.5:6379/0\"",
-    },
-    Key {
-        name: "uid",
-        form: "a number of a user",
-        default: None,
-        limits: "of this host",
-        about: "The user that Redis runs as, if that is a person. While Redis is down, any user may listen at its port: a \
-                password is sent to processes of root, of users below 1000 (services of the system), of orphand's own \
-                user and of this one.",
-        example: "1001",
     },
     Key {
         name: "variable",
@@ -52,17 +41,8 @@ pub(super) const SESSIONS: &[Key] = &[
         form: "a duration",
         default: Some("\"5m\""),
         limits: "1s to 24h",
-        about: "How long the key must be missing, in every answer, until the session has expired. The variable \
-                MCP_SESSION_IDLE_TTL (seconds) is its default where it is set.",
+        about: "How long the key must be missing, in every answer, until the session has expired. The registry is asked \
+                20 times in that time, four times a minute at least.",
         example: "\"10m\"",
-    },
-    Key {
-        name: "interval",
-        form: "a duration",
-        default: Some("\"15s\""),
-        limits: "100ms to 1h",
-        about: "The time from one question to the registry to the next, while servers with a session live. The variable \
-                MCP_PROCESS_CLEANUP_INTERVAL (seconds) is its default where it is set.",
-        example: "\"1m\"",
     },
 ];

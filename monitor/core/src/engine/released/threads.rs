@@ -3,23 +3,22 @@
 //!
 //! The kernel side reports the end of a thread only if it was told to follow the thread, which is when a server was
 //! recognised. The thread may have ended by then: the shell looks, and reports that in the same way.
-//!
-//! The owner lives and may use the server by another thread. So the server is watched from then on ([`super::watches`]).
 
 use std::num::NonZeroU32;
 
-use super::Engine;
+use super::is_released;
 use crate::{
-    case::{Event, Phase, Reason},
+    case::{By, Event},
+    engine::Engine,
     lineage::{AgentKey, ServerKey},
-    model::{BootTime, Effect, Notice, ProcessId},
+    model::{BootTime, Effect, ProcessId},
     verdict::is_thread_scoped,
-    world::{Agent, Spawner, agent_view},
+    world::{Agent, Server, Spawner},
 };
 
 impl Engine {
     /// Has the end of the thread reported that started this server, if it is a thread of its living owner.
-    pub(super) fn follow_spawner(&mut self, key: ServerKey) {
+    pub(in crate::engine) fn follow_spawner(&mut self, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let owner = server.owner().and_then(|owner| self.world.agent(owner)).filter(|owner| owner.is_alive());
         let Some(spawner) = server.spawner.as_ref().filter(|spawner| spawner.ended().is_none()) else {
@@ -32,7 +31,7 @@ impl Engine {
     }
 
     /// Does so for all servers: the end of a thread may have been among records that were lost.
-    pub(super) fn follow_spawners(&mut self) {
+    pub(in crate::engine) fn follow_spawners(&mut self) {
         for key in self.world.servers().keys() {
             self.follow_spawner(key);
         }
@@ -40,7 +39,7 @@ impl Engine {
 
     /// Forgets which threads started servers: their process may have run another program, which ends all threads but
     /// hands on the wires. `of`: the servers of this agent, or all.
-    pub(super) fn forget_spawners(&mut self, now: BootTime, of: Option<AgentKey>) {
+    pub(in crate::engine) fn forget_spawners(&mut self, now: BootTime, of: Option<AgentKey>) {
         let servers: Vec<ServerKey> = match of.map(|agent| self.world.agent(agent)) {
             Some(agent) => agent.into_iter().flat_map(Agent::servers).copied().collect(),
             None => self.world.servers().keys(),
@@ -48,13 +47,13 @@ impl Engine {
         for key in servers {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.spawner = None;
-            server.watches.remove(&Reason::SpawnerThreadExited);
+            server.watches.remove(&By::Thread);
             self.close_thread_case(now, key);
         }
     }
 
     /// A thread ended that had started a server. Whatever had its number before has ended, too.
-    pub(super) fn thread_ended(
+    pub(in crate::engine) fn thread_ended(
         &mut self,
         now: BootTime,
         at: BootTime,
@@ -65,14 +64,14 @@ impl Engine {
         for key in agent.servers().clone() {
             let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
             if spawner.is_some_and(|spawner| spawner.end(process, thread, at)) {
-                self.watch(now, key, Reason::SpawnerThreadExited);
+                self.watch(now, key, By::Thread);
                 self.suspect_for_its_thread(now, key);
             }
         }
     }
 
     /// The rules have changed: what they say of threads may be new.
-    pub(super) fn judge_threads_anew(&mut self, now: BootTime) {
+    pub(in crate::engine) fn judge_threads_anew(&mut self, now: BootTime) {
         for key in self.world.servers().keys() {
             if self.ends_with_its_thread(key) {
                 self.suspect_for_its_thread(now, key);
@@ -86,25 +85,15 @@ impl Engine {
     fn suspect_for_its_thread(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let Some(since) = server.spawner.as_ref().and_then(Spawner::ended) else { return };
-        if !server.phase.is_clear() || !self.ends_with_its_thread(key) {
-            return;
-        }
-        let deadline = now + self.settings.abandoned_grace;
-        let suspected = Event::Suspected { reason: Reason::SpawnerThreadExited, since, deadline };
-        self.server_event(now, key, suspected);
-        self.watch_its_grace(now, key);
-        let owner = self.world.owner(key).map(agent_view);
-        if let Some(server) = self.world.show(key) {
-            self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
+        if server.phase.is_clear() && self.ends_with_its_thread(key) {
+            self.release(now, key, By::Thread, since);
         }
     }
 
     /// Closes the case of a server that was opened because its thread has ended.
     fn close_thread_case(&mut self, now: BootTime, key: ServerKey) {
-        let cause = self.world.server(key).and_then(|server| server.phase.cause());
-        let is_for_the_thread = cause.is_some_and(|cause| cause.reason == Reason::SpawnerThreadExited);
-        let has_begun = self.world.server(key).map(|server| &server.phase).is_some_and(Phase::is_terminating);
-        if is_for_the_thread && !has_begun && !cause.is_some_and(|cause| cause.asked) {
+        let is_open = |server: &Server| is_released(server, By::Thread) && !server.phase.is_terminating();
+        if self.world.server(key).is_some_and(is_open) {
             self.server_event(now, key, Event::OwnerFound);
         }
     }

@@ -14,16 +14,16 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose};
+use super::is_released;
 use crate::{
-    case::{Event, Reason},
-    lineage::Provenance,
-    lineage::{AgentKey, ServerKey},
+    case::{By, Event, Reason},
+    engine::{Engine, Purpose},
+    lineage::{AgentKey, Provenance, ServerKey},
     model::{
-        About, BootTime, KeyState, Notice, ProcessId, RegistryLife, SessionPolicy, SessionState,
-        SessionSubject, SessionsSeen,
+        About, BootTime, KeyState, ProcessId, RegistryLife, SessionPolicy, SessionState, SessionSubject,
+        SessionsSeen,
     },
-    world::{Agent, Server, agent_view},
+    world::{Agent, Server},
 };
 
 /// Between two inspections of a server, if the registry gave no answer.
@@ -31,7 +31,7 @@ const LEAST: Duration = Duration::from_secs(1);
 
 /// The sessions of living servers.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
+pub(in crate::engine) struct Sessions {
     by_id: BTreeMap<String, Session>,
     life: Option<RegistryLife>,
     /// Owners of which another session has its key: their keys have the name that is asked for.
@@ -112,7 +112,7 @@ impl Sessions {
     }
 
     /// A server has ended.
-    pub(super) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
+    pub(in crate::engine) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
         let Some((id, session)) = id.and_then(|id| Some((id, self.by_id.get_mut(id)?))) else { return };
         session.servers.remove(&key);
         if session.servers.is_empty() {
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// The state of the session that a server was started for.
-    pub(super) fn session_state(&self, server: &Server) -> Option<SessionState> {
+    pub(in crate::engine) fn session_state(&self, server: &Server) -> Option<SessionState> {
         let policy = self.settings.sessions.as_ref()?;
         let session = self.sessions.by_id.get(server.session_id.as_ref()?)?;
         Some(self.state_of(session, policy))
@@ -203,7 +203,7 @@ impl Engine {
     }
 
     /// Asks for the session that a server was started for, unless it is known.
-    pub(super) fn ask_session(&mut self, key: ServerKey) {
+    pub(in crate::engine) fn ask_session(&mut self, key: ServerKey) {
         let owner = self.world.owner(key).filter(|owner| owner.is_alive()).map(Agent::main);
         if owner.is_some() {
             self.ask_session_below(key, owner);
@@ -211,7 +211,7 @@ impl Engine {
     }
 
     /// Asks for the session of a server that was found in a container, and whose owner nobody knows. It is told only.
-    pub(super) fn ask_session_found_late(&mut self, key: ServerKey) {
+    pub(in crate::engine) fn ask_session_found_late(&mut self, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| server.owner().is_none()) {
             self.ask_session_below(key, None);
         }
@@ -237,7 +237,12 @@ impl Engine {
     }
 
     /// The session that a server was started for is known, or it has none.
-    pub(super) fn session_answered(&mut self, key: ServerKey, id: Option<String>, told_only: bool) {
+    pub(in crate::engine) fn session_answered(
+        &mut self,
+        key: ServerKey,
+        id: Option<String>,
+        told_only: bool,
+    ) {
         if self.settings.sessions.is_none() {
             return;
         }
@@ -260,7 +265,7 @@ impl Engine {
     }
 
     /// Another configuration is in effect: where the sessions are, and how they are named, may have changed.
-    pub(super) fn reconfigure_sessions(&mut self, now: BootTime) {
+    pub(in crate::engine) fn reconfigure_sessions(&mut self, now: BootTime) {
         self.sessions.clear();
         for key in self.world.servers().keys() {
             let mut found_late = false;
@@ -277,7 +282,7 @@ impl Engine {
     }
 
     /// The registry answered, or did not.
-    pub(super) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
+    pub(in crate::engine) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
         let Some(policy) = self.settings.sessions.clone() else { return };
         self.sessions.see(now, seen, policy.every);
         let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
@@ -292,13 +297,15 @@ impl Engine {
             let reason = server.phase.cause().map(|cause| cause.reason);
             let expired = self.is_expired(key, &policy);
             match reason {
-                Some(Reason::SessionExpired) if !expired => self.server_event(now, key, Event::SessionLives),
+                Some(Reason::Released(By::Session)) if !expired => {
+                    self.server_event(now, key, Event::SessionLives);
+                }
                 None if expired
                     && !server.seeks_owner
                     && !server.session_is_told_only
                     && self.owner_lives(key) =>
                 {
-                    self.session_expired(now, key);
+                    self.release(now, key, By::Session, now);
                 }
                 _ => {}
             }
@@ -333,25 +340,10 @@ impl Engine {
             && asked.since(born) >= policy.idle
     }
 
-    /// Opens a case: the session of a server has expired.
-    fn session_expired(&mut self, now: BootTime, key: ServerKey) {
-        let deadline = now + self.settings.abandoned_grace;
-        if let Some(server) = self.world.server_mut(key) {
-            server.watches.remove(&Reason::SessionExpired);
-        }
-        let reason = Reason::SessionExpired;
-        self.server_event(now, key, Event::Suspected { reason, since: now, deadline });
-        self.watch(now, key, reason);
-        self.watch_its_grace(now, key);
-        let owner = self.world.owner(key).map(agent_view);
-        let Some(server) = self.world.show(key) else { return };
-        self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
-    }
-
     /// The time to the next inspection of a server whose session has expired, if nothing follows from this one because
     /// the last answer of the registry is too old.
-    pub(super) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
-        let server = self.world.server(key).filter(|server| is_about_session(server))?;
+    pub(in crate::engine) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
+        let server = self.world.server(key).filter(|server| is_released(server, By::Session))?;
         let Some(policy) = &self.settings.sessions else { return Some(LEAST) };
         let session = server.session_id.as_ref().and_then(|id| self.sessions.by_id.get(id));
         let missing = session.is_some_and(|session| session.state == KeyState::Missing);
@@ -361,10 +353,4 @@ impl Engine {
         }
         None
     }
-}
-
-/// Whether the case of a server is that its session has expired, and no person asked.
-pub(super) fn is_about_session(server: &Server) -> bool {
-    let cause = server.phase.cause();
-    cause.is_some_and(|cause| cause.reason == Reason::SessionExpired && !cause.asked)
 }

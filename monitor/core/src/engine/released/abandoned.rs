@@ -9,12 +9,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Engine, Purpose};
+use super::holds;
 use crate::{
-    case::{Event, Reason},
+    case::By,
+    engine::{Engine, Purpose},
     lineage::ServerKey,
-    model::{About, BootTime, ExitStatus, Notice, OwnEnd, ProcessId, Stdio},
-    world::{Agent, Server, agent_view},
+    model::{About, BootTime, ExitStatus, OwnEnd, ProcessId, Stdio},
+    world::{Agent, Server},
 };
 
 /// The time between two questions about all servers.
@@ -30,7 +31,7 @@ const SIGNAL_CODES: u8 = 128;
 
 /// When the wires of servers are asked about.
 #[derive(Debug, Default)]
-pub(super) struct WireWatch {
+pub(in crate::engine) struct WireWatch {
     /// When the next question is due.
     due: Option<BootTime>,
     /// The question that is open, and since when.
@@ -41,7 +42,7 @@ pub(super) struct WireWatch {
 
 impl WireWatch {
     /// When the next question is due; `None` if there are no servers.
-    pub(super) const fn due(&self) -> Option<BootTime> {
+    pub(in crate::engine) const fn due(&self) -> Option<BootTime> {
         self.due
     }
 }
@@ -53,7 +54,7 @@ impl Engine {
     }
 
     /// Watches while there are servers: an idle daemon without servers is not woken.
-    pub(super) fn begin_wire_watch(&mut self, now: BootTime) {
+    pub(in crate::engine) fn begin_wire_watch(&mut self, now: BootTime) {
         if self.world.servers().is_empty() {
             self.wire_watch.due = None;
         } else {
@@ -62,7 +63,7 @@ impl Engine {
     }
 
     /// Asks which servers have a hung-up standard input, if that is due.
-    pub(super) fn watch_wires(&mut self, now: BootTime) {
+    pub(in crate::engine) fn watch_wires(&mut self, now: BootTime) {
         if self.wire_watch.due.is_none_or(|due| due > now) {
             return;
         }
@@ -113,7 +114,7 @@ impl Engine {
     }
 
     /// The answer to the question which servers have a hung-up standard input.
-    pub(super) fn wires_answered(
+    pub(in crate::engine) fn wires_answered(
         &mut self,
         now: BootTime,
         token: u64,
@@ -127,26 +128,14 @@ impl Engine {
         for (key, process) in servers {
             let Some(server) = self.world.server(*key) else { continue };
             if hung_up.contains(process) && server.main_process() == *process && self.is_watched(server) {
-                self.abandoned(now, *key);
+                self.release(now, *key, By::Owner, now);
             }
-        }
-    }
-
-    /// The standard input of a server is hung up, and its owner is alive: opens a case.
-    fn abandoned(&mut self, now: BootTime, key: ServerKey) {
-        let deadline = now + self.settings.abandoned_grace;
-        let suspected = Event::Suspected { reason: Reason::Abandoned, since: now, deadline };
-        self.server_event(now, key, suspected);
-        self.watch_since_its_head_was_killed(now, key);
-        let owner = self.world.owner(key).map(agent_view);
-        if let Some(server) = self.world.show(key) {
-            self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
         }
     }
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the
     /// server.
-    pub(super) fn head_is_exiting(
+    pub(in crate::engine) fn head_is_exiting(
         &mut self,
         head: ProcessId,
         status: Option<ExitStatus>,
@@ -163,7 +152,7 @@ impl Engine {
     }
 
     /// The head of the launch chain of this server has exited.
-    pub(super) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
+    pub(in crate::engine) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
             self.ask_about_wires(&[key]);
         }
@@ -171,18 +160,10 @@ impl Engine {
     }
 
     /// Watches what an abandoned server does, from now on, if the head of its launch chain was killed.
-    fn watch_since_its_head_was_killed(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.world.server_mut(key) else { return };
-        if !is_closed(server) || server.phase.is_terminating() {
-            return;
+    pub(super) fn watch_since_its_head_was_killed(&mut self, now: BootTime, key: ServerKey) {
+        let is_closed = |server: &Server| holds(server, By::Owner) && !server.phase.is_terminating();
+        if self.world.server(key).is_some_and(is_closed) {
+            self.watch_anew(now, key, By::Owner);
         }
-        server.watches.remove(&Reason::Abandoned);
-        self.watch(now, key, Reason::Abandoned);
     }
-}
-
-/// Whether the case of this server is that its owner abandoned it, and the head of its launch chain was killed.
-pub(super) fn is_closed(server: &Server) -> bool {
-    let reason = server.phase.cause().filter(|cause| !cause.asked).map(|cause| cause.reason);
-    server.head_killed && reason == Some(Reason::Abandoned)
 }

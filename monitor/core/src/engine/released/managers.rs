@@ -1,0 +1,93 @@
+//! Servers that their manager released: it said that it is done with them (`orphand release`).
+//!
+//! Invariant: only the user to whom every process of a server belongs, or root, can release it. A request that names a
+//! server of somebody else releases nothing at all.
+
+use super::is_released;
+use crate::{
+    case::{By, Phase, Reason},
+    engine::Engine,
+    lineage::{Node, ServerKey},
+    model::{BootTime, ProcessId, ReleaseRequest, Released},
+    world::{Agent, Server},
+};
+
+/// The user who may release every server.
+const ROOT: u32 = 0;
+
+impl Engine {
+    /// The servers that a request of this user selects, as they are now. The error is one line: it names a server of
+    /// somebody else.
+    pub fn released(&self, request: &ReleaseRequest, user: u32) -> Result<Vec<Released>, String> {
+        let selected = self.select_for_release(request, user)?;
+        Ok(selected.into_iter().filter_map(|key| self.released_server(key)).collect())
+    }
+
+    /// The servers that a request selects are released. Nothing happens to one that already is.
+    pub(in crate::engine) fn release_on_request(
+        &mut self,
+        now: BootTime,
+        request: &ReleaseRequest,
+        user: u32,
+    ) {
+        for key in self.select_for_release(request, user).unwrap_or_default() {
+            if self.can_be_released(key) {
+                self.release(now, key, By::Manager, now);
+            }
+        }
+    }
+
+    fn select_for_release(&self, request: &ReleaseRequest, user: u32) -> Result<Vec<ServerKey>, String> {
+        let is_named = |server: &Server| {
+            let mut all = server.processes().iter().chain(server.wrappers());
+            all.any(|process| request.targets.iter().any(|target| target.is(*process)))
+        };
+        let is_of_session = |server: &Server| {
+            let shown = !server.session_is_told_only;
+            shown && request.session.is_some() && server.session_id == request.session
+        };
+        let mut selected = Vec::new();
+        for key in self.world.servers().keys() {
+            let Some(server) = self.world.server(key) else { continue };
+            let (named, own) = (is_named(server), self.is_of(server, user));
+            if named && !own {
+                return Err(format!(
+                    "refused: server {} does not belong to user {user}; release it as its own user, or as root",
+                    server.id
+                ));
+            }
+            if named || (own && is_of_session(server)) {
+                selected.push(key);
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Whether all processes of a server belong to this user, who then could end it himself.
+    fn is_of(&self, server: &Server, user: u32) -> bool {
+        let is_own =
+            |process: &ProcessId| self.world.node(*process).is_some_and(|node: &Node| node.uid == user);
+        user == ROOT || server.processes().iter().chain(server.wrappers()).all(is_own)
+    }
+
+    /// Whether a release changes anything: the owner lives, and nothing better is known. One that was used since it was
+    /// released can be released again.
+    fn can_be_released(&self, key: ServerKey) -> bool {
+        let Some(server) = self.world.server(key) else { return false };
+        let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
+        let is_open = match &server.phase {
+            Phase::Clear => true,
+            Phase::Grace { cause, .. } => cause.reason != Reason::Released(By::Manager) && !cause.asked,
+            Phase::Unproven { verdict, .. } => !verdict.cause.asked,
+            _ => false,
+        };
+        owner_lives && is_open && !server.seeks_owner
+    }
+
+    fn released_server(&self, key: ServerKey) -> Option<Released> {
+        let server = self.world.server(key)?;
+        let released = is_released(server, By::Manager);
+        let deadline = server.phase.grace().filter(|_| released);
+        Some(Released { server: self.world.view(key)?, state: server.phase.state(), released, deadline })
+    }
+}

@@ -1,0 +1,185 @@
+//! Servers that are released although their owner lives: one mechanism, and a module for each who can release one
+//! ([`By`]): the owner that let go of the wires, the thread that ended, the registry of sessions, the manager that said so.
+//!
+//! A released server has a case, and `abandoned_grace`. Its owner lives and may still use it. So what the server does is
+//! watched ([`crate::world::Watch`]), and a use takes the release back: what the owner holds counts again.
+//!
+//! Invariant: a watch begins with a look of its own, never with an inspection, and what it compares is what the look
+//! saw. A server is looked at when its watch begins, a moment later, late in the grace, and at each inspection; at no
+//! other time, and none is looked at without a watch.
+
+mod abandoned;
+mod managers;
+mod sessions;
+mod threads;
+
+use std::{collections::BTreeSet, time::Duration};
+
+pub(super) use self::{abandoned::WireWatch, sessions::Sessions};
+use super::{Engine, Purpose, tools::may_have_tools};
+use crate::{
+    case::{By, Event, Phase, Reason},
+    lineage::ServerKey,
+    model::{About, BootTime, Notice, Work},
+    verdict::Finding,
+    world::{Agent, Look, Server, Spawner, Watch, agent_view},
+};
+
+/// What this many processes do is looked at. A server with more is not proven to be unused.
+const PROCESSES: usize = 64;
+
+/// The moment from the begin of a watch to the second look, at most: a server may be busy with the end of its last
+/// request.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// The time to the next inspection, at least.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// Servers that are to be looked at.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Looks(BTreeSet<(BootTime, ServerKey, Look)>);
+
+impl Looks {
+    /// When the next one is due.
+    pub(in crate::engine) fn due(&self) -> Option<BootTime> {
+        self.0.first().map(|(at, _, _)| *at)
+    }
+}
+
+impl Engine {
+    /// A server was released at `since` although its owner lives: opens a case.
+    fn release(&mut self, now: BootTime, key: ServerKey, by: By, since: BootTime) {
+        let deadline = now + self.settings.abandoned_grace;
+        let reason = Reason::Released(by);
+        self.server_event(now, key, Event::Suspected { reason, since, deadline });
+        match by {
+            By::Owner => self.watch_since_its_head_was_killed(now, key),
+            // It is watched since the thread ended, which may be long ago.
+            By::Thread => self.watch_its_grace(now, key),
+            By::Session | By::Manager => {
+                self.watch_anew(now, key, by);
+                self.watch_its_grace(now, key);
+            }
+        }
+        let owner = self.world.owner(key).map(agent_view);
+        if let Some(server) = self.world.show(key) {
+            self.emit(now, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
+        }
+    }
+
+    /// Begins to watch what a server does since it was released. What it did before counts no more.
+    fn watch_anew(&mut self, now: BootTime, key: ServerKey, by: By) {
+        if let Some(server) = self.world.server_mut(key) {
+            server.watches.remove(&by);
+        }
+        self.watch(now, key, by);
+    }
+
+    /// Begins to watch what a server does, unless it is watched for that already.
+    fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
+        let settled = now + SETTLE.min(self.settings.abandoned_grace / 10);
+        self.look(key, Look::Begin(by));
+        self.looks.0.insert((settled, key, Look::Settled(by)));
+    }
+
+    /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
+    /// it need not rest for longer than necessary.
+    fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
+        self.looks.0.insert((now + self.settings.abandoned_grace * 4 / 5, key, Look::Later));
+    }
+
+    /// Has a server with a new case looked at: what its tools do from now on is known then.
+    pub(in crate::engine) fn watch_tools(&mut self, now: BootTime, key: ServerKey) {
+        if self.world.server(key).is_some_and(may_have_tools) {
+            self.looks.0.insert((now, key, Look::Later));
+        }
+    }
+
+    /// Asks what the processes of a server have done so far.
+    fn look(&mut self, key: ServerKey, look: Look) {
+        if let Some(server) = self.world.server(key).filter(|server| can_be_looked_at(server)) {
+            let all = server.processes().iter().chain(server.wrappers()).chain(&server.container_processes);
+            let processes = all.copied().collect();
+            self.ask(About::Work(processes), Purpose::Work { server: key, look });
+        }
+    }
+
+    /// Looks at the servers for which that is due.
+    pub(in crate::engine) fn look_at_servers(&mut self, now: BootTime) {
+        while let Some(due) = self.looks.0.first().copied().filter(|(at, _, _)| *at <= now) {
+            self.looks.0.remove(&due);
+            let (_, key, look) = due;
+            self.look(key, look);
+        }
+    }
+
+    /// What the processes of a server have done until now.
+    pub(in crate::engine) fn work_answered(
+        &mut self,
+        now: BootTime,
+        key: ServerKey,
+        look: Look,
+        work: &[Work],
+    ) {
+        let Some(server) = self.world.server_mut(key) else { return };
+        if let Look::Begin(by) = look
+            && holds(server, by)
+        {
+            server.watches.entry(by).or_insert_with(|| Watch::begin(now, work));
+        }
+        server.tools.look(work);
+        for (by, watch) in &mut server.watches {
+            watch.look(now, look == Look::Settled(*by), work);
+        }
+        // The grace lasts from the first look: only then it can show a rest of that time.
+        if let Look::Begin(by) = look
+            && let Phase::Grace { cause, .. } = &server.phase
+            && cause.reason == Reason::Released(by)
+            && !cause.asked
+        {
+            let (reason, since, deadline) = (cause.reason, cause.since, now + self.settings.abandoned_grace);
+            self.server_event(now, key, Event::Suspected { reason, since, deadline });
+        }
+    }
+
+    /// The time to the next inspection of a server that was not used, and has not rested for the grace yet. If it
+    /// never rests for so long, that is told after a second grace.
+    pub(in crate::engine) fn must_rest(
+        &self,
+        now: BootTime,
+        key: ServerKey,
+        finding: &Finding,
+    ) -> Option<Duration> {
+        let phase = &self.world.server(key)?.phase;
+        let waits = phase.grace().is_some_and(|deadline| deadline <= now);
+        let is_new = now.since(phase.since()?) < self.settings.abandoned_grace * 2;
+        finding.must_rest.filter(|_| waits && is_new).map(|missing| missing.max(LEAST))
+    }
+
+    /// Whether an inspection has to tell what the processes of this server have done.
+    pub(in crate::engine) fn needs_work(&self, server: &Server) -> bool {
+        let owner = server.owner().and_then(|owner| self.world.agent(owner));
+        let is_used =
+            || owner.is_some_and(Agent::is_alive) && By::ALL.into_iter().any(|by| holds(server, by));
+        (may_have_tools(server) || is_used()) && can_be_looked_at(server)
+    }
+}
+
+/// Whether what a server does is watched because it was released by this one.
+fn holds(server: &Server, by: By) -> bool {
+    match by {
+        By::Thread => server.spawner.as_ref().and_then(Spawner::ended).is_some(),
+        By::Owner => server.head_killed && is_released(server, by),
+        By::Session | By::Manager => is_released(server, by),
+    }
+}
+
+/// Whether the case of a server is that it was released by this one, and no person asked.
+fn is_released(server: &Server, by: By) -> bool {
+    server.phase.cause().is_some_and(|cause| cause.reason == Reason::Released(by) && !cause.asked)
+}
+
+fn can_be_looked_at(server: &Server) -> bool {
+    let inside = server.container_processes.len();
+    server.processes().len() + server.wrappers().len() + inside <= PROCESSES
+}

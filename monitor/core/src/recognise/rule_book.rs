@@ -1,0 +1,102 @@
+//! The rules of the configuration, by table: what each table may say, and the order in which they are tried.
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+
+use super::rule::{Rule, RuleError};
+
+/// Deserializes rules of what is exempt.
+pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Exempt)
+}
+
+/// Deserializes rules of servers.
+pub fn servers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Server)
+}
+
+/// Deserializes rules of agents.
+pub fn agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Agent)
+}
+
+/// Deserializes rules of other programs.
+pub fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Program)
+}
+
+/// What its rules are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Exempt,
+    Server,
+    Agent,
+    Program,
+}
+
+fn of_table<'de, D: Deserializer<'de>>(from: D, table: Table) -> Result<Vec<Rule>, D::Error> {
+    let rules = Vec::<Rule>::deserialize(from)?;
+    let wrong = |rule: &Rule| {
+        let name = || rule.name().to_owned();
+        match table {
+            Table::Agent | Table::Program | Table::Server if rule.user.is_some() => {
+                Some(RuleError::NoUser(name()))
+            }
+            Table::Program | Table::Server if rule.unit.is_some() => Some(RuleError::NoUnit(name())),
+            Table::Exempt | Table::Program | Table::Server if rule.is_for_agents() => {
+                Some(RuleError::AgentsOnly(name()))
+            }
+            _ if rule.kind().is_some() != (table == Table::Program) => Some(RuleError::Kind(name())),
+            _ => None,
+        }
+    };
+    rules.iter().find_map(wrong).map_or(Ok(()), |error| Err(D::Error::custom(error)))?;
+    Ok(rules)
+}
+
+/// The rules of the configuration by table. Within a table, the first rule that matches counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuleBook {
+    /// Never ended, and neither is anything below them.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
+    pub exempt: Vec<Rule>,
+    /// MCP servers.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "servers")]
+    pub server: Vec<Rule>,
+    /// Agents.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
+    pub agent: Vec<Rule>,
+    /// Other programs, by their kind.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "programs")]
+    pub program: Vec<Rule>,
+}
+
+impl RuleBook {
+    /// Parses what [`super::Rules::source`] wrote.
+    pub fn from_toml(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// The tables with their names, in the order in which they are tried; multiplexers are tried second.
+    pub fn tables(&self) -> [(&'static str, &[Rule]); 4] {
+        let Self { exempt, server, agent, program } = self;
+        [("exempt", exempt), ("server", server), ("agent", agent), ("program", program)]
+    }
+
+    /// All rules, each with whether it needs a wire on standard input.
+    pub(super) fn rules(&self) -> impl Iterator<Item = (&Rule, bool)> {
+        self.tables()
+            .into_iter()
+            .flat_map(|(table, rules)| rules.iter().map(move |rule| (rule, table != "agent")))
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.rules().count()
+    }
+
+    /// Whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
