@@ -130,7 +130,8 @@ fn a_person_ends_what_an_agent_left() -> Result<()> {
         let heads: Vec<Value> = groups.iter().flat_map(|group| list(&group["heads"])).collect();
         ensure!(heads.len() == 3 && listed["totals"]["leftovers"] == 3, "{listed}");
         for head in left.heads() {
-            let is_it = |one: &Value| one["server"]["id"] == head.to_string() && one["state"] == "leftover";
+            let id = head.to_string();
+            let is_it = |one: &Value| one["server"]["id"] == id.as_str() && one["state"] == "leftover";
             ensure!(heads.iter().any(is_it), "{head} is not in {listed}");
         }
         let (code, text) = verb(&daemon, &["ps", "--state", "leftover"])?;

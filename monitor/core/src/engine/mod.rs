@@ -1,9 +1,9 @@
 //! The engine: it turns inputs into effects. It is total, synchronous and deterministic; it has no I/O and no clock.
 //!
 //! It owns all state of the daemon that matters: the lineage graph, the agents, the servers and the cases. The shell
-//! passes every event to [`Engine::handle`], and [`Input::Timeout`] when the time of [`Engine::poll_timeout`] has
-//! come. The shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the
-//! same effects, byte for byte, so a recorded trace is a complete bug report.
+//! passes every event to [`Engine::handle`], and [`Input::Timeout`] when the time of [`Engine::poll_timeout`] has come. The
+//! shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the same effects, byte
+//! for byte, so a recorded trace is a complete bug report.
 
 mod agents;
 mod alerts;
@@ -109,8 +109,7 @@ pub struct Engine {
     /// an orphan stays, and such an inspection was made a moment ago.
     reinspect_at: Option<BootTime>,
     reinspected: Option<BootTime>,
-    /// Bootstrap is over: a process that is found in /proc from now on was missed. It did not exist before the
-    /// daemon.
+    /// Bootstrap is over: a process that is found in /proc from now on was missed, and is younger than the daemon.
     ready: bool,
 }
 

@@ -25,7 +25,7 @@ pub fn leftovers(host: &Host) -> Vec<String> {
                 }
                 let heads: Vec<ProcessId> =
                     processes.iter().map(|one| ProcessId::new(one.process.pid, one.process.start)).collect();
-                if !heads.iter().fold(false, |new, head| before.insert(*head) || new) {
+                if heads.iter().filter(|head| before.insert(**head)).count() == 0 {
                     wrong("nothing is new");
                 }
                 for head in heads.into_iter().filter(|_| whole) {

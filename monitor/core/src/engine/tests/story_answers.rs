@@ -84,41 +84,42 @@ impl Story {
                 Answer::Whereabouts { place: self.places.get(&process.pid).copied() }
             }
             About::Work(processes) => Answer::Work { processes: self.work_of(&processes) },
-            About::Server(subject) => {
-                let Subject { processes, question, work, .. } = subject;
-                self.looks.push(self.now);
-                let (uid, rss_bytes) = (self.uid, self.rss_bytes);
-                let sockets = self.sockets.clone();
-                let facts = |process| ProcessFacts {
-                    process,
-                    parent: self.parent(process),
-                    uid,
-                    rss_bytes,
-                    sockets: sockets.clone(),
-                    ..ProcessFacts::default()
-                };
-                let apart = |id: ProcessId| {
-                    let facts = self.apart.get(&id.pid)?.clone();
-                    Some(ProcessFacts { process: id, parent: self.parent(id), ..facts })
-                };
-                let inside = self.facts.container.iter().flat_map(|container| &container.processes);
-                let all: Vec<ProcessId> = processes.iter().chain(inside).copied().collect();
-                let work = if work { self.work_of(&all) } else { Vec::new() };
-                let processes =
-                    processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
-                let copies = self.copies.iter().filter(|copy| question.copies.contains(&copy.process));
-                let copies = copies.copied().collect();
-                let outside = Outside { processes, copies, ..self.facts.clone() };
-                let others = question.servers.iter().skip(1).flat_map(|other| &other.processes);
-                let others: Vec<_> = others
-                    .map(|id| apart(*id).unwrap_or(ProcessFacts { process: *id, ..ProcessFacts::default() }))
-                    .collect();
-                let server = question.servers.first().cloned().unwrap_or_default();
-                let scene = scene(&server, &outside, &others);
-                let Outside { container, enclosing, .. } = outside;
-                Answer::Server { facts: ServerFacts { scene, work, container, enclosing } }
-            }
+            About::Server(subject) => self.answer_server(subject),
         }
+    }
+
+    fn answer_server(&mut self, subject: Subject) -> Answer {
+        let Subject { processes, question, work, .. } = subject;
+        self.looks.push(self.now);
+        let (uid, rss_bytes) = (self.uid, self.rss_bytes);
+        let sockets = self.sockets.clone();
+        let facts = |process| ProcessFacts {
+            process,
+            parent: self.parent(process),
+            uid,
+            rss_bytes,
+            sockets: sockets.clone(),
+            ..ProcessFacts::default()
+        };
+        let apart = |id: ProcessId| {
+            let facts = self.apart.get(&id.pid)?.clone();
+            Some(ProcessFacts { process: id, parent: self.parent(id), ..facts })
+        };
+        let inside = self.facts.container.iter().flat_map(|container| &container.processes);
+        let all: Vec<ProcessId> = processes.iter().chain(inside).copied().collect();
+        let work = if work { self.work_of(&all) } else { Vec::new() };
+        let processes = processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
+        let copies = self.copies.iter().filter(|copy| question.copies.contains(&copy.process));
+        let copies = copies.copied().collect();
+        let outside = Outside { processes, copies, ..self.facts.clone() };
+        let others = question.servers.iter().skip(1).flat_map(|other| &other.processes);
+        let others: Vec<_> = others
+            .map(|id| apart(*id).unwrap_or(ProcessFacts { process: *id, ..ProcessFacts::default() }))
+            .collect();
+        let server = question.servers.first().cloned().unwrap_or_default();
+        let scene = scene(&server, &outside, &others);
+        let Outside { container, enclosing, .. } = outside;
+        Answer::Server { facts: ServerFacts { scene, work, container, enclosing } }
     }
 
     /// The number of its creator, or of init if that has ended.
