@@ -48,6 +48,8 @@ pub struct Launch {
     pub below: Option<String>,
     /// Another path for the recording, which is then not replayed.
     pub record: Option<&'static str>,
+    /// `ORPHAND_LOG`; empty for what the test has.
+    pub log: &'static str,
 }
 
 /// The name of the control socket in the daemon's folder.
@@ -68,6 +70,7 @@ impl Default for Launch {
             stderr_unread: false,
             below: None,
             record: None,
+            log: "",
         }
     }
 }
@@ -116,6 +119,9 @@ impl Daemon {
         // programs execs the next.
         let mut command = Command::new("/usr/bin/setpriv");
         command.args(["--pdeathsig", "KILL"]);
+        if !launch.log.is_empty() {
+            command.env("ORPHAND_LOG", launch.log);
+        }
         if launch.own_mounts {
             command.args(["/usr/bin/unshare", "--mount", "--propagation", "private"]);
         }

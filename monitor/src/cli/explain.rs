@@ -9,6 +9,7 @@ use super::Places;
 #[command(after_help = "Examples:
   sudo orphand explain 4711
   sudo orphand explain context7                         the servers of this name
+  sudo orphand explain 4711 --report                    to paste into an issue
   sudo orphand explain 4711@229468 --json | jq '.explained[].reached_by'")]
 pub struct Explain {
     /// A process number, the id of a server, or the name of a server or an agent
@@ -17,6 +18,9 @@ pub struct Explain {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print a bug report for the authors of a server or a client that leaks: no path, no argument, no name of a user
+    #[arg(long, conflicts_with = "json")]
+    pub report: bool,
     /// Configuration, daemon, store.
     #[command(flatten)]
     pub places: Places,

@@ -46,6 +46,9 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     let paint = Paint::of(&std::io::stdout());
     super::print(&if flags.json {
         report::json(&explain::json(&all, &moment()))?
+    } else if flags.report {
+        let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+        explain::report(&all, &moment(), &kernel)
     } else {
         explain::render(&all, &moment(), paint)
     })?;

@@ -7,6 +7,7 @@ mod layout;
 mod next;
 mod past;
 mod reasons;
+mod report;
 #[cfg(test)]
 mod tests;
 mod what;
@@ -17,6 +18,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
 use self::layout::{Page, Section};
+pub use self::report::report;
 use crate::sink::{paint::Paint, wall_clock::WallClock};
 use orphand_core::model::{
     BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, ServerReport, TakenFor, recognised_by,

@@ -10,7 +10,7 @@ use orphand_core::model::{
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
 
-fn moment() -> Moment {
+pub(super) fn moment() -> Moment {
     Moment {
         now: BootTime(100_000_000_000),
         wall: WALL,
@@ -19,7 +19,7 @@ fn moment() -> Moment {
     }
 }
 
-fn seconds(seconds: u64) -> BootTime {
+pub(super) fn seconds(seconds: u64) -> BootTime {
     BootTime(seconds * 1_000_000_000)
 }
 
@@ -51,7 +51,7 @@ fn report(state: State) -> ServerReport {
     }
 }
 
-fn agent(alive: bool) -> AgentView {
+pub(super) fn agent(alive: bool) -> AgentView {
     AgentView {
         name: "claude".to_owned(),
         pid: 4650,
@@ -77,7 +77,7 @@ fn server(state: State) -> Explained {
     }
 }
 
-fn with(state: State, change: impl FnOnce(&mut ServerReport)) -> Explained {
+pub(super) fn with(state: State, change: impl FnOnce(&mut ServerReport)) -> Explained {
     let mut one = server(state);
     if let Some(report) = &mut one.report {
         change(report);
@@ -85,7 +85,7 @@ fn with(state: State, change: impl FnOnce(&mut ServerReport)) -> Explained {
     one
 }
 
-fn stdin_of(pid: u32) -> ReachedBy {
+pub(super) fn stdin_of(pid: u32) -> ReachedBy {
     ReachedBy {
         pid: Some(pid),
         start: Some(1365),

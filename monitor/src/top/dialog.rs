@@ -16,6 +16,7 @@ M P T   sort by memory, by CPU time, by age
 Enter   explains: what it is, who can reach it, what comes next
 r   end a server: shows the processes, then asks
 1   orphans, and what may become one; 2   all servers
+3   what agents left that is no server
 4   what the store has of the last day: runs, orphans, freed memory
 w   commands instead of names
 F   the cursor follows its server, or stays in its line

@@ -75,6 +75,7 @@ fn nothing(state: &State) -> &'static str {
         None => "Looking ...",
         Some(_) if state.how.ownerless && !state.entries.is_empty() => "No orphan. 2 shows all servers.",
         Some(_) if !state.how.filter.is_empty() => "Nothing matches the filter. Esc clears it.",
+        Some(_) if state.leftovers => "No leftover. 2 shows all servers.",
         Some(_) => "No MCP server is running.",
     }
 }
@@ -86,7 +87,7 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
         first.push(Span::raw(format!("  24 h: {} freed", text::size(bytes))));
     }
     if state.paused {
-        first.push(Span::styled("  PAUSED", warning(state)));
+        first.push(Span::styled("  view PAUSED", warning(state)));
     }
     if state.look.readonly {
         first.push(Span::raw("  read-only"));

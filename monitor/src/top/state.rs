@@ -1,10 +1,12 @@
 //! The state of the view, and what keys do to it. Pure: a key gives at most one [`Effect`], which the shell carries out.
 
+mod mouse;
+
 use std::collections::VecDeque;
 
 use ratatui::{
-    crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
-    layout::{Position, Rect},
+    crossterm::event::{KeyCode, KeyEvent, KeyModifiers},
+    layout::Rect,
 };
 
 use super::{
@@ -74,6 +76,8 @@ pub struct State {
     pub(super) message: String,
     /// What was there during the last minutes.
     pub(super) past: Past,
+    /// Whether what agents left is shown that is no server.
+    pub(super) leftovers: bool,
     /// Whether the cursor stays in its line, not at its server.
     pub(super) stays: bool,
     /// Where the list was drawn.
@@ -90,10 +94,16 @@ impl State {
     pub fn update(&mut self, sample: Sample) {
         self.past.add(&sample);
         if !self.paused || self.sample.is_none() {
-            self.entries = list::entries(&sample);
             self.sample = Some(sample);
-            self.arrange();
+            self.enter();
         }
+    }
+
+    /// Enters what the latest look found of what is to be shown.
+    fn enter(&mut self) {
+        let of = if self.leftovers { list::leftover_entries } else { list::entries };
+        self.entries = self.sample.as_ref().map(of).unwrap_or_default();
+        self.arrange();
     }
 
     /// Says something in the last line.
@@ -112,29 +122,6 @@ impl State {
     /// What was asked for is there to be read.
     pub fn read(&mut self, title: &str, text: &str) {
         self.dialog = Some(Dialog::text(title, text));
-    }
-
-    /// The mouse was used.
-    pub fn mouse(&mut self, mouse: MouseEvent) {
-        let steps = match mouse.kind {
-            MouseEventKind::ScrollUp => [KeyCode::Up; 3],
-            MouseEventKind::ScrollDown => [KeyCode::Down; 3],
-            MouseEventKind::Down(MouseButton::Left) => {
-                let row = self.top + usize::from(mouse.row.saturating_sub(self.place.y));
-                let is_inside = self.place.contains(Position { x: mouse.column, y: mouse.row });
-                if self.dialog.is_none() && is_inside && row < self.rows.len() {
-                    self.selected = row;
-                }
-                return;
-            }
-            _ => return,
-        };
-        for code in steps {
-            match &mut self.dialog {
-                Some(dialog) => drop(dialog.key(code)),
-                None => drop(self.move_by(code)),
-            }
-        }
     }
 
     /// The daemon has said which processes would be ended. What nobody waits for any more is dropped.
@@ -201,8 +188,9 @@ impl State {
             KeyCode::Char('?') | KeyCode::F(1) => self.dialog = Some(Dialog::help()),
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Esc => self.filter(String::new()),
-            KeyCode::Char('1') => self.show(true),
-            KeyCode::Char('2') => self.show(false),
+            KeyCode::Char('1') => self.show(true, false),
+            KeyCode::Char('2') => self.show(false, false),
+            KeyCode::Char('3') => self.show(false, true),
             KeyCode::Char('4') => return Some(Effect::History),
             KeyCode::Char('w') => self.commands = !self.commands,
             KeyCode::Char('Z') => self.paused = !self.paused,
@@ -339,10 +327,10 @@ impl State {
         }
     }
 
-    /// Shows what lost its owner alone, or all servers.
-    fn show(&mut self, ownerless: bool) {
-        self.how.ownerless = ownerless;
-        self.arrange();
+    /// Shows what lost its owner alone, or all servers, or what agents left that is no server.
+    fn show(&mut self, ownerless: bool, leftovers: bool) {
+        (self.how.ownerless, self.leftovers) = (ownerless, leftovers);
+        self.enter();
     }
 
     /// The identity of the selected process, or of the first process of the selected server.
@@ -378,6 +366,10 @@ impl State {
         }
         if self.sample.as_ref().is_none_or(|sample| sample.mode.is_none()) {
             self.say("No daemon answers. `orphand reap` ends orphans without one.");
+            return None;
+        }
+        if self.leftovers {
+            self.say("`orphand reap --leftovers` ends leftovers.");
             return None;
         }
         let Some(entry) = self.selection() else {

@@ -186,7 +186,7 @@ fn a_storm_of_candidates_takes_no_verdict_away() {
         source.drain(|event| before.push(event));
     }
     assert!(source.track(id, Tracking::Member).unwrap().is_followed());
-    let storm = format!("for _ in range(9000):\n    os.posix_spawn('{many}', ['x'], {{}})\n    wait()");
+    let storm = format!("for _ in range(18000):\n    os.posix_spawn('{many}', ['x'], {{}})\n    wait()");
     Actor::wait_for_the_word(&storm).run();
     source.drain(|_| {});
     let forgotten = |source: &KernelSource| source.errors().unwrap()["anchor_forgotten"];

@@ -24,7 +24,11 @@ pub fn server(processes: &[ProcessId], [stdin, stdout]: [Stdio; 2]) -> SceneServ
 /// One kernel side for all tests here, which stays.
 static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let source = Box::leak(Box::new(KernelSource::open(&options()).unwrap()));
-    Probe::new().unwrap().with_passes(Box::new(source.take_passes().holders.unwrap()))
+    let passes = source.take_passes();
+    Probe::new()
+        .unwrap()
+        .with_passes(Box::new(passes.holders.unwrap()))
+        .with_tasks(Box::new(passes.tasks.unwrap()))
 });
 
 pub fn ask(question: &SceneQuestion) -> Scene {

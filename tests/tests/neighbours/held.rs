@@ -55,8 +55,7 @@ fn a_name_service_that_does_not_answer_holds_no_verdict() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_log_that_nobody_reads_holds_no_verdict() -> Result<()> {
     scene_alone(|s| {
-        let config = "log = 'trace'\n".to_owned();
-        let daemon = s.daemon_with(&Launch { config, stderr_unread: true, ..Launch::default() })?;
+        let daemon = s.daemon_with(&Launch { log: "trace", stderr_unread: true, ..Launch::default() })?;
         for n in 0..6 {
             Honest::at_work(s, &format!("honest{n}"))?.judged_in_time(&daemon, GRACE)?;
             // Each refused reload is a line of some length.

@@ -2,7 +2,11 @@
 
 mod frames;
 
-use ratatui::{Terminal, backend::TestBackend, crossterm::event::KeyCode};
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    crossterm::event::{KeyCode, MouseButton, MouseEvent, MouseEventKind},
+};
 
 use super::*;
 use crate::top::draw;
@@ -337,6 +341,12 @@ fn the_views_of_the_numbers() {
     let all = state.rows.len();
     press(&mut state, "1");
     assert!(state.rows.len() < all && state.entries.len() == all, "{:?}", state.rows);
+    press(&mut state, "2");
+    assert_eq!(state.rows.len(), all);
+    press(&mut state, "3");
+    assert_eq!(state.rows.len(), 0);
+    assert!(frame(&mut state, 80, 24).concat().contains("No leftover"));
+    assert_eq!(press(&mut state, "r"), None);
     press(&mut state, "2");
     assert_eq!(state.rows.len(), all);
     assert_eq!(press(&mut state, "4"), Some(Effect::History));
