@@ -160,7 +160,9 @@ impl Line {
         let place = harmless::place(word);
         let program = place.or_else(|| (self.programs > 0).then(|| harmless::package(word)).flatten());
         let known = names_container || words::is_known(word) || harmless::is_number(word, most_digits);
-        self.announced = program.is_none() && !word.contains('/') && words::announces(word);
+        // A container may be called like a secret: its program follows.
+        let may_announce = program.is_none() && !names_container && !word.contains('/');
+        self.announced = may_announce && words::announces(word);
         self.names_container |=
             matches!(word, "start" | "attach") || self.engine && word == "exec" && !names_container;
         if known || program.is_some() {
