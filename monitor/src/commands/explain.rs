@@ -103,12 +103,7 @@ fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> a
 
 /// A living process that no engine follows.
 fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<Explained> {
-    let pid = match asked {
-        Asked::Pid(pid) => *pid,
-        Asked::Id(id) => id.pid,
-        Asked::Name(_) => return None,
-    };
-    let dir = proc.process(pid).ok().filter(|dir| asked.is(dir.id()) && dir.stat().is_alive())?;
+    let dir = super::living_process(proc, asked)?;
     let image = dir.image();
     let nothing = if dir.stat().is_kernel_thread() {
         Nothing { reason: NoServer::KernelThread, rule: None, streams: [Stdio::Closed; 2] }

@@ -25,7 +25,9 @@ use jiff::{Timestamp, Zoned};
 use crate::{
     cli::{Cli, ExitCode, Places, Verb, logging, moment::Moment, pages},
     config::Config,
+    host::{Proc, ProcessDir},
 };
+use orphand_core::model::Asked;
 
 /// Runs the command. An error is one line for standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -95,4 +97,14 @@ fn resolve(typed: Moment, now: &Zoned) -> anyhow::Result<Timestamp> {
 
 fn on_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// The living process that a number or an id means.
+fn living_process(proc: &Proc, asked: &Asked) -> Option<ProcessDir> {
+    let pid = match asked {
+        Asked::Pid(pid) => *pid,
+        Asked::Id(id) => id.pid,
+        Asked::Name(_) => return None,
+    };
+    proc.process(pid).ok().filter(|dir| asked.is(dir.id()) && dir.stat().is_alive())
 }

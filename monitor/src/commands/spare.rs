@@ -126,13 +126,7 @@ fn program(proc: &Proc, rules: &Rules, one: &Explained) -> Option<(Image, String
 
 /// A living process that is not followed.
 fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<(Image, String)> {
-    let pid = match asked {
-        Asked::Pid(pid) => *pid,
-        Asked::Id(id) => id.pid,
-        Asked::Name(_) => return None,
-    };
-    let dir = proc.process(pid).ok().filter(|dir| asked.is(dir.id()) && dir.stat().is_alive())?;
-    let image = dir.image();
+    let image = super::living_process(proc, asked)?.image();
     let name = rules.title(&image);
     Some((image, name))
 }

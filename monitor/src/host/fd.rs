@@ -3,17 +3,17 @@
 use std::{
     cell::OnceCell,
     fs::File,
-    io::Read,
+    io::{self, Read},
     os::fd::{AsFd, OwnedFd},
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, fstat, fstatfs, openat, statat, statx},
+    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, openat, statat, statx},
     io::Errno,
 };
 
 use super::{
-    DIRECTORY, Name, each_number, link,
+    DIRECTORY, Name, each_number, fields, link,
     mounts::may_hang,
     watch::{Visit, visit},
 };
@@ -183,14 +183,18 @@ impl FdDir {
 
     /// Whether descriptor `number` has a lock on its file: a line `lock:` of its fdinfo, since Linux 4.1.
     pub fn is_locked(&self, number: u32) -> bool {
-        let Ok(_at) = self.at() else { return false };
+        let text = self.fdinfo(number).unwrap_or_default();
+        text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
+    }
+
+    /// What the kernel says of the open file of descriptor `number`.
+    fn fdinfo(&self, number: u32) -> io::Result<Vec<u8>> {
+        let _at = self.at()?;
         let path = format!("../fdinfo/{number}");
-        let Ok(file) = openat(&self.dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
-            return false;
-        };
+        let file = openat(&self.dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = Vec::new();
-        let read = File::from(file).take(FDINFO_MAX).read_to_end(&mut text);
-        read.is_ok() && text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
+        File::from(file).take(FDINFO_MAX).read_to_end(&mut text)?;
+        Ok(text)
     }
 
     /// The kind of descriptor `number`, as a standard stream.
@@ -220,13 +224,21 @@ impl FdDir {
         is_fifo.then_some((file.stx_ino, file.stx_nlink > 0))
     }
 
-    /// The inode number of the POSIX message queue that descriptor `number` refers to; `None` if it is another kind of
-    /// file. Source: `mqueue_fill_super` in ipc/mqueue.c.
-    pub fn message_queue(&self, number: u32) -> Option<u64> {
-        const MQUEUE_MAGIC: u64 = 0x1980_0202;
-        let pinned = self.pin(number).ok()?;
-        let is_queue = fstatfs(&pinned).is_ok_and(|system| u64::try_from(system.f_type) == Ok(MQUEUE_MAGIC));
-        is_queue.then(|| fstat(&pinned).ok().map(|file| file.st_ino)).flatten()
+    /// The inode number of the POSIX message queue that descriptor `number` refers to, whose link is `path`; `None` if it
+    /// is another kind of file. A queue is in a mount of its own that nobody has in his tree (`mq_init_ns`, ipc/mqueue.c).
+    /// Nothing is asked of the file itself: a file system of a user's may never answer.
+    pub fn message_queue(&self, number: u32, path: &[u8]) -> Option<u64> {
+        // The kernel keeps these in such mounts, too.
+        const OTHERS: [&[u8]; 5] = [b"memfd:", b"dmabuf:", b"anon_hugepage", b"secretmem", b"SYSV"];
+        let name = path.strip_prefix(b"/").filter(|name| !name.contains(&b'/'))?;
+        if OTHERS.iter().any(|other| name.starts_with(other)) {
+            return None;
+        }
+        let text = self.fdinfo(number).ok()?;
+        let mount = fields::words(&text, "mnt_id")?.next()?;
+        let mut mounts = self.mountinfo().split(|byte| *byte == b'\n');
+        let is_mounted = mounts.any(|line| line.split(|byte| *byte == b' ').next() == Some(mount.as_bytes()));
+        (!is_mounted).then(|| fields::number(&text, "ino").unwrap_or_default())
     }
 
     /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it

@@ -200,7 +200,7 @@ impl ProcessDir {
     }
 
     /// Reads a small file of one of its threads. `None` means that the thread has ended.
-    pub(super) fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
+    fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
         let _at = self.at()?;
         match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
             Ok((bytes, _)) => Ok(Some(bytes)),

@@ -14,7 +14,7 @@ use crate::host::TaskRow;
 use orphand_core::{
     model::{
         ProcessId, Stdio,
-        scene::{Endpoint, Side},
+        scene::{Endpoint, ProcessRow, Side},
     },
     recognise::is_debugger,
 };
@@ -46,6 +46,7 @@ impl Wanted {
 /// Enters what these processes offer, and who depends on it.
 pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], tasks: &AllTasks<'_>) {
     let mut wanted = Wanted::default();
+    let wires = wires(rows);
     for member in members {
         let process = member.looked.process;
         let holds = |side| Hold { process, side, number: None, beyond: false };
@@ -84,7 +85,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], tasks: &AllTasks<'_
             }
             wanted.memory.insert(memory.file.clone(), at);
         }
-        if may_have_let_go(rows, process) {
+        if may_have_let_go(rows, &wires, process) {
             wanted.parents.insert(process.pid, process);
         }
         traced(rows, member);
@@ -179,15 +180,18 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, tasks: &AllTasks<'_>) {
 
 /// Whether this process has a child that has none of its wires, as far as can be told: it may have been let go. Links of
 /// a launch chain hand their wires on, so few servers have any.
-fn may_have_let_go(rows: &Rows<'_>, process: ProcessId) -> bool {
+fn may_have_let_go(rows: &Rows<'_>, wires: &HashMap<u32, Vec<Stdio>>, process: ProcessId) -> bool {
     let Ok(Some(dir)) = rows.proc.identified(process) else { return false };
-    let wires = |pid: u32| {
-        let row = rows.rows().iter().find(|row| row.process.pid == pid)?;
-        Some(row.stdio.iter().copied().filter(|of| of.is_wire()).collect::<Vec<Stdio>>())
-    };
-    let own = wires(process.pid).unwrap_or_default();
-    let is_joined = |child: &u32| wires(*child).is_some_and(|its| its.iter().any(|wire| own.contains(wire)));
+    let own = wires.get(&process.pid).map(Vec::as_slice).unwrap_or_default();
+    let is_joined =
+        |child: &u32| wires.get(child).is_some_and(|its| its.iter().any(|wire| own.contains(wire)));
     dir.children().map_or(true, |children| !children.iter().all(is_joined))
+}
+
+/// The wires of each process that was described, by its number.
+fn wires(rows: &Rows<'_>) -> HashMap<u32, Vec<Stdio>> {
+    let of = |row: &ProcessRow| row.stdio.iter().copied().filter(|one| one.is_wire()).collect();
+    rows.rows().iter().map(|row| (row.process.pid, of(row))).collect()
 }
 
 /// Enters that a task depends on this, or may.

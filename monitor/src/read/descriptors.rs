@@ -74,14 +74,12 @@ pub(super) fn counters(table: &FdTable) -> Vec<u32> {
 /// The POSIX message queues of this process, by inode number: whoever knows the name of one may send to it
 /// (`mq_overview(7)`).
 pub(super) fn queues(dir: &ProcessDir, table: &FdTable) -> Result<Vec<u64>, Errno> {
-    // A queue is shown by its name in the file system of queues, wherever that is mounted.
-    let may_be = |fd: &&Fd| matches!(&fd.target, Target::Path(path) if path.strip_prefix(b"/").is_some_and(|name| !name.contains(&b'/')));
-    let candidates: Vec<&Fd> = table.fds.iter().filter(may_be).collect();
-    if candidates.is_empty() {
-        return Ok(Vec::new());
-    }
     let fds = dir.fd_dir()?;
-    Ok(candidates.into_iter().filter_map(|fd| fds.message_queue(fd.number)).collect())
+    let queue = |fd: &Fd| match &fd.target {
+        Target::Path(path) => fds.message_queue(fd.number, path),
+        Target::Pipe(_) | Target::Socket(_) => None,
+    };
+    Ok(table.fds.iter().filter_map(queue).collect())
 }
 
 /// Whether the process is the other side of something that the kernel offers to others: a file system (FUSE), a
