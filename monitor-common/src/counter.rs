@@ -38,11 +38,13 @@ pub enum Counter {
     NoScratch,
     /// A fork below a candidate that ANCHORS has evicted, with the decision about it: followed without a budget.
     AnchorForgotten,
+    /// A call to a followed process that could not be written down: "it cannot happen".
+    CallDropped,
 }
 
 impl Counter {
     /// How many there are.
-    pub const COUNT: usize = Self::AnchorForgotten as usize + 1;
+    pub const COUNT: usize = Self::CallDropped as usize + 1;
 }
 
 /// Value of the per-CPU map COUNTERS.

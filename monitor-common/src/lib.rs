@@ -5,6 +5,7 @@
 //! kernel leaks through a gap. Assertions beside each type check this at compile time.
 #![no_std]
 
+mod call;
 mod counter;
 mod end;
 mod filter;
@@ -15,6 +16,7 @@ mod record;
 mod share;
 mod task;
 
+pub use call::{CallKey, CallOffsets, CallRecord, Caller, LATELY};
 pub use counter::{Counter, Counters};
 pub use end::{EndOffsets, EndRecord, end_flags, wanted};
 pub use filter::{FILTER_SLOTS, Filter, filter_slot};

@@ -11,7 +11,10 @@ use std::{io, os::fd::BorrowedFd};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::{Anchor, Counters, EndOffsets, Member, Offsets, SignalOffsets, TaskOffsets, Tuning};
+use crate::{
+    Anchor, CallOffsets, CallRecord, Counters, EndOffsets, Member, Offsets, SignalOffsets, TaskOffsets,
+    Tuning,
+};
 
 // SAFETY: repr(C), without padding and pointers, every bit pattern valid.
 unsafe impl aya::Pod for Member {}
@@ -29,7 +32,10 @@ unsafe impl aya::Pod for TaskOffsets {}
 unsafe impl aya::Pod for SignalOffsets {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Tuning {}
-
+// SAFETY: as above.
+unsafe impl aya::Pod for CallRecord {}
+// SAFETY: as above.
+unsafe impl aya::Pod for CallOffsets {}
 /// A map whose only value is an array of counts: the kernel's own memory, so that both sides count with atomic instructions.
 pub struct SharedCounts<const N: usize> {
     counts: NonNull<[AtomicU32; N]>,

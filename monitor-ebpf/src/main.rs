@@ -9,6 +9,7 @@
 //! | `members` | the processes that are followed |
 //! | `threads` | the threads that made a server |
 //! | `signals` | who ends a followed process |
+//! | `calls` | who calls a followed process over TCP |
 //! | `shares` | what each user has of the room for processes and for records |
 //! | `tasks` | the pass over all tasks: filter, fill, write |
 //! | `task` | the reader of `task_struct` and of what it points to |
@@ -30,6 +31,7 @@
 #![expect(missing_docs, reason = "the macros of the entry points drop their docs")]
 
 mod atomic;
+mod calls;
 mod emit;
 mod ends;
 mod file;
@@ -115,6 +117,28 @@ pub fn signal_generate(ctx: RawTracePointContext) -> i32 {
 #[inline(never)]
 fn signal_to_member(ctx: *mut c_void) -> i32 {
     finish(Kind::Signal, signals::sent(&RawTracePointContext::new(ctx)))
+}
+
+/// `TP_PROTO(const struct sock *sk, const int oldstate, const int newstate)`, include/trace/events/sock.h: each change of the
+/// state of a TCP connection.
+#[raw_tracepoint(tracepoint = "inet_sock_set_state")]
+pub fn inet_sock_set_state(ctx: RawTracePointContext) -> i32 {
+    let Some(change) = calls::change(ctx.arg(1), ctx.arg(2)) else { return 0 };
+    count(match change {
+        calls::Change::Begins => calls::begins(ctx.arg(0)),
+        calls::Change::IsThere => calls::is_there(ctx.arg(0)),
+        calls::Change::Ends => calls::ends(ctx.arg(0)),
+        calls::Change::IsCut => calls::is_over(ctx.arg(0)),
+    })
+}
+
+/// Counts what failed.
+#[inline(always)]
+fn count(outcome: Result<(), Counter>) -> i32 {
+    if let Err(why) = outcome {
+        maps::count(why);
+    }
+    0
 }
 
 /// `int ksys_setsid(void)`, kernel/sys.c. At its exit the result is known: it refuses a group leader with

@@ -6,8 +6,8 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    Anchor, COMM_LEN, Counter, Counters, EndOffsets, ExecRecord, Filter, Member, Offsets, Shares,
-    SignalOffsets, TAIL_MAX, Tuning, share_slot,
+    Anchor, COMM_LEN, CallKey, CallOffsets, CallRecord, Caller, Counter, Counters, EndOffsets, ExecRecord,
+    Filter, Member, Offsets, Shares, SignalOffsets, TAIL_MAX, Tuning, share_slot,
 };
 
 /// The records, in causal order. User space sets the size.
@@ -48,6 +48,19 @@ pub static CANDIDATES: HashMap<[u8; COMM_LEN], u32> = HashMap::with_max_entries(
 /// the size. The hook removes those that end.
 #[map]
 pub static THREADS: HashMap<u32, u32> = HashMap::with_max_entries(1 << 12, 0);
+
+/// Port -> who calls followed processes there: at most one entry a port.
+#[map]
+pub static CALLED: HashMap<u32, CallRecord> = HashMap::with_max_entries(1 << 16, BPF_F_NO_PREALLOC);
+
+/// Address of a `struct sock` -> the followed process that began this connection. An evicted one looks like a call to its port,
+/// which nobody listens at.
+#[map]
+pub static CALLERS: LruHashMap<u64, Caller> = LruHashMap::with_max_entries(1 << 12, 0);
+
+/// Connection within a host -> the followed process that began it. Of an evicted one it is not known who called.
+#[map]
+pub static OUTGOING: LruHashMap<CallKey, Caller> = LruHashMap::with_max_entries(1 << 12, 0);
 
 /// Inode number -> nothing: the pipes and sockets whose descriptors a pass reports. Empty between passes.
 #[map]
@@ -95,6 +108,14 @@ const END_OFFSETS_UNSET: EndOffsets = {
 #[unsafe(no_mangle)]
 static SIGNAL_OFFSETS: SignalOffsets = SIGNAL_OFFSETS_UNSET;
 const SIGNAL_OFFSETS_UNSET: SignalOffsets = {
+    // SAFETY: zeroes are valid for a structure of integers.
+    unsafe { core::mem::zeroed() }
+};
+
+/// Set by user space from BTF, where the kernel has all of the fields.
+#[unsafe(no_mangle)]
+static CALL_OFFSETS: CallOffsets = CALL_OFFSETS_UNSET;
+const CALL_OFFSETS_UNSET: CallOffsets = {
     // SAFETY: zeroes are valid for a structure of integers.
     unsafe { core::mem::zeroed() }
 };
@@ -161,6 +182,21 @@ pub(crate) use signal_offset;
 pub fn signal_offsets(field: impl FnOnce(&'static SignalOffsets) -> &'static u32) -> u32 {
     // SAFETY: a reference to a static is valid for reads.
     unsafe { core::ptr::read_volatile(field(&SIGNAL_OFFSETS)) }
+}
+
+/// Those for the hook on connections.
+macro_rules! call_offset {
+    ($field:ident) => {
+        $crate::maps::call_offsets(|o| &o.$field)
+    };
+}
+pub(crate) use call_offset;
+
+/// One of those for the hook on connections.
+#[inline(always)]
+pub fn call_offsets(field: impl FnOnce(&'static CallOffsets) -> &'static u32) -> u32 {
+    // SAFETY: a reference to a static is valid for reads.
+    unsafe { core::ptr::read_volatile(field(&CALL_OFFSETS)) }
 }
 
 /// The size of the ring in bytes, a power of two.

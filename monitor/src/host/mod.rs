@@ -9,6 +9,7 @@
 //! A process can delay some of these reads. Such a read runs on a thread with a deadline
 //! ([`with_deadline`]). Parsers are pure functions over bytes.
 
+mod calls;
 mod cgroup;
 mod cgroup_memory;
 mod condition;
@@ -45,6 +46,7 @@ use rustix::{
     io::Errno,
 };
 
+pub use calls::{Caller, Calls};
 pub use cgroup::Lodging;
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;

@@ -36,7 +36,7 @@ pub(crate) use crate::read::holdings;
 pub use manager::ManagerError;
 
 use crate::{
-    host::{Beside, HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
+    host::{Beside, Caller, Calls, HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
     os::processor_time::{self, Meter},
     read::{activity, pipe},
 };
@@ -53,6 +53,8 @@ pub struct Probe {
     passes: Option<Arc<Mutex<Box<dyn Passes>>>>,
     /// The maker of passes over all processes, likewise.
     tasks: Option<Arc<Mutex<Box<dyn Tasks>>>>,
+    /// The witness of calls, likewise.
+    calls: Option<Arc<Mutex<Box<dyn Calls>>>>,
     memory: Arc<Mutex<Sampler>>,
     /// The key of the hashes by which directories and command lines are compared.
     key: RandomState,
@@ -67,6 +69,7 @@ impl Probe {
             proc: Arc::new(Proc::system()?),
             passes: None,
             tasks: None,
+            calls: None,
             memory: Arc::default(),
             key: RandomState::new(),
             engines: Arc::default(),
@@ -83,6 +86,12 @@ impl Probe {
     #[must_use]
     pub fn with_tasks(self, tasks: Box<dyn Tasks>) -> Self {
         Self { tasks: Some(Arc::new(Mutex::new(tasks))), ..self }
+    }
+
+    /// Adds a witness of calls, which misses none.
+    #[must_use]
+    pub fn with_calls(self, calls: Box<dyn Calls>) -> Self {
+        Self { calls: Some(Arc::new(Mutex::new(calls))), ..self }
     }
 
     /// The answer of the host to the question `about`. This blocks for the time of an inspection:
@@ -151,6 +160,15 @@ impl Probe {
             }
         }
         self.proc.tasks().map_err(|error| error.to_string())
+    }
+
+    /// Who called this port lately. Where nobody watches, the tables of connections have to do.
+    fn caller(&self, port: u16, holder: ProcessId) -> Caller {
+        let told = self.calls.as_ref().map_or(Ok(Caller::Nobody), |calls| locked(calls).lately(port, holder));
+        told.unwrap_or_else(|error| {
+            tracing::debug!("who calls port {port} is not known: {error}");
+            Caller::Unknown
+        })
     }
 
     /// What these processes block: ports, locks, lock files and pid files.

@@ -20,6 +20,7 @@ impl Probe {
             pass: self.passes.is_some().then_some(pass),
             tasks: &|| self.all_tasks(),
             unit: &|process| self.unit(process),
+            caller: &|port, holder| self.caller(port, holder),
         };
         reader.scene(question)
     }

@@ -203,7 +203,7 @@ fn depend(rows: &mut Rows<'_>, at: u32, row: &TaskRow, certain: bool) {
     }
 }
 
-/// Enters who maps the shared memory at which copies wait.
+/// Enters who maps the shared memory at which a process waits.
 fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
     if wanted.memory.is_empty() {
         return;

@@ -11,7 +11,13 @@ use super::{
     rows::{Key, Rows},
 };
 use crate::host::{Endpoint as End, InternetSocket, ProcessDir, TableError, TcpState};
-use orphand_core::model::scene::{Address, Began, Called, Endpoint, Side};
+use orphand_core::model::{
+    ProcessId,
+    scene::{Address, Began, Called, Endpoint, Side},
+};
+
+/// Whether anybody called this port of these holders lately, as far as that was watched.
+pub(super) type Lately<'a> = dyn Fn(u16, &[ProcessId]) -> Called + 'a;
 
 /// Enters the wanted sockets that are in the tables of this namespace. Returns all that are there.
 pub(super) fn enter(
@@ -20,12 +26,13 @@ pub(super) fn enter(
     dir: &ProcessDir,
     is_ours: bool,
     wanted: &HashSet<u64>,
+    lately: &Lately<'_>,
 ) -> Result<HashSet<u64>, TableError> {
     let (connections, datagrams) = (dir.tcp_sockets()?, dir.udp_sockets()?);
     let is_listener = |entry: &&InternetSocket| entry.state == TcpState::Listen;
     let listeners = connections.iter().filter(is_listener).map(|entry| entry.local).collect();
     let network = Network::new(dir, is_ours, listeners);
-    add_tcp(rows, joints, &connections, &network, wanted);
+    add_tcp(rows, joints, &connections, &network, wanted, lately);
     let unconnected = |entry: &&InternetSocket| entry.remote.1 == 0;
     let open = datagrams.iter().filter(unconnected).map(|entry| entry.local).collect();
     add_udp(rows, joints, &datagrams, [&network, &Network::new(dir, is_ours, open)], wanted);
@@ -43,6 +50,7 @@ fn add_tcp(
     entries: &[InternetSocket],
     network: &Network<'_>,
     wanted: &HashSet<u64>,
+    lately: &Lately<'_>,
 ) {
     let of_ours = |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
     let mut ours: HashMap<u16, Vec<(End, u64)>> = HashMap::new();
@@ -91,7 +99,9 @@ fn add_tcp(
     }
     for entry in entries.iter().filter(of_ours) {
         let inode = entry.inode;
-        let called = if called.contains(&inode) { Called::Yes } else { Called::No };
+        // After the table: a call that was over before is among these.
+        let called =
+            if called.contains(&inode) { Called::Yes } else { lately(entry.local.1, joints.holders(inode)) };
         let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by: Address::Tcp, called });
         joints.join(inode, at, Side::Listens);
     }

@@ -57,6 +57,11 @@ impl Joints {
         self.owners.keys().copied().chain(wires).collect()
     }
 
+    /// Who has this socket.
+    pub fn holders(&self, inode: u64) -> &[ProcessId] {
+        self.owners.get(&inode).map_or(&[], Vec::as_slice)
+    }
+
     /// The wires, each with the ends that their servers have.
     pub fn wires(&self) -> impl Iterator<Item = (Stdio, &BTreeSet<Side>)> {
         self.wires.iter().map(|(wire, sides)| (*wire, sides))

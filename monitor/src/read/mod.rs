@@ -36,10 +36,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use self::holdings::holdings;
 
 use self::{joints::Joints, rows::Rows};
-use crate::host::{Beside, OpenEnd, Proc, TaskRow};
+use crate::host::{Beside, Caller, OpenEnd, Proc, TaskRow};
 use orphand_core::model::{
     ProcessId, Stdio, UnitFacts,
-    scene::{End, Scene, SceneQuestion, Side},
+    scene::{Called, End, Scene, SceneQuestion, Side},
 };
 
 /// The most rounds. Who would be read in a further one is described in brief, and its descriptors are not looked at.
@@ -64,6 +64,8 @@ pub(crate) struct Reader<'a> {
     pub tasks: &'a AllTasks<'a>,
     /// Tells the unit of a process.
     pub unit: &'a dyn Fn(ProcessId) -> Option<UnitFacts>,
+    /// Tells who called a TCP port lately at which a process listens.
+    pub caller: &'a dyn Fn(u16, ProcessId) -> Caller,
 }
 
 impl Reader<'_> {
@@ -94,10 +96,31 @@ impl Reader<'_> {
         let mut rows = Rows::new(self.proc, self.unit, asked);
         let members = process::all(&mut rows, question);
         let mut joints = Joints::new(&members, question, asked);
-        networks::read(&mut rows, &members, &mut joints);
+        networks::read(&mut rows, &members, &mut joints, &|port, holders| {
+            self.called(question, port, holders)
+        });
         holders::enter(self, &mut rows, &members, &mut joints);
         dependents::enter(&mut rows, &members, self.tasks);
         rows.finish()
+    }
+}
+
+impl Reader<'_> {
+    /// Whether anybody called this TCP port lately who is no process of the same server as its holders.
+    fn called(&self, question: &SceneQuestion, port: u16, holders: &[ProcessId]) -> Called {
+        let is_own = |holder: ProcessId, caller: ProcessId| {
+            let mut all = question.servers.iter().map(|server| &server.processes);
+            all.any(|processes| processes.contains(&holder) && processes.contains(&caller))
+        };
+        let by = |holder: &ProcessId| match (self.caller)(port, *holder) {
+            Caller::Nobody => Called::No,
+            Caller::Process(caller) if is_own(*holder, caller) => Called::No,
+            Caller::Process(_) | Caller::Anybody => Called::Yes,
+            Caller::Unknown => Called::Unknown,
+        };
+        let all: Vec<Called> = holders.iter().map(by).collect();
+        let is = |one: Called| all.contains(&one).then_some(one);
+        is(Called::Yes).or(is(Called::Unknown)).unwrap_or(Called::No)
     }
 }
 

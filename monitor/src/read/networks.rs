@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{
     descriptors::Looked,
-    inet,
+    inet::{self, Lately},
     joints::Joints,
     process::Member,
     rows::{Key, Rows},
@@ -21,7 +21,7 @@ use crate::host::{Proc, ProcessDir, UnixSockets};
 use orphand_core::model::scene::{Address, Began, Called, Endpoint, Side};
 
 /// Enters the sockets of these processes.
-pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
+pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, lately: &Lately<'_>) {
     let sockets = joints.sockets();
     if sockets.is_empty() {
         return;
@@ -57,7 +57,7 @@ pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints)
             }
         }
         if sockets.iter().any(|inode| !listed.contains(inode)) {
-            match inet::enter(rows, joints, &dir, is_ours, &sockets) {
+            match inet::enter(rows, joints, &dir, is_ours, &sockets, lately) {
                 Ok(known) => listed.extend(known),
                 Err(error) => {
                     rows.unread(None, format!("cannot list the connections that {} uses: {error}", dir.id()));

@@ -32,7 +32,9 @@ pub(super) struct Member {
     /// Its PID namespace, if it is the first process there.
     pub leads: Option<Vec<u8>>,
     pub image: Image,
-    /// The memory that it shares with others, and at which it waits; only of copies.
+    /// The queues and semaphores of System V at which it waits.
+    pub waits_at: BTreeSet<u32>,
+    /// The memory that it shares with others, and at which it waits.
     pub memory: Vec<SharedMemory>,
     /// Whether it is a copy that waits for others only.
     pub rests: bool,
@@ -88,7 +90,14 @@ fn read(
     let table = dir.fd_table()?;
     let image = dir.image();
     let rests = is_copy && waits::for_nothing_else(dir, &table);
-    let memory = if rests { waits::memory(dir).ok() } else { None };
+    let places = match waits::places(dir) {
+        Ok(places) => Some(places),
+        // One that could not be read is no inert copy.
+        Err(_) if is_copy => None,
+        Err(errno) => return Err(errno),
+    };
+    let rests = rests && places.is_some();
+    let places = places.unwrap_or_default();
     let used = dir.used().map_err(|_| Errno::SRCH)?;
     let row = ProcessRow {
         process,
@@ -97,7 +106,7 @@ fn read(
         parent,
         image: image.clone(),
         stdio: dir.stdio(),
-        waits: if memory.is_some() { Wait::Ends } else { Wait::Anything },
+        waits: if rests { Wait::Ends } else { Wait::Anything },
         work: activity::work(dir).ok(),
         opted_out: dir.has_environment(OPT_OUT),
         ignores_hangup: dir.ignores_hangup()?,
@@ -118,8 +127,9 @@ fn read(
         tracers: tracers::of(dir)?,
         leads,
         image,
-        rests: memory.is_some(),
-        memory: memory.unwrap_or_default(),
+        rests,
+        memory: places.memory,
+        waits_at: places.queues,
         looked: Looked { process, in_rings: descriptors::sockets_in_rings(dir, &table), table },
     };
     Ok(Some((row, member)))

@@ -43,6 +43,8 @@ pub(super) enum Key {
     ParentDeath(ProcessId),
     /// The device and the inode number of the mapped file.
     Memory(String, u64),
+    /// A message queue or semaphores of System V, by number.
+    SystemV(u32),
     /// The number that the pass has for the open file.
     Shared(u64),
 }

@@ -44,9 +44,11 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
         }
     }
     for member in members {
-        for inode in member.queues.iter().copied() {
+        let queues = member.queues.iter().map(|inode| (*inode, Key::Open(*inode)));
+        let waits_at = member.waits_at.iter().map(|number| (0, Key::SystemV(*number)));
+        for (inode, key) in queues.chain(waits_at) {
             let open = Endpoint::Open { inode, by: Address::Other, called: Called::Unknown };
-            let at = rows.endpoint(Key::Open(inode), || open);
+            let at = rows.endpoint(key, || open);
             let process = member.looked.process;
             rows.hold(at, Hold { process, side: Side::Listens, number: None, beyond: false });
         }

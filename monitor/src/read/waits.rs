@@ -1,9 +1,11 @@
-//! What the threads of a forked copy wait for. Only what is known to bring nothing by itself is accepted; everything
+//! What the threads of a process wait for: of a server, what others may wake it at; of a forked copy, all. Only what is known to bring nothing by itself is accepted; everything
 //! else may make the copy go on.
 //!
 //! A thread waits for a pipe, a socket, another thread or a signal, without a time limit: only another process can wake
 //! it, and who could is asked elsewhere. A thread that sleeps for a time, waits for a lock of a file, in open(2), at a
 //! terminal or a queue, that runs, or that is stopped (by SIGSTOP or a debugger), may go on at any time.
+
+use std::collections::BTreeSet;
 
 use nix::libc;
 use rustix::io::Errno;
@@ -35,26 +37,45 @@ pub(crate) fn for_nothing_else(dir: &ProcessDir, table: &FdTable) -> bool {
     threads.iter().all(rests) && dir.has_timers() == Ok(false)
 }
 
-/// The memory at which threads of the process wait for another process (futex(2)), which others share.
-pub(super) fn memory(dir: &ProcessDir) -> Result<Vec<SharedMemory>, Errno> {
+/// What threads of a process wait at that has no descriptor: others may have it, too.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Memory that is shared (futex(2)).
+    pub memory: Vec<SharedMemory>,
+    /// Message queues and semaphores of System V, by number: whoever knows one may use it (sysvipc(7)).
+    pub queues: BTreeSet<u32>,
+}
+
+/// What the threads of the process wait at for other processes.
+pub(super) fn places(dir: &ProcessDir) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
-    let mut addresses = Vec::new();
+    let (mut addresses, mut queues) = (Vec::new(), BTreeSet::new());
     for tid in dir.threads()? {
-        match dir.sleeps_in(tid) {
-            Ok(Some(call)) if call.number == libc::SYS_futex => {
-                let [address, operation, ..] = call.arguments;
-                addresses.extend((operation & PRIVATE == 0).then_some(address));
-            }
-            Ok(_) | Err(Errno::NOENT | Errno::SRCH) => {}
+        let SystemCall { number, arguments: [first, operation, ..] } = match dir.sleeps_in(tid) {
+            Ok(Some(call)) => call,
+            Ok(None) | Err(Errno::NOENT | Errno::SRCH) => continue,
             Err(errno) => return Err(errno),
+        };
+        match number {
+            libc::SYS_futex => addresses.extend((operation & PRIVATE == 0).then_some(first)),
+            libc::SYS_msgrcv | libc::SYS_msgsnd => _ = queues.insert(id(first)),
+            // The numbers of semaphores are others than those of queues.
+            libc::SYS_semop | libc::SYS_semtimedop => _ = queues.insert(id(first) | SEMAPHORES),
+            _ => {}
         }
     }
-    if addresses.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut found = dir.shared_memory()?;
-    found.retain(|memory| addresses.iter().any(|address| memory.addresses.contains(address)));
-    Ok(found)
+    let mut memory = if addresses.is_empty() { Vec::new() } else { dir.shared_memory()? };
+    memory.retain(|memory| addresses.iter().any(|address| memory.addresses.contains(address)));
+    Ok(Places { memory, queues })
+}
+
+/// Marks a number of semaphores: the kernel gives out positive numbers of 31 bits.
+const SEMAPHORES: u32 = 1 << 31;
+
+/// An argument of the type `int`.
+#[expect(clippy::cast_possible_truncation, reason = "the kernel looks at the lower half only")]
+const fn id(argument: u64) -> u32 {
+    argument as u32
 }
 
 /// Whether who may end this wait is asked elsewhere: it concerns pipes, sockets, or the process itself.

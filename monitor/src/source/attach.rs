@@ -13,7 +13,7 @@ use rustix::{
     thread::{CapabilitySet, capabilities},
 };
 
-use super::{kernel_error::KernelError, layout::LayoutError};
+use super::{calls::Calls, kernel_error::KernelError, layout::LayoutError};
 use crate::host::own_pid_namespace;
 use orphand_core::model::SetsidHook;
 
@@ -23,6 +23,9 @@ const EXIT: &str = "sched_process_exit";
 const SIGNAL: &str = "signal_generate";
 /// The hook that tells who sends a signal, as [`signals`] names it.
 pub const SIGNAL_HOOK: &str = "raw_tracepoint:signal_generate";
+const CONNECTION: &str = "inet_sock_set_state";
+/// The hook that tells who calls, as [`calls`] names it.
+pub const CALL_HOOK: &str = "raw_tracepoint:inet_sock_set_state";
 const SETSID_FUNCTION: &str = "ksys_setsid";
 const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
 /// The inode of the initial PID namespace: `PROC_PID_INIT_INO` of the kernel's `proc_ns.h`.
@@ -103,6 +106,17 @@ pub fn signals<T>(programs: &mut Ebpf, offsets: &Result<T, LayoutError>) -> Opti
             None
         }
     }
+}
+
+/// Attaches the program that tells who calls a process, where this kernel has what it reads. None is no reason not to watch.
+pub fn calls<T>(programs: &mut Ebpf, offsets: &Result<T, LayoutError>) -> Option<Calls> {
+    let attached = match offsets {
+        Ok(_) => raw_tracepoint(programs, CONNECTION).and_then(|()| Calls::new(programs)),
+        Err(error) => Err(KernelError::from(error.clone())),
+    };
+    let without =
+        "of calls over TCP only those of the last minute are seen, and none that another host has ended";
+    attached.inspect_err(|error| tracing::warn!("{CONNECTION}: {error}; going on without: {without}")).ok()
 }
 
 fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<(), KernelError> {

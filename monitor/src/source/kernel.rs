@@ -16,8 +16,8 @@ use aya::{
     maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    COMM_LEN, Counter, Counters, EndOffsets, SHARE_SLOTS, SharedCounts, SignalOffsets, TaskOffsets, Tuning,
-    ring_cost,
+    COMM_LEN, CallOffsets, Counter, Counters, EndOffsets, SHARE_SLOTS, SharedCounts, SignalOffsets,
+    TaskOffsets, Tuning, ring_cost,
 };
 
 use super::{
@@ -103,6 +103,7 @@ impl KernelSource {
                 more.signals.as_ref().unwrap_or(&SignalOffsets::default()),
                 true,
             )
+            .override_global("CALL_OFFSETS", more.calls.as_ref().unwrap_or(&CallOffsets::default()), true)
             .override_global("TUNING", &tuning, true)
             .map_max_entries("RECORDS", ring_bytes)
             .map_max_entries("MEMBERS", options.members)
@@ -117,6 +118,7 @@ impl KernelSource {
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
         let mut hooks = attach::attach(&mut programs, options.setsid)?;
         hooks.extend(attach::signals(&mut programs, &more.signals));
+        let calls = attach::calls(&mut programs, &more.calls);
         let mut source = Self {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
@@ -135,7 +137,7 @@ impl KernelSource {
             misses: Misses::of(&programs),
             programs: Arc::new(Mutex::new(programs)),
         };
-        source.passes = Passes::open(&source.programs, more, wanted, options.wanted);
+        source.passes = Passes { calls, ..Passes::open(&source.programs, more, wanted, options.wanted) };
         source.hooks.extend(source.passes.hooks());
         monitor_common::trim_heap();
         Ok(source)
@@ -316,6 +318,7 @@ impl KernelSource {
             ("exe_fault", Counter::ExeFault),
             ("no_scratch", Counter::NoScratch),
             ("anchor_forgotten", Counter::AnchorForgotten),
+            ("call_dropped", Counter::CallDropped),
             ("signal_dropped", Counter::SignalDropped),
         ];
         let mut errors: BTreeMap<String, u64> =

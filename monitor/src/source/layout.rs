@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use monitor_common::{EndOffsets, Offsets, SignalOffsets, TaskOffsets};
+use monitor_common::{CallOffsets, EndOffsets, Offsets, SignalOffsets, TaskOffsets};
 use thiserror::Error;
 
 use super::btf::{Btf, BtfError, Kind, Type, TypeId};
@@ -57,6 +57,7 @@ pub fn read(btf: &[u8]) -> Result<(Offsets, MoreOffsets), LayoutError> {
         ends: ends::offsets(&kernel),
         tasks: tasks::offsets(&kernel),
         signals: signals::offsets(&kernel),
+        calls: calls::offsets(&kernel),
     };
     Ok((of_events(&kernel)?, more))
 }
@@ -70,6 +71,8 @@ pub struct MoreOffsets {
     pub tasks: Result<TaskOffsets, LayoutError>,
     /// For the hook on signals.
     pub signals: Result<SignalOffsets, LayoutError>,
+    /// For the hook on connections.
+    pub calls: Result<CallOffsets, LayoutError>,
 }
 
 fn of_events(kernel: &Names<'_>) -> Result<Offsets, LayoutError> {
@@ -125,11 +128,12 @@ const STRUCTS: [&str; 11] = [
     "file",
     "inode",
 ];
-const TYPEDEFS: [&str; 4] = [
+const TYPEDEFS: [&str; 5] = [
     "btf_trace_sched_process_fork",
     "btf_trace_sched_process_exec",
     "btf_trace_sched_process_exit",
     signals::TYPEDEF,
+    calls::TYPEDEF,
 ];
 const ENUMS: [&str; 1] = ["pid_type"];
 
@@ -141,7 +145,8 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn new(btf: Btf<'a>) -> Self {
         let mut by_name = HashMap::new();
-        let structs = [&STRUCTS[..], &ends::STRUCTS, &tasks::STRUCTS, &signals::STRUCTS].concat();
+        let structs =
+            [&STRUCTS[..], &ends::STRUCTS, &tasks::STRUCTS, &signals::STRUCTS, &calls::STRUCTS].concat();
         for (_, ty) in btf.types() {
             let wanted: &[&'static str] = match ty.kind {
                 Kind::Struct => &structs,
@@ -235,6 +240,7 @@ impl<'a> Names<'a> {
     }
 }
 
+mod calls;
 mod ends;
 mod signals;
 mod tasks;

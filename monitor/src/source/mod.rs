@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod btf;
+pub mod calls;
 mod candidates;
 pub mod completion;
 pub mod decode;

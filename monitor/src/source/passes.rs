@@ -9,6 +9,8 @@ use aya::{
 };
 
 use super::{
+    attach::CALL_HOOK,
+    calls::Calls,
     holders::{self, Holders},
     iterator::Iterator,
     kernel_error::KernelError,
@@ -23,6 +25,8 @@ pub struct Passes {
     pub holders: Option<Holders>,
     /// Over all tasks.
     pub tasks: Option<Tasks>,
+    /// What tells who calls; no pass.
+    pub calls: Option<Calls>,
 }
 
 impl Passes {
@@ -48,6 +52,7 @@ impl Passes {
                 tasks::PROGRAM,
                 "terminals, namespaces and debuggers are read from /proc, where a process may not answer",
             ),
+            calls: None,
         }
     }
 
@@ -61,7 +66,8 @@ impl Passes {
     pub(super) fn hooks(&self) -> impl std::iter::Iterator<Item = String> {
         let holders = self.holders.as_ref().map(|_| holders::PROGRAM.hook);
         let tasks = self.tasks.as_ref().map(|_| tasks::PROGRAM.hook);
-        holders.into_iter().chain(tasks).map(str::to_owned)
+        let calls = self.calls.as_ref().map(|_| CALL_HOOK);
+        holders.into_iter().chain(tasks).chain(calls).map(str::to_owned)
     }
 }
 

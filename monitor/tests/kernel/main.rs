@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod births;
+mod calls;
 mod candidates;
 mod ends;
 mod filter;

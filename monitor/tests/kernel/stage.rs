@@ -69,7 +69,7 @@ impl Truth {
     }
 }
 
-fn id(line: &Value) -> ProcessId {
+pub fn id(line: &Value) -> ProcessId {
     ProcessId::new(u32::try_from(line["pid"].as_u64().unwrap()).unwrap(), line["start"].as_u64().unwrap())
 }
 
@@ -114,9 +114,14 @@ impl Actor {
 
     /// The next line it says names a process.
     pub fn told(&mut self) -> ProcessId {
+        id(&self.line())
+    }
+
+    /// The next line it says.
+    pub fn line(&mut self) -> Value {
         let mut line = String::new();
         self.said.read_line(&mut line).unwrap();
-        id(&serde_json::from_str(&line).unwrap_or_else(|e| panic!("\"{line}\": {e}")))
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("\"{line}\": {e}"))
     }
 
     pub fn finish(mut self) -> (Truth, ExitStatus) {

@@ -45,7 +45,7 @@ pub enum Doubt {
     /// Its owner is not known. Nobody saw who made its wires, or the maker had ended before it was known what it was, or another program
     /// made its standard output than its standard input. And nothing else proves that it was left behind.
     OwnerUnknown,
-    /// A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last minute. Or
+    /// A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last ten minutes. Or
     /// nobody can tell: a unix socket that was ever connected to, datagrams, a port that it was told to serve at.
     Clients,
     /// A process outside of it, such as a debugger, traces one of its threads.

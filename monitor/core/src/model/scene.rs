@@ -143,7 +143,8 @@ pub enum Endpoint {
         inode: u64,
         /// How it is reached.
         by: Address,
-        /// Whether anybody ever did: the access time of the socket's file, or a connection of the last minute (`TIME_WAIT`).
+        /// Whether anybody ever did: the access time of the socket's file; of a TCP port, whether anybody did lately: a call
+        /// that its holders ended in the last ten minutes, or a connection of the last minute (`TIME_WAIT`).
         called: Called,
     },
     /// Memory that several processes share, and at which one waits: the waiter [`Side::Reads`], all that share it
@@ -205,7 +206,7 @@ pub enum Address {
 pub enum Called {
     /// Somebody did.
     Yes,
-    /// Nobody did. Of a TCP port: nobody in the last minute.
+    /// Nobody did. Of a TCP port: nobody lately.
     No,
     /// That cannot be told.
     #[default]

@@ -20,7 +20,7 @@ use crate::{
     host::{UnixSockets, identity, lock_holder},
     sink::status::errors,
     source::{
-        attach::{self, SIGNAL_HOOK},
+        attach::{self, CALL_HOOK, SIGNAL_HOOK},
         holders::HOOK,
         kernel::{BTF, KernelOptions, KernelSource},
         kernel_error::KernelError,
@@ -168,8 +168,8 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
                 Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", status.blind.join("; ")))
             };
             let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
-            let mut checks = vec![daemon, loaded, holders(&status.hooks), senders(&status.hooks)];
-            checks.extend(kernel_side(&status));
+            let mut checks = vec![daemon, loaded];
+            checks.extend(found_out(&status.hooks).chain(kernel_side(&status)));
             checks
         }
         Err(error) => vec![
@@ -188,39 +188,42 @@ fn kernel_side(status: &Status) -> Option<Check> {
 fn programs() -> Vec<Check> {
     let opened = KernelSource::open(&KernelOptions::default()).map(|source| source.hooks());
     let found = opened.as_deref().unwrap_or_default();
-    let (holders, senders) = (holders(found), senders(found));
-    vec![of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found)))), holders, senders]
+    let found_out: Vec<Check> = found_out(found).collect();
+    let loaded = of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found))));
+    std::iter::once(loaded).chain(found_out).collect()
 }
 
-/// How it is found out which processes have a pipe or a socket open.
-fn holders(hooks: &[String]) -> Check {
-    let name = "who holds a wire";
-    if hooks.iter().any(|hook| hook == HOOK) {
-        return Check::ok(
-            name,
-            format!("found out by the kernel, including descriptors in flight between processes ({HOOK})"),
-        );
-    }
-    Check::note(
-        name,
-        format!(
-            "found out from /proc, where descriptors in flight between processes are not seen: {HOOK} does not work here, and the log of `orphand run` says why"
-        ),
-    )
-}
+/// What a hook finds out, and what is done without it.
+const FOUND_OUT: [(&str, &str, &str, &str); 3] = [
+    (
+        "who holds a wire",
+        HOOK,
+        "found out by the kernel, including descriptors in flight between processes",
+        "found out from /proc, where descriptors in flight between processes are not seen",
+    ),
+    (
+        "who sends a signal",
+        SIGNAL_HOOK,
+        "told by the kernel",
+        "not known: what a signal ends was killed from an unknown sender",
+    ),
+    (
+        "who calls a port",
+        CALL_HOOK,
+        "told by the kernel",
+        "seen for a minute only, and not at all where another host has ended the call",
+    ),
+];
 
-/// How it is found out who ended a server.
-fn senders(hooks: &[String]) -> Check {
-    let name = "who sends a signal";
-    if hooks.iter().any(|hook| hook == SIGNAL_HOOK) {
-        return Check::ok(name, format!("told by the kernel ({SIGNAL_HOOK})"));
-    }
-    Check::note(
-        name,
-        format!(
-            "not known: what a signal ends was killed from an unknown sender; {SIGNAL_HOOK} does not work here, and the log of `orphand run` says why"
-        ),
-    )
+/// How it is found out who holds wires, sends signals and calls ports.
+fn found_out(hooks: &[String]) -> impl Iterator<Item = Check> {
+    FOUND_OUT.iter().map(|(name, hook, with, without)| {
+        if hooks.iter().any(|one| one == hook) {
+            return Check::ok(name, format!("{with} ({hook})"));
+        }
+        let why = format!("{hook} does not work here, and the log of `orphand run` says why");
+        Check::note(name, format!("{without}: {why}"))
+    })
 }
 
 /// The hooks by name, and the cost of the one on setsid.
@@ -323,20 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_wire_is_told_by_the_kernel_or_by_proc() {
-        assert_eq!(holders(&[HOOK.to_owned()]).is, Health::Ok);
-        let without = holders(&["raw_tracepoint:sched_process_fork".to_owned()]);
-        assert!(
-            without.is == Health::Note && without.found.starts_with("found out from /proc"),
-            "{without:?}"
-        );
-    }
-
-    #[test]
-    fn who_sends_a_signal_is_told_by_the_kernel_or_not_known() {
-        assert_eq!(senders(&[SIGNAL_HOOK.to_owned()]).is, Health::Ok);
-        let without = senders(&["raw_tracepoint:sched_process_fork".to_owned()]);
-        assert!(without.is == Health::Note && without.found.contains("an unknown sender"), "{without:?}");
+    fn what_a_hook_finds_out_is_told_and_what_is_done_without() {
+        let all = [HOOK, SIGNAL_HOOK, CALL_HOOK].map(str::to_owned);
+        assert!(found_out(&all).all(|check| check.is == Health::Ok));
+        let without: Vec<Check> = found_out(&["raw_tracepoint:sched_process_fork".to_owned()]).collect();
+        for (check, told) in without.iter().zip(["found out from /proc", "not known", "seen for a minute"]) {
+            assert!(check.is == Health::Note && check.found.starts_with(told), "{check:?}");
+        }
     }
 
     #[test]

@@ -89,6 +89,9 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     if let Some(tasks) = passes.tasks {
         probe = probe.with_tasks(Box::new(tasks));
     }
+    if let Some(calls) = passes.calls {
+        probe = probe.with_calls(Box::new(calls));
+    }
     let metrics = Metrics::new(wall);
     let (persistence, knowledge) = Persistence::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);

@@ -1,0 +1,168 @@
+//! Who calls followed processes over TCP. A connection that was closed leaves a trace for a minute at most, and none on this
+//! side if the caller on another host closed it. One that is open is in the tables of /proc.
+//!
+//! Invariant: a call that a followed process has ended is written down in CALLED as one of the followed process that began it,
+//! or as one of anybody; and so is one that was cut off, whoever was called. Of the connections of others each change of state
+//! costs a comparison, their beginning and their end a look at the filter before MEMBERS.
+
+use aya_ebpf::{
+    bindings::{BPF_ANY, BPF_NOEXIST},
+    helpers::generated::bpf_ktime_get_boot_ns,
+};
+use monitor_common::{CallKey, CallRecord, Caller, Counter, LATELY};
+
+use crate::{
+    maps::{CALLED, CALLERS, OUTGOING, call_offset},
+    members,
+    task::{Task, current_tgid, read},
+};
+
+/// include/net/tcp_states.h.
+const ESTABLISHED: i32 = 1;
+const SYN_SENT: i32 = 2;
+const FIN_WAIT1: i32 = 4;
+const CLOSE: i32 = 7;
+const CLOSE_WAIT: i32 = 8;
+const LAST_ACK: i32 = 9;
+
+/// include/linux/socket.h.
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+
+/// The third word of an IPv4 address as IPv6 has it, RFC 4291.
+const MAPPED: u32 = 0xffff_u32.to_be();
+
+/// A change of a connection's state that matters here.
+#[derive(Clone, Copy)]
+pub enum Change {
+    /// The current process calls: `tcp_v4_connect()`, `tcp_v6_connect()`. Its port may not be chosen yet.
+    Begins,
+    /// The other side has answered. The current process is anybody.
+    IsThere,
+    /// The current process closes its side: `tcp_close_state()`, net/ipv4/tcp.c.
+    Ends,
+    /// The connection is gone: the other side has reset it, or does not answer. The current process is anybody.
+    IsCut,
+}
+
+/// Which change this is.
+#[inline(always)]
+pub const fn change(old: i32, new: i32) -> Option<Change> {
+    match (old, new) {
+        (_, SYN_SENT) => Some(Change::Begins),
+        (SYN_SENT, ESTABLISHED) => Some(Change::IsThere),
+        (_, FIN_WAIT1 | LAST_ACK) => Some(Change::Ends),
+        (ESTABLISHED | CLOSE_WAIT, CLOSE) => Some(Change::IsCut),
+        _ => None,
+    }
+}
+
+/// A connection begins.
+#[inline(always)]
+pub fn begins(sk: u64) -> Result<(), Counter> {
+    let tgid = current_tgid();
+    if !members::is_followed(tgid) {
+        // This memory may have been a connection of a followed process.
+        let _ = CALLERS.remove(sk);
+        return Ok(());
+    }
+    let caller = Caller { start: Task::current().group_birth()?, tgid, port: 0 };
+    CALLERS.insert(sk, caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
+}
+
+/// A connection is there: both ports are known, and who was called has not accepted it yet.
+#[inline(always)]
+pub fn is_there(sk: u64) -> Result<(), Counter> {
+    let Some(at) = CALLERS.get_ptr_mut(sk) else { return Ok(()) };
+    let (near, far) = ports(sk)?;
+    // SAFETY: the pointer came from the map.
+    let caller = unsafe { &mut *at };
+    caller.port = u32::from(near);
+    let caller = *caller;
+    let Some((_, address)) = addresses(sk)? else { return Ok(()) };
+    OUTGOING
+        .insert(CallKey { address, near, far }, caller, u64::from(BPF_ANY))
+        .map_err(|_| Counter::CallDropped)
+}
+
+/// A process ends a connection.
+#[inline(always)]
+pub fn ends(sk: u64) -> Result<(), Counter> {
+    if members::is_followed(current_tgid()) { is_over(sk) } else { Ok(()) }
+}
+
+/// A connection is over: of a followed process, or of anybody.
+#[inline(always)]
+pub fn is_over(sk: u64) -> Result<(), Counter> {
+    let (near, far) = ports(sk)?;
+    // SAFETY: nobody writes while this side of the connection is closed.
+    if unsafe { CALLERS.get(sk) }.is_some_and(|caller| caller.port == u32::from(near)) {
+        // It is the caller.
+        return Ok(());
+    }
+    let Some((own, other)) = addresses(sk)? else { return Ok(()) };
+    let mut caller = None;
+    if own == other {
+        // SAFETY: the value is copied; its writer was done before this connection was there.
+        caller = unsafe { OUTGOING.get(CallKey { address: own, near: far, far: near }) }.copied();
+    }
+    write_down(u32::from(near), caller)
+}
+
+/// Writes a call to this port down.
+#[inline(always)]
+fn write_down(port: u32, caller: Option<Caller>) -> Result<(), Counter> {
+    // SAFETY: no precondition.
+    let now = unsafe { bpf_ktime_get_boot_ns() };
+    let Some(at) = CALLED.get_ptr_mut(port) else {
+        let first = match caller {
+            Some(caller) => CallRecord { by_anybody: 0, by_caller: now, caller },
+            None => {
+                CallRecord { by_anybody: now, by_caller: 0, caller: Caller { start: 0, tgid: 0, port: 0 } }
+            }
+        };
+        // Where another CPU was quicker, the next call is written down.
+        let _ = CALLED.insert(port, first, u64::from(BPF_NOEXIST));
+        return Ok(());
+    };
+    // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
+    let record = unsafe { &mut *at };
+    match caller {
+        Some(caller) if is_for(record, caller, now) => {
+            record.caller = caller;
+            record.by_caller = now;
+        }
+        _ => record.by_anybody = now,
+    }
+    Ok(())
+}
+
+/// Whether the record has room for this caller: it is the same, or the other one has not called lately.
+#[inline(always)]
+const fn is_for(record: &CallRecord, caller: Caller, now: u64) -> bool {
+    (record.caller.tgid == caller.tgid && record.caller.start == caller.start)
+        || record.by_caller == 0
+        || now.wrapping_sub(record.by_caller) > LATELY
+}
+
+/// The own port and that of the other side.
+#[inline(always)]
+fn ports(sk: u64) -> Result<(u16, u16), Counter> {
+    let near = read(sk as *const u8, call_offset!(sock_near_port))?;
+    Ok((u16::from_be(near), u16::from_be(read(sk as *const u8, call_offset!(sock_far_port))?)))
+}
+
+/// The own address and that of the other side. None: it is no internet socket.
+#[inline(always)]
+fn addresses(sk: u64) -> Result<Option<([u32; 4], [u32; 4])>, Counter> {
+    let sk = sk as *const u8;
+    let family: u16 = read(sk, call_offset!(sock_family))?;
+    if family == AF_INET6 {
+        return Ok(Some((read(sk, call_offset!(sock_near6))?, read(sk, call_offset!(sock_far6))?)));
+    }
+    if family != AF_INET {
+        return Ok(None);
+    }
+    let mapped = |address: u32| [0, 0, MAPPED, address];
+    Ok(Some((mapped(read(sk, call_offset!(sock_near))?), mapped(read(sk, call_offset!(sock_far))?))))
+}

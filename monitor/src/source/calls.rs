@@ -1,0 +1,95 @@
+//! Who called a followed process over TCP lately: the calls that the kernel side has seen end.
+//!
+//! Invariant: "nobody" is said only of a port that was watched for the whole time that counts, or since its holder was born.
+
+use std::os::fd::AsFd as _;
+
+use aya::{
+    Ebpf,
+    maps::{HashMap, Map, MapData, MapError},
+};
+use monitor_common::{CallRecord, LATELY};
+
+use super::{candidates::absent_is_fine, decode::process, kernel_error::KernelError};
+use crate::{
+    host::{Caller, Calls as Reader},
+    os::clock,
+};
+use orphand_core::model::{BootTime, ProcessId};
+
+/// Reads the map CALLED. It works as long as anybody has it.
+pub struct Calls {
+    called: HashMap<MapData, u32, CallRecord>,
+    /// Since when calls are written down.
+    since: u64,
+}
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl Calls {
+    /// Of programs that are attached.
+    pub(super) fn new(programs: &Ebpf) -> Result<Self, KernelError> {
+        let Some(Map::HashMap(map)) = programs.map("CALLED") else {
+            return Err(KernelError::Object("CALLED"));
+        };
+        let again = map.fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
+        let called = HashMap::try_from(Map::HashMap(MapData::from_fd(again)?))?;
+        Ok(Self { called, since: clock::now().0 })
+    }
+}
+
+impl Reader for Calls {
+    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<Caller, String> {
+        let record = match self.called.get(&u32::from(port), 0) {
+            Ok(record) => record,
+            Err(error) => {
+                absent_is_fine(Err(error)).map(|_| CallRecord::default()).map_err(|e| e.to_string())?
+            }
+        };
+        let is_older = holder.start <= BootTime(self.since).ticks();
+        Ok(caller(&record, is_older, self.since, clock::now().0))
+    }
+}
+
+/// What such a record says `now`. `is_older`: who has the port was there when the hook was attached.
+const fn caller(record: &CallRecord, is_older: bool, since: u64, now: u64) -> Caller {
+    const fn is_lately(at: u64, now: u64) -> bool {
+        at != 0 && now.saturating_sub(at) < LATELY
+    }
+    if is_lately(record.by_anybody, now) {
+        Caller::Anybody
+    } else if is_older && is_lately(since, now) {
+        Caller::Unknown
+    } else if is_lately(record.by_caller, now) {
+        Caller::Process(process(record.caller.tgid, record.caller.start))
+    } else {
+        Caller::Nobody
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60 * 1_000_000_000;
+
+    #[test]
+    fn a_call_counts_for_ten_minutes() {
+        let by = monitor_common::Caller { start: 50 * 10_000_000, tgid: 7, port: 1 };
+        let record = CallRecord { by_anybody: 20 * MINUTE, by_caller: 25 * MINUTE, caller: by };
+        let says = |now: u64| caller(&record, false, MINUTE, now * MINUTE);
+        let process = Caller::Process(ProcessId::new(7, 50));
+        assert_eq!([29, 30, 34, 35].map(says), [Caller::Anybody, process, process, Caller::Nobody]);
+        assert_eq!(caller(&CallRecord::default(), false, MINUTE, 2 * MINUTE), Caller::Nobody);
+    }
+
+    #[test]
+    fn who_was_there_before_is_known_after_ten_minutes() {
+        let says = |now: u64| caller(&CallRecord::default(), true, MINUTE, now * MINUTE);
+        assert_eq!([2, 10, 11].map(says), [Caller::Unknown, Caller::Unknown, Caller::Nobody]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Who calls a followed process over TCP.
+
+use std::{
+    io::Read as _,
+    net::{Ipv6Addr, SocketAddr, TcpStream},
+};
+
+use orphand::{
+    host::{Caller, Calls as _},
+    source::kernel::KernelSource,
+};
+use orphand_core::model::Tracking;
+
+use crate::stage::{Actor, id, options};
+
+/// Servers, each in a process of its own, and one that calls: who hangs up has served the call.
+const SERVERS: &str = r#"
+import socket
+def serve(what, family, host):
+    s = socket.socket(family); s.bind((host, 0)); s.listen(); port = s.getsockname()[1]
+    if os.fork() == 0:
+        say(what, port=port)
+        while True:
+            c = s.accept()[0]
+            try: what.startswith("reset") and c.recv(1)
+            except ConnectionResetError: pass
+            c.close()
+    s.close(); return port
+four, six = socket.AF_INET, socket.AF_INET6
+for what in ("silent", "called by a stranger", "reset by a stranger"): serve(what, four, "127.0.0.1")
+serve("called by a stranger over IPv6", six, "::1")
+ports = [serve("called by a relative", four, "127.0.0.1"), serve("called by a relative from elsewhere", four, "127.0.0.1"),
+    serve("called by several", six, "::")]
+say("relative")
+socket.create_connection(("127.0.0.1", ports[0])).recv(1)
+socket.create_connection(("127.0.0.1", ports[1]), source_address=("127.0.0.2", 0)).recv(1)
+socket.create_connection(("127.0.0.1", ports[2])).recv(1)
+if os.fork() == 0:
+    socket.create_connection(("::1", ports[2])).recv(1); os._exit(0)
+wait()
+say("done"); go(); os.kill(0, 9)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn every_caller_is_somebody() {
+    let mut source = KernelSource::open(&options()).unwrap();
+    let mut calls = source.take_passes().calls.unwrap();
+    // A group of its own: it ends all that it started.
+    let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{SERVERS}"));
+    assert!(source.track(actor.id, Tracking::Member).unwrap().is_followed());
+    actor.word();
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line: &serde_json::Value| line["what"] != "done") {
+        lines.push(actor.line());
+    }
+    let line = |what: &str| lines.iter().find(|line| line["what"] == what).unwrap();
+    let port = |what| u16::try_from(line(what)["port"].as_u64().unwrap()).unwrap();
+    let call = |to: SocketAddr| TcpStream::connect(to).unwrap().read(&mut [0]).unwrap();
+    call(([127, 0, 0, 1], port("called by a stranger")).into());
+    call((Ipv6Addr::LOCALHOST, port("called by a stranger over IPv6")).into());
+    let reset = TcpStream::connect(("127.0.0.1", port("reset by a stranger"))).unwrap();
+    rustix::net::sockopt::set_socket_linger(&reset, Some(std::time::Duration::ZERO)).unwrap();
+    drop(reset);
+    let relative = Caller::Process(id(line("relative")));
+    let server = |what| id(line(what));
+    for (what, caller) in [
+        ("silent", Caller::Nobody),
+        ("called by a stranger", Caller::Anybody),
+        ("called by a stranger over IPv6", Caller::Anybody),
+        ("called by a relative", relative),
+        ("called by a relative from elsewhere", Caller::Anybody),
+        ("called by several", Caller::Anybody),
+        ("reset by a stranger", Caller::Anybody),
+    ] {
+        assert_eq!(calls.lately(port(what), server(what)).unwrap(), caller, "{what}");
+    }
+    let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
+    assert_eq!(calls.lately(port("silent"), ourselves).unwrap(), Caller::Unknown, "older than the hook");
+    actor.word();
+    actor.finish();
+    assert_eq!(source.errors().unwrap()["call_dropped"], 0);
+}

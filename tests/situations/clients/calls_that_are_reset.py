@@ -1,0 +1,36 @@
+#!/usr/bin/python3 -B
+"""The server speaks HTTP too; its client resets its short connections, which leaves no trace in any table. The agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "orphans/silent_listener"
+
+
+def build(stage):
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, listen("tcp"))
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-web")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    stage.run(stage.part("person", """
+        def call_and_reset():
+            with dial("tcp", "mcp-server-web") as connection:
+                ask_over(connection)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        use("person", call_and_reset)
+    """))
+    stage.beats("person")
+    agent.kill()
+    return stage.truth(in_use=[stage.who("mcp-server-web")])
+
+
+situation.main()

@@ -1,0 +1,36 @@
+#!/usr/bin/python3 -B
+"""A server and its worker wake each other at a semaphore in memory that nobody else maps; the agent is killed."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "orphan"
+TWIN = "clients/shared_memory"
+
+
+def build(stage):
+    stage.part("mcp-server-fake", """
+        memory = mmap.mmap(-1, 4096)
+        semaphore = ctypes.byref(ctypes.c_char.from_buffer(memory))
+        libc.sem_init(semaphore, 1, 0)
+        if os.fork() == 0:
+            here("worker")
+            while libc.sem_wait(semaphore) == 0:
+                pass
+        in_background(lambda: libc.sem_wait(semaphore))
+        present("worker")
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-fake")
+        here()
+        rest()
+    """))
+    stage.who("claude")
+    agent.kill()
+    return stage.truth(orphans=[stage.who("mcp-server-fake"), stage.who("worker")])
+
+
+situation.main()
