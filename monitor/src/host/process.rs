@@ -245,10 +245,18 @@ impl ProcessDir {
     /// The value of the variable `name` in its environment at its exec. With several entries the first one
     /// counts, as in getenv(3).
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+        Ok(self.environment_of([name])?.into_iter().next().flatten())
+    }
+
+    /// The same of several variables, in one reading.
+    pub fn environment_of<const N: usize>(&self, names: [&str; N]) -> Result<[Option<Vec<u8>>; N], Errno> {
         let _at = self.at()?;
         let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
-        let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
-        Ok(environ.split(|&b| b == 0).find_map(value))
+        Ok(names.map(|name| {
+            let value =
+                |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+            environ.split(|&b| b == 0).find_map(value)
+        }))
     }
 
     /// The text of `/proc/PID/cgroup`: its control groups.

@@ -20,6 +20,7 @@ mod explain;
 mod findings;
 mod first_messages;
 mod found;
+mod hints;
 mod inspections;
 mod left_agents;
 mod leftovers;
@@ -81,6 +82,8 @@ pub struct Engine {
     first_messages: awaited::FirstMessages,
     /// The processor time of what was left behind.
     processor: processor::Processor,
+    /// By what persons recognise agents and servers.
+    hints: hints::Hints,
     /// What ended agents left behind that is no server.
     leftovers: leftovers::Leftovers,
     /// The configured thresholds and the state of each.
@@ -307,6 +310,9 @@ impl Engine {
             (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
                 self.place_answered(now, server, process, place);
             }
+            (Purpose::Hints { server }, Answer::Hints { found: Some(found) }) => {
+                self.hints_answered(now, server, *found);
+            }
             (Purpose::Container { server }, Answer::Container { found }) => {
                 self.container_told(server, found);
             }
@@ -357,7 +363,8 @@ impl Engine {
         self.next_token
     }
 
-    fn emit(&mut self, at: BootTime, notice: Notice) {
+    fn emit(&mut self, at: BootTime, mut notice: Notice) {
+        self.hints.add_to(notice.views_mut());
         self.alarms.observe(at, &notice);
         self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
     }

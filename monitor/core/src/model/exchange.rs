@@ -5,9 +5,9 @@ use std::{num::NonZeroU32, ops::AddAssign};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Memory,
-    Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts, SessionSubject,
-    SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
+    BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, FoundHints, Knowledge,
+    Memory, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts,
+    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -256,6 +256,17 @@ pub enum About {
         /// The user whose turn it is.
         turn: u32,
     },
+    /// By what a person recognises a server: [`Answer::Hints`]. Nothing waits for the answer, which may come later.
+    Hints {
+        /// The head of its launch chain.
+        server: ProcessId,
+        /// Its owner.
+        owner: Option<ProcessId>,
+        /// The command lines of its launch chain as they were started: its settings name one of them.
+        lines: Vec<Vec<String>>,
+        /// The user whose turn it is.
+        turn: u32,
+    },
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].
@@ -344,6 +355,11 @@ pub enum Answer {
     FirstMessage {
         /// What it says.
         message: FirstMessage,
+    },
+    /// By what a person recognises a server; absent if it is gone.
+    Hints {
+        /// What was found.
+        found: Option<Box<FoundHints>>,
     },
     /// Where a process works; absent if it is gone or could not be read.
     Whereabouts {

@@ -17,6 +17,7 @@ mod explained;
 mod fact;
 mod family;
 mod first_message;
+mod hints;
 mod history;
 mod id;
 mod image;
@@ -67,6 +68,9 @@ pub use fact::{
     TrackedStart,
 };
 pub use first_message::FirstMessage;
+pub use hints::{
+    AgentHints, FoundHints, SESSION_VARIABLES, ServerHints, hinted_session, shown_path, tmux_pane,
+};
 pub use history::{
     DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, PastSignal, ServerCounts,
 };

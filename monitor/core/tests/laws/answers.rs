@@ -31,6 +31,7 @@ impl Host {
             About::Copies(copies) => Answer::Copies { copies: self.copies(&copies) },
             About::Session(_) => Answer::Session { id: None },
             About::Container { .. } => Answer::Container { found: None },
+            About::Hints { .. } => Answer::Hints { found: None },
             About::Stop { .. } => {
                 Answer::Stopped { error: Some("there is no engine".to_owned()), changed: false }
             }
