@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 /// The verbs with a schema.
-const VERBS: [&str; 9] = ["ps", "status", "history", "explain", "reap", "release", "reload", "doctor", "mode"];
+const VERBS: [&str; 9] =
+    ["ps", "status", "history", "explain", "reap", "release", "reload", "doctor", "mode"];
 
 static SCHEMA: OnceLock<Value> = OnceLock::new();
 
@@ -40,14 +41,18 @@ fn holds(schema: &Value, value: &Value) -> Result<()> {
         match word.as_str() {
             "description" | "required" => {}
             "$ref" => {
-                let name = rule.as_str().and_then(|path| path.strip_prefix("#/$defs/")).context("a reference")?;
+                let name =
+                    rule.as_str().and_then(|path| path.strip_prefix("#/$defs/")).context("a reference")?;
                 // The root was read, or nothing would refer to anything.
                 let all = SCHEMA.get().and_then(|all| all.get("$defs"));
-                holds(all.and_then(|all| all.get(name)).context("what it refers to")?, value).context(name.to_owned())?;
+                holds(all.and_then(|all| all.get(name)).context("what it refers to")?, value)
+                    .context(name.to_owned())?;
             }
             "const" => ensure!(rule == value, "it is {value}, not {rule}"),
             "enum" => ensure!(list().any(|one| one == value), "{value} is none of {rule}"),
-            "type" => ensure!(rule == value_type(value) || is_type(rule, value), "{value} is not of type {rule}"),
+            "type" => {
+                ensure!(rule == value_type(value) || is_type(rule, value), "{value} is not of type {rule}")
+            }
             "minimum" => ensure!(value.as_f64() >= rule.as_f64(), "{value} is less than {rule}"),
             "format" => ensure!(value.as_str().is_some_and(is_time), "{value} is no time of RFC 3339"),
             "anyOf" | "oneOf" => one_of(list(), value)?,
@@ -94,7 +99,7 @@ fn fields(schema: &Value, value: &Value) -> Result<()> {
     Ok(())
 }
 
-const fn value_type(value: &Value) -> &'static str {
+fn value_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

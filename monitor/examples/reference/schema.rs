@@ -132,13 +132,28 @@ impl Schema {
         let reasons = json!({ "type": "array", "items": reason });
         let mut one = Object::default();
         for (name, of) in [
-            ("id", "String"), ("process", "ProcessView"), ("taken_for", "TakenFor"), ("state", "String"),
-            ("name", "String"), ("rule", "Option<String>"), ("recognised_by", "Option<String>"),
-            ("agent", "Option<AgentView>"), ("servers", "u64"), ("server", "Option<ServerView>"),
-            ("owner", "Option<AgentView>"), ("owner_exited", "Option<Timestamp>"), ("cause", "Option<String>"),
-            ("since", "Option<Timestamp>"), ("says", "Vec<String>"), ("reached_by", "Vec<ReachedBy>"),
-            ("listens", "Vec<String>"), ("locks", "Vec<String>"), ("rss_bytes", "Option<u64>"),
-            ("pss_bytes", "Option<u64>"), ("commands", "Vec<String>"), ("started", "Timestamp"),
+            ("id", "String"),
+            ("process", "ProcessView"),
+            ("taken_for", "TakenFor"),
+            ("state", "String"),
+            ("name", "String"),
+            ("rule", "Option<String>"),
+            ("recognised_by", "Option<String>"),
+            ("agent", "Option<AgentView>"),
+            ("servers", "u64"),
+            ("server", "Option<ServerView>"),
+            ("owner", "Option<AgentView>"),
+            ("owner_exited", "Option<Timestamp>"),
+            ("cause", "Option<String>"),
+            ("since", "Option<Timestamp>"),
+            ("says", "Vec<String>"),
+            ("reached_by", "Vec<ReachedBy>"),
+            ("listens", "Vec<String>"),
+            ("locks", "Vec<String>"),
+            ("rss_bytes", "Option<u64>"),
+            ("pss_bytes", "Option<u64>"),
+            ("commands", "Vec<String>"),
+            ("started", "Timestamp"),
         ] {
             let value = self.value(of)?;
             one.add(name, value, true);
@@ -148,9 +163,12 @@ impl Schema {
         }
         one.add("nothing", json!({ "type": ["object", "null"] }), true);
         let mut next = Object::default();
-        for (name, of) in
-            [("step", "Option<NextStep>"), ("at", "Option<Timestamp>"), ("in_ms", "Option<u64>"), ("says", "Vec<String>")]
-        {
+        for (name, of) in [
+            ("step", "Option<NextStep>"),
+            ("at", "Option<Timestamp>"),
+            ("in_ms", "Option<u64>"),
+            ("says", "Vec<String>"),
+        ] {
             let value = self.value(of)?;
             next.add(name, value, true);
         }
@@ -250,7 +268,8 @@ impl Schema {
         } else {
             let text = self.text_of("enum", kind)?;
             let (before, _) = text.split_once(&format!("pub enum {kind} {{")).unwrap_or_default();
-            let capitals = before.trim_end().lines().next_back().is_some_and(|line| line.contains("UPPERCASE"));
+            let capitals =
+                before.trim_end().lines().next_back().is_some_and(|line| line.contains("UPPERCASE"));
             let cased = |name: String| if capitals { name.to_uppercase() } else { name };
             let names: Vec<String> =
                 source::variants(&text, kind)?.into_iter().map(|item| cased(item.name)).collect();

@@ -147,8 +147,7 @@ impl ProcessDir {
         executable(&link(self.body(), "exe").unwrap_or_default()).1
     }
 
-    /// The kinds of its standard streams: input, output, error. All are reported as closed if `fd` is not
-    /// readable.
+    /// The kinds of its standard streams: input, output, error. All are closed if `fd` is not readable.
     pub fn stdio(&self) -> [Stdio; 3] {
         self.fd_dir().map_or([Stdio::Closed; 3], |fds| [0, 1, 2].map(|number| fds.stdio(number)))
     }
@@ -242,8 +241,7 @@ impl ProcessDir {
         }
     }
 
-    /// The value of the variable `name` in its environment at its exec. With several entries the first one
-    /// counts, as in getenv(3).
+    /// The value of the variable `name` in its environment at its exec. The first entry counts, as in getenv(3).
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
         Ok(self.environment_of([name])?.into_iter().next().flatten())
     }

@@ -1,12 +1,12 @@
 //! Inputs of the engine, and the effects it asks the daemon to carry out.
 
-use std::{num::NonZeroU32, ops::AddAssign};
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, FoundHints, Knowledge,
-    Memory, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts,
+    Losses, Memory, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts,
     SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
 };
 
@@ -94,35 +94,6 @@ pub enum Input {
     },
     /// The daemon has been told to stop.
     Stop,
-}
-
-/// Kernel records by kind: those that could not be delivered, or those that were received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Losses {
-    /// Forks.
-    pub fork: u64,
-    /// Execs.
-    pub exec: u64,
-    /// Exits.
-    pub exit: u64,
-    /// Setsids.
-    pub setsid: u64,
-    /// What did not fit into a user's share: processes into the map of followed processes, records into the ring.
-    pub member: u64,
-}
-
-impl AddAssign for Losses {
-    fn add_assign(&mut self, more: Self) {
-        for (sum, more) in [
-            (&mut self.fork, more.fork),
-            (&mut self.exec, more.exec),
-            (&mut self.exit, more.exit),
-            (&mut self.setsid, more.setsid),
-            (&mut self.member, more.member),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-    }
 }
 
 /// What the engine wants done. The daemon carries the effects out in order.

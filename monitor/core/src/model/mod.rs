@@ -24,6 +24,7 @@ mod image;
 mod inspection;
 mod kernel_side;
 mod leftover;
+mod losses;
 mod notice;
 mod policy;
 mod queued_size;
@@ -61,7 +62,7 @@ pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
 pub use event_subject::EventSubject;
-pub use exchange::{About, Answer, Effect, Input, Losses, OwnEnd, Signal, SignalError, Subject, Tracking};
+pub use exchange::{About, Answer, Effect, Input, OwnEnd, Signal, SignalError, Subject, Tracking};
 pub use explained::{Asked, Creator, Explained, NextStep, NoServer, Nothing, TakenFor};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
@@ -79,6 +80,7 @@ pub use image::{Image, Stdio};
 pub use inspection::{CopyFacts, Holder, Memory, ServerFacts};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use leftover::{Branch, Holdings, Leftover, LeftoverClass, LeftoverReport};
+pub use losses::Losses;
 pub use notice::{Class, Mode, Notice};
 pub use policy::{Found, Policy, abandoned_grace, recognise_protocol, work_grace};
 pub use reached_by::ReachedBy;
