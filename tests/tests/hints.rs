@@ -67,7 +67,8 @@ fn a_person_recognises_servers_and_agents() -> Result<()> {
         let detected = daemon.wait_for("orphan_detected", named)?;
         ensure!(detected["server"]["configured_name"] == "notes", "{}", detected.line);
         ensure!(detected["owner"]["session"] == SESSION && detected["next"] == "ended", "{}", detected.line);
-        daemon.reaped(&[named, unnamed])?;
+        daemon.reaped(&[named])?;
+        daemon.reaped(&[unnamed])?;
         let past = told(&daemon, &["history"])?;
         ensure!(past.contains("(notes)") && past.contains(SESSION), "{past}");
         Ok(())

@@ -59,6 +59,11 @@ struct Object {
 impl Object {
     fn add(&mut self, name: &str, value: Value, always: bool) {
         self.required.extend((always && !self.properties.contains_key(name)).then(|| name.to_owned()));
+        // Two variants may have a field of this name.
+        let value = match self.properties.remove(name) {
+            Some(other) if other != value => json!({ "anyOf": [other, value] }),
+            _ => value,
+        };
         self.properties.insert(name.to_owned(), value);
     }
 
