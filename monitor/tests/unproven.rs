@@ -154,6 +154,7 @@ impl Outside {
             About::Leftovers { .. } => Answer::Leftovers { branches: Vec::new() },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Container { .. } => Answer::Container { found: None },
+            About::Hints { .. } => Answer::Hints { found: None },
             About::Stop { .. } => Answer::Stopped { error: Some("no engine".to_owned()), changed: false },
             About::Process(_) => Answer::Process { process: None },
             About::Session(_) => Answer::Session { id: None },

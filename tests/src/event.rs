@@ -5,7 +5,7 @@ use std::ops::Deref;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::host::Identity;
+use crate::{host::Identity, schema};
 
 /// An event as printed.
 #[derive(Clone, Debug)]
@@ -16,9 +16,10 @@ pub struct Event {
 }
 
 impl Event {
-    /// Parses a line.
+    /// Parses a line, which is as the schema says.
     pub fn parse(line: String) -> Result<Self> {
         let value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
+        schema::check("event", &value)?;
         Ok(Self { line, value })
     }
 

@@ -17,7 +17,7 @@ use rustix::{
 };
 use serde_json::Value;
 
-use crate::scene::Scene;
+use crate::{scene::Scene, schema};
 
 /// The timeout of everything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
@@ -157,7 +157,8 @@ pub fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     }
 }
 
-/// Runs a command and returns its output. If it does not end, it is killed, which its status shows.
+/// Runs a command and returns its output. If it does not end, it is killed, which its status shows. What a verb prints with
+/// `--json` is as the schema says.
 pub fn output(command: &mut Command) -> Result<Output> {
     let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = piped.spawn().with_context(|| format!("start {command:?}"))?;
@@ -171,7 +172,9 @@ pub fn output(command: &mut Command) -> Result<Output> {
     let output = child.wait_with_output().with_context(|| format!("wait for {command:?}"));
     drop(done);
     let _ = watchdog.join();
-    output
+    let output = output?;
+    schema::check_printed(command.get_args(), &output.stdout)?;
+    Ok(output)
 }
 
 /// A process that ends when this is dropped.

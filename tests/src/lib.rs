@@ -34,6 +34,7 @@ mod part;
 mod redis;
 pub mod root;
 mod scene;
+pub mod schema;
 pub mod scrape;
 mod service;
 mod systemd;

@@ -105,7 +105,7 @@ fn the_drop_in_mends_it() -> Result<()> {
                 ensure!(found["advice"].is_null(), "not mended: {found}");
                 let shown = &found["properties"];
                 ensure!(shown["kill_mode"] == "control-group", "{shown}");
-                ensure!(shown["timeout_stop_us"] == 30_000_000, "{shown}");
+                ensure!(shown["timeout_stop_ms"] == 30_000, "{shown}");
                 let main = manager.property(&leaky.unit, "MainPID")?;
                 ensure!(shown["main_pid"] == main.parse::<u32>()?, "{main} is main, not {shown}");
                 let fragment = manager.property(&leaky.unit, "FragmentPath")?;

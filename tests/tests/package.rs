@@ -45,6 +45,7 @@ fn an_installation_is_whole() -> Result<()> {
         "/usr/share/fish/vendor_completions.d/orphand.fish",
         "/usr/share/doc/orphand/README.md",
         "/usr/share/doc/orphand/docs/troubleshooting.md",
+        "/usr/share/doc/orphand/docs/schema.json",
         "/usr/share/doc/orphand/changelog.gz",
         "/usr/share/doc/orphand/examples/leak/claude",
     ] {

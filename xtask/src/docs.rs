@@ -47,6 +47,16 @@ pub fn stale() -> Result<Vec<(PathBuf, String)>> {
             stale.push((path, new));
         }
     }
+    for (part, used) in &mut parts {
+        // The one part that is a file of its own.
+        if part.name == "schema" {
+            let (path, new) = (workspace::root().join("docs/schema.json"), format!("{}\n", part.text.trim()));
+            *used = true;
+            if fs::read_to_string(&path).ok().as_ref() != Some(&new) {
+                stale.push((path, new));
+            }
+        }
+    }
     for (part, used) in parts {
         ensure!(used, "no page has the part `{}`: `{}` says where it belongs", part.name, part.begin());
     }

@@ -12,6 +12,7 @@ use super::{
 };
 
 const ENDING: &str = include_str!("../../core/src/model/ending.rs");
+const HINTS: &str = include_str!("../../core/src/model/hints.rs");
 const LEFTOVER: &str = include_str!("../../core/src/model/leftover.rs");
 const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
@@ -72,15 +73,12 @@ fn push(fields: &[Field], text: &mut String) -> Result<()> {
 
 fn listed(fields: &[Field]) -> Result<String> {
     let mut text = String::new();
-    for Field { name, kind, about, may_be_absent } in fields {
-        // Its fields stand in place of it.
-        if kind == "Ending" {
-            text.push_str(&listed(&source::fields(ENDING, "Ending")?)?);
-            continue;
-        }
-        // So do those of a process.
-        if kind == "ProcessView" {
-            text.push_str(&listed(&source::fields(VIEW, "ProcessView")?)?);
+    for Field { name, kind, about, may_be_absent, inline } in fields {
+        // The fields of its type stand in place of it.
+        if *inline {
+            let files = [ENDING, HINTS, VIEW];
+            let fields = files.iter().find_map(|file| source::fields(file, kind).ok());
+            text.push_str(&listed(&fields.with_context(|| format!("no file has {kind}"))?)?);
             continue;
         }
         let kind = match (value(kind).with_context(|| name.clone())?, may_be_absent) {

@@ -7,6 +7,7 @@ mod commands;
 mod configuration;
 mod events;
 mod metrics;
+mod schema;
 mod source;
 
 use textwrap::{Options, WordSplitter, wrap};
@@ -18,6 +19,7 @@ fn main() -> anyhow::Result<()> {
         ("reasons", events::reasons()?),
         ("events", events::all()?),
         ("metrics", metrics::series()),
+        ("schema", schema::all()?),
     ];
     for (name, text) in parts {
         println!("<!-- {name}:begin -->\n{}\n<!-- {name}:end -->", text.trim());

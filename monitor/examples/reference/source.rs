@@ -26,6 +26,8 @@ pub struct Field {
     pub about: String,
     /// Whether it may be left out of an event.
     pub may_be_absent: bool,
+    /// Whether the fields of its type stand in place of it.
+    pub inline: bool,
 }
 
 /// The variants of `pub enum NAME`.
@@ -54,9 +56,12 @@ pub fn fields(text: &str, name: &str) -> Result<Vec<Field>> {
     let mut notes = Notes::default();
     let mut fields = Vec::new();
     for line in body.lines().map(str::trim) {
-        if !notes.take(line) {
-            fields.push(field(line, &mut notes)?);
+        if notes.take(line) {
+            continue;
         }
+        let is_written = !notes.attributes.contains("serde(skip)]");
+        let field = field(line, &mut notes)?;
+        fields.extend(is_written.then_some(field));
     }
     Ok(fields)
 }
@@ -73,7 +78,8 @@ fn field(line: &str, notes: &mut Notes) -> Result<Field> {
     let renamed = notes.attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split_once('"'));
     let name = renamed.map_or(name, |(name, _)| name).to_owned();
     let may_be_absent = notes.attributes.contains("skip_serializing_if");
-    Ok(Field { name, kind: kind.to_owned(), about: notes.about()?, may_be_absent })
+    let inline = notes.attributes.contains("flatten");
+    Ok(Field { name, kind: kind.to_owned(), about: notes.about()?, may_be_absent, inline })
 }
 
 fn is_name(text: &str) -> bool {

@@ -38,14 +38,14 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
         let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();
         let told = orphand_core::model::text::sanitise(&flags.process).into_owned();
         if flags.json {
-            super::print(&report::json(&explain::json(&all, &moment()))?)?;
+            super::print(&report::json_with_times(&explain::json(&all, &moment()), moment().wall)?)?;
         }
         let what = format!("{told} is no process, and no server in the store{why}");
         return Ok(super::unmatched(&what));
     }
     let paint = Paint::of(&std::io::stdout());
     super::print(&if flags.json {
-        report::json(&explain::json(&all, &moment()))?
+        report::json_with_times(&explain::json(&all, &moment()), moment().wall)?
     } else if flags.report {
         let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
         explain::report(&all, &moment(), &kernel)

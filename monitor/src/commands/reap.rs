@@ -19,6 +19,7 @@ use crate::{
         paint::Paint,
         plan::{self, PlanItem},
         report,
+        wall_clock::WallClock,
     },
 };
 use orphand_core::model::{BootTime, Planned, ReapRequest, Report, ServerReport, State};
@@ -78,7 +79,7 @@ fn clean_up(
     request: &ReapRequest,
     planned: Vec<Planned>,
 ) -> anyhow::Result<ExitCode> {
-    let paint = Paint::of(&io::stdout());
+    let (paint, wall) = (Paint::of(&io::stdout()), WallClock { offset_ns: clock::realtime_offset() });
     let planned = with_doubts(planned, backend)?;
     let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     let done = tell_missed(request, &planned, backend, flags.json)?;
@@ -87,9 +88,8 @@ fn clean_up(
     }
     if flags.dry_run || to_end.is_empty() {
         if flags.json {
-            super::print(&report::json(
-                &serde_json::json!({ "planned": planned, "ended": [], "stayed": guarded }),
-            )?)?;
+            let told = serde_json::json!({ "planned": planned, "ended": [], "stayed": guarded });
+            super::print(&report::json_with_times(&told, wall)?)?;
         }
         return Ok(if flags.dry_run || guarded.is_empty() { done } else { ExitCode::Failed });
     }
@@ -105,7 +105,10 @@ fn clean_up(
     let stayed: Vec<&PlanItem> = stayed.iter().chain(guarded).collect();
     super::print(&if flags.json {
         let ended: Vec<&str> = ended.iter().map(|one| one.planned.server.id.as_str()).collect();
-        report::json(&serde_json::json!({ "planned": planned, "ended": ended, "stayed": stayed }))?
+        report::json_with_times(
+            &serde_json::json!({ "planned": planned, "ended": ended, "stayed": stayed }),
+            wall,
+        )?
     } else {
         plan::outcome(&ended, &stayed, paint)
     })?;
@@ -151,15 +154,15 @@ fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
         holdings,
     };
     let doubts = now.map(|now| now.doubts.clone()).unwrap_or_default();
-    PlanItem { planned, doubts, age_seconds: one.age_seconds }
+    PlanItem { planned, doubts, age_ms: one.age_ms }
 }
 
 /// What was planned, with the doubts of what is unproven.
 fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<PlanItem>> {
     let item = |planned: Planned| {
         let is_old = planned.duplicate_of.is_some() || planned.state == State::Leftover;
-        let age_seconds = is_old.then(|| age_seconds(&planned)).flatten();
-        PlanItem { planned, doubts: Vec::new(), age_seconds }
+        let age_ms = is_old.then(|| age_ms(&planned)).flatten();
+        PlanItem { planned, doubts: Vec::new(), age_ms }
     };
     let meant: Vec<PlanItem> = planned.into_iter().map(item).collect();
     if !meant.iter().any(PlanItem::is_unproven) {
@@ -170,10 +173,10 @@ fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Resu
     Ok(meant.into_iter().map(|one| PlanItem { doubts: doubts(&one).unwrap_or_default(), ..one }).collect())
 }
 
-/// For how many seconds the first process of a server has been running.
-fn age_seconds(planned: &Planned) -> Option<u64> {
+/// For how many milliseconds the first process of a server has been running.
+fn age_ms(planned: &Planned) -> Option<u64> {
     let first = planned.server.processes.first()?;
-    Some(clock::now().since(BootTime::of_ticks(first.start)).as_secs())
+    u64::try_from(clock::now().since(BootTime::of_ticks(first.start)).as_millis()).ok()
 }
 
 /// A request for what was shown and nothing else: an orphan that was found since is not in it. One that was shown as an orphan and

@@ -5,7 +5,7 @@ use crate::{
     config::Config,
     control::client::Client,
     os::clock,
-    sink::report,
+    sink::{report, wall_clock::WallClock},
 };
 use orphand_core::model::{Asked, BootTime, ProcessId, ReleaseRequest, Released, text};
 
@@ -16,7 +16,10 @@ pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
     let request = ReleaseRequest { targets: flags.targets.clone(), session: flags.session.clone() };
     let released = Client::new(&config.socket).release(request)?;
     super::print(&if flags.json {
-        report::json(&serde_json::json!({ "servers": released }))?
+        report::json_with_times(
+            &serde_json::json!({ "servers": released }),
+            WallClock { offset_ns: clock::realtime_offset() },
+        )?
     } else {
         render(&released, clock::now())
     })?;

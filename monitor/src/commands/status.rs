@@ -14,14 +14,14 @@ use crate::{
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     let config = super::configured(&flags.places)?;
     let status = Client::new(&config.socket).status(flags.pss)?;
+    let wall = WallClock { offset_ns: clock::realtime_offset() };
     super::print(&if flags.json {
         let mut all = serde_json::to_value(&status)?;
         if let Some(all) = all.as_object_mut() {
             all.insert("totals".to_owned(), json!(status.report.totals()));
         }
-        report::json(&all)?
+        report::json_with_times(&all, wall)?
     } else {
-        let wall = WallClock { offset_ns: clock::realtime_offset() };
         page::render(
             &status,
             clock::now(),

@@ -98,13 +98,15 @@ impl EffectHandler for Environment {
             | About::Container { turn, .. }
             | About::Leftovers { turn, .. }
             | About::FirstMessage { turn, .. }
-            | About::Declared { turn, .. } => Some(*turn),
+            | About::Declared { turn, .. }
+            | About::Hints { turn, .. } => Some(*turn),
             About::HungUp(_) => Some(NO_USER),
             _ => None,
         };
         let haste = match about {
             About::FirstMessage { .. } => Haste::AtOnce,
             About::Declared { .. } => Haste::AtLeisure,
+            About::Hints { .. } => Haste::Never,
             _ => Haste::InTurn,
         };
         let answer = match user {

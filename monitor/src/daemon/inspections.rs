@@ -48,6 +48,9 @@ const AT_ONCE: (Budget, Budget) = (seconds(2, 20), seconds(10, 5));
 /// Settings files: milliseconds for a process that costs its user one.
 const AT_LEISURE: (Budget, Budget) = (seconds(1, 100), seconds(5, 20));
 
+/// What persons recognise servers by: files of settings again. It takes nothing from what is needed.
+const NEVER: (Budget, Budget) = (seconds(1, 100), seconds(2, 50));
+
 /// A question to be answered.
 #[derive(Debug)]
 pub struct Request {
@@ -66,6 +69,8 @@ pub enum Haste {
     AtOnce,
     /// There may be many of them, which read files, and nothing else waits for them.
     AtLeisure,
+    /// Nothing depends on the answer.
+    Never,
 }
 
 /// The questions that wait, the threads that answer them, and the answers.
@@ -74,6 +79,7 @@ pub struct Inspections {
     in_turn: Crew,
     at_once: Crew,
     at_leisure: Crew,
+    never: Crew,
     report: mpsc::UnboundedSender<(u64, Answer)>,
     /// The answers, in the order in which they were found.
     pub answers: mpsc::UnboundedReceiver<(u64, Answer)>,
@@ -112,7 +118,8 @@ impl Inspections {
         let in_turn = Crew::new(Budgets::new(IN_TURN, None));
         let at_once = Crew::new(Budgets::new(AT_ONCE.0, Some(AT_ONCE.1)));
         let at_leisure = Crew::new(Budgets::new(AT_LEISURE.0, Some(AT_LEISURE.1)));
-        Self { in_turn, at_once, at_leisure, report, answers }
+        let never = Crew::new(Budgets::new(NEVER.0, Some(NEVER.1)));
+        Self { in_turn, at_once, at_leisure, never, report, answers }
     }
 
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started. A look that finds too
@@ -128,6 +135,7 @@ impl Inspections {
             Haste::InTurn => &mut self.in_turn,
             Haste::AtOnce => &mut self.at_once,
             Haste::AtLeisure => &mut self.at_leisure,
+            Haste::Never => &mut self.never,
         };
         crew.take_on(probe, &self.report);
         if crew.threads == 0 {
@@ -208,7 +216,7 @@ impl Default for Inspections {
 
 impl Drop for Inspections {
     fn drop(&mut self) {
-        for crew in [&self.in_turn, &self.at_once, &self.at_leisure] {
+        for crew in [&self.in_turn, &self.at_once, &self.at_leisure, &self.never] {
             crew.shared.queue().over = true;
             crew.shared.news.notify_all();
         }

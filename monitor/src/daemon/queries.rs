@@ -40,9 +40,9 @@ impl Daemon {
         }
         blind.extend(outside.shares.blind().into_iter().chain(outside.descriptors.blind()));
         Status {
-            up_ns: self
+            up_ms: self
                 .ready_at
-                .map_or(0, |at| u64::try_from(clock::now().since(at).as_nanos()).unwrap_or(u64::MAX)),
+                .map_or(0, |at| u64::try_from(clock::now().since(at).as_millis()).unwrap_or(u64::MAX)),
             blind,
             stuck: stuck_reads::reported(),
             report: engine.report(),

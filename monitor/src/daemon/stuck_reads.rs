@@ -97,7 +97,11 @@ fn all_of(mut stuck: Vec<Stuck>) -> Vec<StuckProcess> {
 }
 
 fn shown(one: &Stuck) -> StuckProcess {
-    StuckProcess { pid: one.pid, uid: one.user, seconds: one.waited.as_secs() }
+    StuckProcess {
+        pid: one.pid,
+        uid: one.user,
+        unanswered_ms: u64::try_from(one.waited.as_millis()).unwrap_or(u64::MAX),
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ pub fn read_proc(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapsh
             process.unit = probe.unit(process.id);
             process.place = probe.place_of(process.id);
         }
+        if matches!(rules.role(&process.image), Role::Agent { .. }) {
+            process.hints = probe.agent_hints(process.id).map(Box::new);
+        }
     }
     Ok(snapshot)
 }

@@ -43,6 +43,9 @@ impl Driver {
                 .then_some(Answer::FirstMessage { message: FirstMessage::Nothing }),
             About::Declared { process, .. } => is_outside(scope, *process, None)
                 .then_some(Answer::FirstMessage { message: FirstMessage::Nothing }),
+            About::Hints { server, .. } => {
+                is_outside(scope, *server, None).then_some(Answer::Hints { found: None })
+            }
             About::Stop { seen, .. } => {
                 let first = seen.first();
                 let is_inside = first.is_some_and(|first| scope.place(first.process.pid) == Place::Inside);

@@ -74,6 +74,7 @@ impl EffectHandler for Host {
             About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
             About::Whereabouts(_) => Answer::Whereabouts { place: None },
             About::Container { .. } => Answer::Container { found: None },
+            About::Hints { .. } => Answer::Hints { found: None },
             About::Stop { .. } => Answer::Stopped { error: None, changed: false },
         };
         driver.feed(Input::Answered { token, answer });

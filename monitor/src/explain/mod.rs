@@ -203,7 +203,6 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
         "creators": one.creators.iter().map(|creator| json!({
             "pid": creator.id.pid,
             "start": creator.id.start,
-            "started": time(creator.id.born()),
             "program": creator.program,
             "uid": creator.uid,
             "alive": creator.alive,

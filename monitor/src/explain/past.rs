@@ -45,6 +45,9 @@ const fn state(one: &PastOrphan) -> &'static str {
 
 fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     let mut all = vec![format!("It was a stdio server (rule {}).", text::sanitise(&one.rule))];
+    if let Some(configured) = &one.hints.configured_name {
+        all.push(format!("The settings of its agent called it \"{}\".", text::sanitise(configured)));
+    }
     let owner = one.owner.as_ref().or_else(|| one.run.as_ref().map(|run| &run.agent));
     if let Some(owner) = owner {
         let run = one.run.as_ref().and_then(|run| run.generation);

@@ -61,6 +61,7 @@ pub(super) fn agent(alive: bool) -> AgentView {
         invocation_id: None,
         alive,
         implied: false,
+        hints: Default::default(),
     }
 }
 
@@ -290,6 +291,7 @@ fn past(outcome: Outcome) -> PastOrphan {
         id: "4711@4711".to_owned(),
         name: "mcp-server-git".to_owned(),
         rule: "program-mcp".to_owned(),
+        hints: Default::default(),
         run: Some(RunView {
             agent: "claude".to_owned(),
             generation: Some(3),

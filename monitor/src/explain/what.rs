@@ -2,7 +2,7 @@
 
 use super::Moment;
 use orphand_core::model::{
-    AgentView, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor, recognised_by, text,
+    AgentHints, AgentView, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor, recognised_by, text,
 };
 
 /// The name of a process: that of its server, of its agent, or of its program.
@@ -38,6 +38,9 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
     }
     all.extend(holdings_sentences(one));
     all.push(owner_sentence(one, moment));
+    if let Some(place) = one.owner.as_ref().and_then(|owner| owner.hints.words()) {
+        all.push(format!("That is the agent of {}.", text::sanitise(&place)));
+    }
     if let Some((cause, since)) = one.cause.as_deref().and_then(cause_sentence).zip(one.since) {
         all.push(format!("{cause}, {}.", moment.boot_time(since)));
     }
@@ -55,6 +58,7 @@ fn agent_sentences(agent: &AgentView, one: &Explained) -> Vec<String> {
     if let Some(generation) = agent.generation {
         all.push(format!("This is its run #{generation}."));
     }
+    all.extend(whereabouts(&agent.hints));
     all.push(match one.servers {
         0 => "It has no server now.".to_owned(),
         many => format!("It has {} now.", text::count(many, "server", "servers")),
@@ -88,6 +92,12 @@ fn server_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
     if let Some(client) = &report.server.client {
         all.push(format!("Its client calls itself \"{}\".", text::sanitise(client)));
     }
+    if let Some(configured) = &report.server.hints.configured_name {
+        all.push(format!("The settings of its agent call it \"{}\".", text::sanitise(configured)));
+    }
+    if let Some(folder) = &report.server.hints.cwd {
+        all.push(format!("It works in {}.", text::sanitise(folder)));
+    }
     if let Some(newest) = &report.duplicate_of {
         all.push(format!("Its owner has a newer one of the same identity: {}.", text::sanitise(newest)));
     }
@@ -113,6 +123,16 @@ fn leftover_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
         )
     };
     vec![what]
+}
+
+/// Where an agent is, and its session.
+fn whereabouts(hints: &AgentHints) -> Vec<String> {
+    let folder = hints.cwd.as_ref().map(|folder| format!("works in {folder}"));
+    let terminal = hints.terminal.as_ref().map(|terminal| format!("is on {terminal}"));
+    let session = hints.session.as_ref().map(|id| format!("tells its servers the session {id}"));
+    let facts: Vec<String> = [folder, terminal, session].into_iter().flatten().collect();
+    let told = text::sanitise(&facts.join(", and ")).into_owned();
+    if facts.is_empty() { Vec::new() } else { vec![format!("It {told}.")] }
 }
 
 /// What it blocks.

@@ -147,8 +147,7 @@ impl ProcessDir {
         executable(&link(self.body(), "exe").unwrap_or_default()).1
     }
 
-    /// The kinds of its standard streams: input, output, error. All are reported as closed if `fd` is not
-    /// readable.
+    /// The kinds of its standard streams: input, output, error. All are closed if `fd` is not readable.
     pub fn stdio(&self) -> [Stdio; 3] {
         self.fd_dir().map_or([Stdio::Closed; 3], |fds| [0, 1, 2].map(|number| fds.stdio(number)))
     }
@@ -242,13 +241,20 @@ impl ProcessDir {
         }
     }
 
-    /// The value of the variable `name` in its environment at its exec. With several entries the first one
-    /// counts, as in getenv(3).
+    /// The value of the variable `name` in its environment at its exec. The first entry counts, as in getenv(3).
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+        Ok(self.environment_of([name])?.into_iter().next().flatten())
+    }
+
+    /// The same of several variables, in one reading.
+    pub fn environment_of<const N: usize>(&self, names: [&str; N]) -> Result<[Option<Vec<u8>>; N], Errno> {
         let _at = self.at()?;
         let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
-        let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
-        Ok(environ.split(|&b| b == 0).find_map(value))
+        Ok(names.map(|name| {
+            let value =
+                |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+            environ.split(|&b| b == 0).find_map(value)
+        }))
     }
 
     /// The text of `/proc/PID/cgroup`: its control groups.

@@ -52,6 +52,16 @@ impl Stat {
         if major == UNIX98_PTY_SLAVE_MAJOR { Some(minor) } else { None }
     }
 
+    /// The name of its controlling terminal below `/dev`, if that is a pseudo terminal or a console.
+    pub fn terminal_name(&self) -> Option<String> {
+        const TTY_MAJOR: u32 = 4;
+        // Consoles are counted from 1 to 63 (`MAX_NR_CONSOLES`); above them are serial lines.
+        let console = (self.tty & 0xff).clamp(1, 63);
+        let is_console = self.tty == TTY_MAJOR << 8 | console;
+        let pseudo = self.terminal().map(|number| format!("pts/{number}"));
+        pseudo.or_else(|| is_console.then(|| format!("tty{console}")))
+    }
+
     /// Whether it is a kernel thread.
     pub const fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0

@@ -8,6 +8,7 @@ mod containers;
 mod declared;
 mod first_message;
 mod help;
+mod hints;
 mod hung_up;
 mod leftovers;
 mod manager;
@@ -107,6 +108,9 @@ impl Probe {
             let message = self.declared(&[candidate]).pop().unwrap_or(FirstMessage::Nothing);
             return Answer::FirstMessage { message };
         }
+        if let About::Hints { server, owner, lines, .. } = about {
+            return Answer::Hints { found: self.server_hints(*server, *owner, lines).map(Box::new) };
+        }
         let (this, about) = (self.clone(), about.clone());
         metered(move || this.answer_now(&about))
     }
@@ -140,6 +144,7 @@ impl Probe {
             About::FirstMessage { end, .. } => Answer::FirstMessage { message: self.first_message(*end) },
             // Not asked in haste: a helper takes milliseconds.
             About::Declared { .. } => Answer::FirstMessage { message: FirstMessage::Nothing },
+            About::Hints { .. } => Answer::Hints { found: None },
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }
@@ -179,7 +184,8 @@ impl Probe {
 
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
-        Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), ..seen })
+        let hints = self.agent_hints(process).map(Box::new);
+        Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen })
     }
 }
 

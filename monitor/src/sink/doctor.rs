@@ -64,8 +64,8 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
 /// Properties under the names of systemd's unit files.
 fn properties(shown: &UnitProperties) -> String {
     let stop = shown
-        .timeout_stop_us
-        .map_or_else(|| "infinity".to_owned(), |us| text::duration(Duration::from_micros(us)));
+        .timeout_stop_ms
+        .map_or_else(|| "infinity".to_owned(), |ms| text::duration(Duration::from_millis(ms)));
     let delegate = if shown.delegate { "yes" } else { "no" };
     format!(
         "KillMode={} Restart={} TimeoutStopSec={stop} Delegate={delegate}",
@@ -84,7 +84,7 @@ mod tests {
             main_pid: 7,
             kill_mode: kill_mode.to_owned(),
             restart: "always".to_owned(),
-            timeout_stop_us: Some(90_000_000),
+            timeout_stop_ms: Some(90_000),
             ..UnitProperties::default()
         };
         let advice = shown.advice(&unit, place, false);

@@ -13,12 +13,12 @@ use super::{
     paint::{self, Paint},
     report, table, text,
 };
-use orphand_core::model::{History, Losses, Outcome, PastOrphan, PastRun, RunView};
+use orphand_core::model::{AgentHints, History, Losses, Outcome, PastOrphan, PastRun, RunView};
 
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
 
-const RUNS: [(&str, bool); 10] = [
+const RUNS: [(&str, bool); 11] = [
     ("RUN", false),
     ("STARTED", false),
     ("LIVED", true),
@@ -29,6 +29,7 @@ const RUNS: [(&str, bool); 10] = [
     ("LEFT", true),
     ("UNPROVEN", true),
     ("LEFTOVERS", true),
+    ("WHERE", false),
 ];
 const ORPHANS: [(&str, bool); 6] = [
     ("ORPHAN", false),
@@ -87,10 +88,20 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     }
     let mut tables = Vec::new();
     let mut add = |columns: &[table::Column], rows| tables.push(table_of(columns, rows, paint));
-    // The last column is there only where it says something.
-    let shown = RUNS.len() - usize::from(past.runs.iter().all(|run| run.leftovers == 0));
-    let row_of_run = |run| row_of_run(run, watched, zone).into_iter().take(shown).collect();
-    add(RUNS.get(..shown).unwrap_or(&RUNS), past.runs.iter().map(row_of_run).collect());
+    // The last two columns are there only where they say something.
+    let told = [
+        past.runs.iter().any(|run| run.leftovers > 0),
+        past.runs.iter().any(|run| run.hints.words().is_some()),
+    ];
+    let shown =
+        |at: usize| at + told.len() < RUNS.len() || told.get(at + told.len() - RUNS.len()) == Some(&true);
+    let columns: Vec<_> =
+        RUNS.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, column)| column).collect();
+    let row_of_run = |run| {
+        let cells = row_of_run(run, watched, zone).into_iter().enumerate();
+        cells.filter(|(at, _)| shown(*at)).map(|(_, cell)| cell).collect()
+    };
+    add(&columns, past.runs.iter().map(row_of_run).collect());
     let (shown, hidden) = orphans_to_list(past);
     add(&ORPHANS, shown.iter().map(|orphan| row_of_orphan(orphan, watched, zone)).collect());
     let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);
@@ -160,6 +171,7 @@ fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> 
         } else {
             format!("{} ({})", past.leftovers, text::size(past.leftover_bytes))
         },
+        place(&past.hints),
     ]
 }
 
@@ -192,13 +204,26 @@ fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<
     let owner =
         orphan.owner.as_deref().map_or_else(|| "-".to_owned(), |owner| text::sanitise(owner).into_owned());
     vec![
-        if orphan.name.is_empty() { orphan.id.clone() } else { text::sanitise(&orphan.name).into_owned() },
+        name_of(orphan),
         when(orphan.judged, zone),
         orphan.run.as_ref().map_or(owner, name),
         text::size(orphan.rss_bytes),
         outcome,
         why,
     ]
+}
+
+/// `server-github`, or `server-github (hub)` where settings call it `hub`.
+fn name_of(orphan: &PastOrphan) -> String {
+    let name = if orphan.name.is_empty() { &orphan.id } else { &orphan.name };
+    let settings = orphan.hints.configured_name.as_ref().filter(|configured| *configured != name);
+    let settings = settings.map(|configured| format!(" ({configured})")).unwrap_or_default();
+    text::sanitise(&format!("{name}{settings}")).into_owned()
+}
+
+/// Folder, terminal and session of an agent.
+fn place(hints: &AgentHints) -> String {
+    hints.words().map_or_else(|| "-".to_owned(), |words| text::sanitise(&words).into_owned())
 }
 
 /// `10 runs, 140 servers, 126 orphans, 126 reaped, 10.3 GB freed.`

@@ -33,9 +33,9 @@ pub struct PlanItem {
     pub planned: Planned,
     /// Why it is only unproven; empty otherwise. Ending it may take it away from somebody who uses it.
     pub doubts: Vec<Doubt>,
-    /// For a duplicate: for how many seconds it has been running.
+    /// For a duplicate: for how many milliseconds it has been running.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_seconds: Option<u64>,
+    pub age_ms: Option<u64>,
 }
 
 impl PlanItem {
@@ -131,14 +131,13 @@ fn pid(one: &PlanItem) -> String {
 /// `running for 3 h, duplicate of pid 1234, which is newer and stays`.
 fn duplicate(one: &PlanItem) -> Option<String> {
     let newest = human::pid_of(one.planned.duplicate_of.as_ref()?);
-    let age =
-        one.age_seconds.map(|age| format!("running for {}, ", text::duration(Duration::from_secs(age))));
+    let age = one.age_ms.map(|age| format!("running for {}, ", text::duration(Duration::from_millis(age))));
     Some(format!("{}duplicate of {newest}, which is newer and stays", age.unwrap_or_default()))
 }
 
 /// `shell, running for 3 h: bash -c 'npm run dev'`.
 fn leftover(one: &PlanItem) -> String {
-    let age = one.age_seconds.map(|age| text::duration(Duration::from_secs(age)));
+    let age = one.age_ms.map(|age| text::duration(Duration::from_millis(age)));
     let age = age.map(|age| format!(", running for {age}")).unwrap_or_default();
     let command = one.planned.server.processes.first().map(list::command_line).unwrap_or_default();
     format!("{}{age}: {command}", text::sanitise(&one.planned.server.rule))

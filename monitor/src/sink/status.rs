@@ -15,7 +15,7 @@ use orphand_core::model::{BootTime, Losses, SessionState, State, Status};
 /// The status as text.
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
-    let up = Duration::from_nanos(status.up_ns);
+    let up = Duration::from_millis(status.up_ms);
     let since = wall.timestamp(now - up).to_zoned(zone.clone());
     let mut out = format!(
         "orphand {} (pid {}) {mode}.\nWatching for {}, since {}; {} followed.\n",

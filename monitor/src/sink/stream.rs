@@ -45,12 +45,12 @@ impl Format for Json {
         let (seq, time, boot_ns) = (self.written, self.wall.rfc3339(at), at.0);
         // Writing to a string cannot fail.
         let _ = write!(out, r#"{{"event":"{event}","seq":{seq},"time":"{time}","boot_ns":{boot_ns}"#);
-        if let Notice::OrphanSuspected { deadline, .. }
-        | Notice::OrphanUnproven { deadline: Some(deadline), .. } = notice
-        {
-            let _ = write!(out, r#","deadline":"{}""#, self.wall.rfc3339(*deadline));
+        if let Some(next) = notice.next() {
+            let _ = write!(out, r#","next":"{}""#, next.word());
         }
-        text::push_json(fields, out);
+        let mut told = String::with_capacity(fields.len());
+        self.wall.tell_times(fields, &mut told);
+        text::push_json(&told, out);
         out.push('\n');
         debug_assert!(out.get(start..).is_some_and(|line| line.ends_with("}\n")));
     }

@@ -94,6 +94,16 @@ impl FactWriter<'_> {
                     .execute(params![key, int(*generation), int(*count), int(*rss_bytes)])
                     .map(drop)
             }
+            Fact::AgentHints { agent, hints } => self.change(
+                *agent,
+                "UPDATE runs SET hints = ?4 WHERE boot = ?1 AND pid = ?2 AND start = ?3",
+                params![json(hints)?],
+            ),
+            Fact::ServerHints { server, hints } => self.change(
+                *server,
+                "UPDATE servers SET hints = ?4 WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                params![json(hints)?],
+            ),
             Fact::Lost { losses } => self.lost(now, losses),
         }
     }

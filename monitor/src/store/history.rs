@@ -135,7 +135,7 @@ impl Reader<'_> {
         let mut statement = self.db.prepare(
             "SELECT k.key, generation, agent, invocation, started,
                     iif(ended IS NULL AND boot <> ?1, started, ended), r.key,
-                    coalesce(leftovers, 0), coalesce(leftover_bytes, 0)
+                    coalesce(leftovers, 0), coalesce(leftover_bytes, 0), r.hints
              FROM runs r JOIN keys k ON k.id = r.key
              WHERE (ended IS NULL OR ended >= ?2) AND started <= ?3 ORDER BY started, r.key, generation",
         )?;
@@ -149,6 +149,7 @@ impl Reader<'_> {
                     ended: time(row, 5)?,
                     leftovers: natural(row, 7)?,
                     leftover_bytes: natural(row, 8)?,
+                    hints: from_json_or_null(row, 9)?.unwrap_or_default(),
                     account: accounts.get(&(row.get(6)?, row.get(1)?)).copied().unwrap_or_default(),
                     run,
                 });
@@ -171,7 +172,8 @@ impl Reader<'_> {
         let mut statement = self.db.prepare(&format!(
             "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, {when},
                     coalesce(evidence, '[]'), coalesce(guards, '[]'), rss, pss, failure, s.ended, how, signal, took_ms, freed, freed_pss,
-                    reaping IS NOT NULL, s.boot = ?1, coalesce(doubts, '[]'), exit_code, exit_signal, killed_by
+                    reaping IS NOT NULL, s.boot = ?1, coalesce(doubts, '[]'), exit_code, exit_signal, killed_by,
+                    s.hints
              FROM servers s LEFT JOIN keys k ON k.id = s.key
                   LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation
              WHERE {which} AND {when} <= ?3 AND (s.ended IS NULL OR s.ended >= ?2) ORDER BY {when}, s.id"
@@ -332,6 +334,7 @@ fn orphan(row: &Row<'_>) -> rusqlite::Result<PastOrphan> {
         id: ProcessId::new(row.get(4)?, natural(row, 5)?).to_string(),
         name: row.get(6)?,
         rule: row.get(7)?,
+        hints: from_json_or_null(row, 27)?.unwrap_or_default(),
         run: accounted.then(|| view(row, 0)).transpose()?,
         owner: row.get(8)?,
         judged: time(row, 9)?.unwrap_or_default(),

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 /// The migrations: the n-th leads from version n - 1 to version n (`user_version`).
 pub(super) const STEPS: &[&str] =
-    &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS, FIRST_START, LEFTOVERS];
+    &[V1, V2, GONE_GUARDS, SHARES, STARTS, ENDINGS, SIGNALS, FIRST_START, LEFTOVERS, HINTS];
 
 const V1: &str = "
 -- /proc/sys/kernel/random/boot_id: process identities mean something within one boot only.
@@ -125,6 +125,13 @@ const LEFTOVERS: &str = "
 -- How many branches of processes were found, and their resident memory then.
 ALTER TABLE runs ADD COLUMN leftovers INTEGER;
 ALTER TABLE runs ADD COLUMN leftover_bytes INTEGER;
+";
+
+/// The tenth migration: by what a person recognises the agent of a run, and a server.
+const HINTS: &str = "
+-- As JSON.
+ALTER TABLE runs ADD COLUMN hints TEXT;
+ALTER TABLE servers ADD COLUMN hints TEXT;
 ";
 
 /// The newest version.

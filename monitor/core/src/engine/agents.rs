@@ -98,9 +98,10 @@ impl Engine {
 
     pub(super) fn report_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
         if let Some(agent) = self.world.agent(key) {
-            let found = self.is_found(agent.main());
+            let (main, found) = (agent.main(), self.is_found(agent.main()));
             let notice = Notice::AgentStarted { agent: agent_view(agent), continues, found };
             self.emit(at, notice);
+            self.remember_agent_hints(at, main);
         }
     }
 

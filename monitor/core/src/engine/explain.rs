@@ -22,7 +22,14 @@ impl Engine {
             Asked::Id(id) => vec![*id],
             Asked::Name(name) => self.of_name(name),
         };
-        nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect()
+        let mut told: Vec<Explained> =
+            nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect();
+        for one in &mut told {
+            self.hints
+                .add_to((one.agent.as_mut(), one.report.as_deref_mut().map(|report| &mut report.server)));
+            self.hints.add_to((one.owner.as_mut(), None));
+        }
+        told
     }
 
     /// The main processes of the servers and agents of this name.

@@ -20,6 +20,7 @@ mod explain;
 mod findings;
 mod first_messages;
 mod found;
+mod hints;
 mod inspections;
 mod left_agents;
 mod leftovers;
@@ -81,6 +82,8 @@ pub struct Engine {
     first_messages: awaited::FirstMessages,
     /// The processor time of what was left behind.
     processor: processor::Processor,
+    /// By what persons recognise agents and servers.
+    hints: hints::Hints,
     /// What ended agents left behind that is no server.
     leftovers: leftovers::Leftovers,
     /// The configured thresholds and the state of each.
@@ -307,6 +310,9 @@ impl Engine {
             (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
                 self.place_answered(now, server, process, place);
             }
+            (Purpose::Hints { server }, Answer::Hints { found: Some(found) }) => {
+                self.hints_answered(now, server, *found);
+            }
             (Purpose::Container { server }, Answer::Container { found }) => {
                 self.container_told(server, found);
             }
@@ -323,33 +329,6 @@ impl Engine {
         }
     }
 
-    /// Reports exits whose question about memory is still open. An exit is reported before anything that follows it,
-    /// with or without an answer about memory.
-    fn report_unanswered_exits(&mut self, now: BootTime) {
-        if self.questions.is_empty() {
-            return;
-        }
-        for purpose in self.take_questions(|purpose| matches!(purpose, Purpose::Copies { .. })) {
-            if let Purpose::Copies { agent, at, status } = purpose {
-                self.agent_is_over(now, at, agent, status, Vec::new());
-            }
-        }
-        // The end of an agent that was over just now asks about memory, too.
-        for purpose in self.take_questions(|purpose| matches!(purpose, Purpose::AgentExit { .. })) {
-            if let Purpose::AgentExit { agent, at, status, servers } = purpose {
-                self.report_agent_exit(agent, at, status, &servers);
-            }
-        }
-    }
-
-    /// Takes the open questions of a kind, in the order in which they were asked. Answers to them count no more.
-    fn take_questions(&mut self, kind: impl Fn(&Purpose) -> bool) -> Vec<Purpose> {
-        let mut tokens: Vec<u64> =
-            self.questions.iter().filter(|(_, purpose)| kind(purpose)).map(|(token, _)| *token).collect();
-        tokens.sort_unstable();
-        tokens.into_iter().filter_map(|token| self.questions.remove(&token)).collect()
-    }
-
     fn ask(&mut self, about: About, purpose: Purpose) -> u64 {
         self.next_token += 1;
         self.questions.insert(self.next_token, purpose);
@@ -357,7 +336,8 @@ impl Engine {
         self.next_token
     }
 
-    fn emit(&mut self, at: BootTime, notice: Notice) {
+    fn emit(&mut self, at: BootTime, mut notice: Notice) {
+        self.hints.add_to(notice.views_mut());
         self.alarms.observe(at, &notice);
         self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
     }

@@ -46,6 +46,8 @@ pub(super) enum Purpose {
     /// The inspection of a server, and the state of the server when it was asked for. The state is absent if the
     /// answer comes at once.
     Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },
+    /// Asks by what a person recognises a server.
+    Hints { server: ServerKey },
     /// Asks where a server works, whose main process is this.
     Whereabouts { server: ServerKey, process: ProcessId },
 }

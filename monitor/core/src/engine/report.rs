@@ -70,13 +70,15 @@ impl Engine {
             .into_iter()
             .filter(|key| self.world.server(*key).is_some_and(|s| s.owner().is_none()))
             .filter(|key| !halves.contains_key(key));
-        Report {
+        let mut report = Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
             leftovers: self.leftover_reports(SHOWN),
             runs: self.world.runs().report(&self.held()),
             blind: Vec::new(),
-        }
+        };
+        self.hints.add_to_report(&mut report);
+        report
     }
 
     /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.

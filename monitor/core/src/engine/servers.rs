@@ -247,6 +247,7 @@ impl Engine {
         let answer = answer.filter(|p| p.id == creator);
         let gone = answer.is_none();
         let seen = answer.unwrap_or_default();
+        self.hints.of_agent(creator, seen.hints);
         if self.world.node(creator).is_some_and(|node| node.unit == ObservedUnit::Unasked) {
             let unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(seen.unit.map(Box::new)) };
             self.world.set_unit(creator, unit);
@@ -277,6 +278,7 @@ impl Engine {
         self.compare(at, key);
         self.remember_server(at, key);
         self.ask_session(key);
+        self.ask_hints(key);
         let Some(view) = self.world.show(key) else { return };
         let Some(main) = self.world.server(key).map(Server::main_process) else { return };
         let owner = self.world.owner(key);

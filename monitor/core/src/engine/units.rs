@@ -16,8 +16,10 @@ use crate::{
 impl Engine {
     /// Stores the answer to the question which unit a process runs in. It is asked once per process.
     pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
+        self.forget_hints();
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
+                self.hints.of_agent(process, seen.hints);
                 self.world.set_place(process, seen.place);
                 ObservedUnit::Known(seen.unit.map(Box::new))
             }

@@ -90,8 +90,8 @@ pub struct UnitProperties {
     pub kill_mode: String,
     /// `Restart`: `no`, `always`, `on-failure`, ...
     pub restart: String,
-    /// `TimeoutStopUSec`, in microseconds; absent if it is infinite.
-    pub timeout_stop_us: Option<u64>,
+    /// `TimeoutStopUSec`, in milliseconds; absent if it is infinite.
+    pub timeout_stop_ms: Option<u64>,
     /// `Delegate`: whether the service manages control groups of its own.
     pub delegate: bool,
     /// `FragmentPath`, the unit file; empty if there is none.
@@ -129,7 +129,7 @@ impl UnitProperties {
         } else {
             "# `mixed` instead, if the main process ends its children by itself and needs time for it.\nKillMode=control-group\n"
         });
-        if self.timeout_stop_us.is_none() {
+        if self.timeout_stop_ms.is_none() {
             drop_in.push_str("# Without a limit a stop can wait forever.\n");
         }
         drop_in.push_str("TimeoutStopSec=30s\n");
@@ -178,7 +178,7 @@ mod tests {
     fn shown(kill_mode: &str) -> UnitProperties {
         UnitProperties {
             kill_mode: kill_mode.to_owned(),
-            timeout_stop_us: Some(90_000_000),
+            timeout_stop_ms: Some(90_000),
             ..UnitProperties::default()
         }
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_else_matters_for_it() {
-        let found = UnitProperties { timeout_stop_us: None, ..shown("process") };
+        let found = UnitProperties { timeout_stop_ms: None, ..shown("process") };
         let advice = found.advice(&unit(), Place::default(), true).unwrap();
         assert!(advice.drop_in.contains("\nKillMode=mixed\n") && advice.drop_in.contains("--cgroups=split"));
         assert!(advice.drop_in.contains("forever"));

@@ -30,8 +30,8 @@ pub struct Status {
     /// Milliseconds from SIGTERM to SIGKILL.
     #[serde(default)]
     pub term_timeout_ms: u64,
-    /// Nanoseconds since the daemon became ready.
-    pub up_ns: u64,
+    /// Milliseconds since the daemon became ready.
+    pub up_ms: u64,
     /// Why the configuration on disk is not in effect: the error of the last reload. Absent if there was
     /// none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -88,8 +88,8 @@ pub struct StuckProcess {
     pub pid: u32,
     /// Its real user id; absent if it cannot be read.
     pub uid: Option<u32>,
-    /// For how many whole seconds it has not answered.
-    pub seconds: u64,
+    /// For how many milliseconds it has not answered.
+    pub unanswered_ms: u64,
 }
 
 impl fmt::Display for StuckProcess {

@@ -1,13 +1,13 @@
 //! Inputs of the engine, and the effects it asks the daemon to carry out.
 
-use std::{num::NonZeroU32, ops::AddAssign};
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, Knowledge, Memory,
-    Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts, SessionSubject,
-    SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
+    BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, FoundHints, Knowledge,
+    Losses, Memory, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts,
+    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -94,35 +94,6 @@ pub enum Input {
     },
     /// The daemon has been told to stop.
     Stop,
-}
-
-/// Kernel records by kind: those that could not be delivered, or those that were received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Losses {
-    /// Forks.
-    pub fork: u64,
-    /// Execs.
-    pub exec: u64,
-    /// Exits.
-    pub exit: u64,
-    /// Setsids.
-    pub setsid: u64,
-    /// What did not fit into a user's share: processes into the map of followed processes, records into the ring.
-    pub member: u64,
-}
-
-impl AddAssign for Losses {
-    fn add_assign(&mut self, more: Self) {
-        for (sum, more) in [
-            (&mut self.fork, more.fork),
-            (&mut self.exec, more.exec),
-            (&mut self.exit, more.exit),
-            (&mut self.setsid, more.setsid),
-            (&mut self.member, more.member),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-    }
 }
 
 /// What the engine wants done. The daemon carries the effects out in order.
@@ -256,6 +227,17 @@ pub enum About {
         /// The user whose turn it is.
         turn: u32,
     },
+    /// By what a person recognises a server: [`Answer::Hints`]. Nothing waits for the answer, which may come later.
+    Hints {
+        /// The head of its launch chain.
+        server: ProcessId,
+        /// Its owner.
+        owner: Option<ProcessId>,
+        /// The command lines of its launch chain as they were started: its settings name one of them.
+        lines: Vec<Vec<String>>,
+        /// The user whose turn it is.
+        turn: u32,
+    },
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
     /// What these processes have done so far: [`Answer::Work`].
@@ -344,6 +326,11 @@ pub enum Answer {
     FirstMessage {
         /// What it says.
         message: FirstMessage,
+    },
+    /// By what a person recognises a server; absent if it is gone.
+    Hints {
+        /// What was found.
+        found: Option<Box<FoundHints>>,
     },
     /// Where a process works; absent if it is gone or could not be read.
     Whereabouts {

@@ -165,6 +165,21 @@ pub enum NextStep {
     GivenUp,
 }
 
+impl NextStep {
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::OwnerEnds => "owner_ends",
+            Self::Never => "never",
+            Self::Judged => "judged",
+            Self::Inspected => "inspected",
+            Self::InspectedAgain => "inspected_again",
+            Self::Ended => "ended",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
 /// What the engine knows of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
@@ -261,6 +276,14 @@ mod tests {
 
     fn asked(typed: &str) -> Asked {
         typed.parse().unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn a_step_has_the_word_that_is_written() {
+        use NextStep::{Ended, GivenUp, Inspected, InspectedAgain, Judged, Never, OwnerEnds};
+        for step in [OwnerEnds, Never, Judged, Inspected, InspectedAgain, Ended, GivenUp] {
+            assert_eq!(serde_json::to_value(step).unwrap(), step.word());
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, Signal};
+use super::{
+    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, ServerHints, Signal,
+};
 
 /// A fact to store. Storing the same fact twice has the effect of storing it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,6 +103,20 @@ pub enum Fact {
         count: u64,
         /// Their resident memory in bytes.
         rss_bytes: u64,
+    },
+    /// By what a person recognises the agent of a run.
+    AgentHints {
+        /// The agent: the main process of a run.
+        agent: ProcessId,
+        /// What it is known by.
+        hints: AgentHints,
+    },
+    /// By what a person recognises a server.
+    ServerHints {
+        /// The server.
+        server: ProcessId,
+        /// What it is known by.
+        hints: ServerHints,
     },
     /// Kernel records were lost.
     Lost {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Ending, Evidence, Guard, Losses, RunView, Signal};
+use super::{AgentHints, Doubt, Ending, Evidence, Guard, Losses, RunView, ServerHints, Signal};
 
 /// What to read from the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub struct PastRun {
     /// Their resident memory in bytes when they were found.
     #[serde(default)]
     pub leftover_bytes: u64,
+    /// By what a person recognises its first agent.
+    #[serde(flatten)]
+    pub hints: AgentHints,
     /// Its servers.
     #[serde(flatten)]
     pub account: ServerCounts,
@@ -107,6 +110,9 @@ pub struct PastOrphan {
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
+    /// By what a person recognises it.
+    #[serde(flatten)]
+    pub hints: ServerHints,
     /// The run that it counts for.
     pub run: Option<RunView>,
     /// The name of its owner.

@@ -17,12 +17,14 @@ mod explained;
 mod fact;
 mod family;
 mod first_message;
+mod hints;
 mod history;
 mod id;
 mod image;
 mod inspection;
 mod kernel_side;
 mod leftover;
+mod losses;
 mod notice;
 mod policy;
 mod queued_size;
@@ -60,13 +62,16 @@ pub use ending::{Ending, KilledBy, Killer, signal_name};
 pub use event::{ExitStatus, ProcessEvent};
 pub use event_kind::EventKind;
 pub use event_subject::EventSubject;
-pub use exchange::{About, Answer, Effect, Input, Losses, OwnEnd, Signal, SignalError, Subject, Tracking};
+pub use exchange::{About, Answer, Effect, Input, OwnEnd, Signal, SignalError, Subject, Tracking};
 pub use explained::{Asked, Creator, Explained, NextStep, NoServer, Nothing, TakenFor};
 pub use fact::{
     End, Fact, Knowledge, RememberedOrphan, RememberedRun, RememberedServer, Tracked, TrackedOwner,
     TrackedStart,
 };
 pub use first_message::FirstMessage;
+pub use hints::{
+    AgentHints, FoundHints, SESSION_VARIABLES, ServerHints, hinted_session, shown_path, tmux_pane,
+};
 pub use history::{
     DaemonLife, History, HistoryQuery, Outcome, PastLoss, PastOrphan, PastRun, PastSignal, ServerCounts,
 };
@@ -75,6 +80,7 @@ pub use image::{Image, Stdio};
 pub use inspection::{CopyFacts, Holder, Memory, ServerFacts};
 pub use kernel_side::{Candidate, MemberCount, MemberCountError, RingSize, RingSizeError, SetsidHook};
 pub use leftover::{Branch, Holdings, Leftover, LeftoverClass, LeftoverReport};
+pub use losses::Losses;
 pub use notice::{Class, Mode, Notice};
 pub use policy::{Found, Policy, abandoned_grace, recognise_protocol, work_grace};
 pub use reached_by::ReachedBy;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentView, Doubt, Ending, Evidence, Guard, Leftover, Losses, ProcessId, ProcessView, ReachedBy,
+    AgentView, Doubt, Ending, Evidence, Guard, Leftover, Losses, NextStep, ProcessId, ProcessView, ReachedBy,
     ServerView, Signal, Watched,
 };
 
@@ -348,6 +348,21 @@ pub enum Notice {
         /// Orphans that are alive.
         orphans: u64,
     },
+}
+
+impl Notice {
+    /// What happens next to the server; `None` if nothing does, or if that is not known.
+    pub fn next(&self) -> Option<NextStep> {
+        match self {
+            Self::OrphanSuspected { .. } => Some(NextStep::Judged),
+            Self::OrphanDetected { guards, .. } if guards.is_empty() => Some(NextStep::Ended),
+            Self::OrphanDetected { .. } | Self::OrphanSpared { .. } | Self::OrphanUnproven { .. } => {
+                Some(NextStep::InspectedAgain)
+            }
+            Self::ReapFailed { .. } => Some(NextStep::GivenUp),
+            _ => None,
+        }
+    }
 }
 
 /// What kind of process was left behind.

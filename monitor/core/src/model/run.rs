@@ -74,6 +74,7 @@ pub struct RunReport {
     #[serde(default)]
     pub user: u32,
     /// Start time of its first agent, to the clock tick (10 ms).
+    #[serde(rename = "started_boot_ns")]
     pub started: BootTime,
     /// Whether a top-most agent of it is alive.
     pub alive: bool,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, Image, ProcessId, Stdio, UnitFacts};
+use super::{AgentHints, BootTime, Image, ProcessId, Stdio, UnitFacts};
 
 /// What one pass over /proc saw. Processes that started at or after `horizon` may be missing or incomplete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct SnapshotProcess {
     /// compared; empty outside of units. Read with `unit`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
+    /// By what a person recognises it, if it is an agent. Read with `unit`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hints: Option<Box<AgentHints>>,
     /// Whether its executable was replaced or deleted on disk since it started.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stale_binary: bool,

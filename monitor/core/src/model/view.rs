@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Container, RunView};
+use super::{AgentHints, Container, RunView, ServerHints};
 
 /// A process in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct ServerView {
     /// The id of the session that it was started for; of a long one only the beginning.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
+    /// By what a person recognises it.
+    #[serde(flatten)]
+    pub hints: ServerHints,
     /// The container that it works in; absent for a server that is no client of a container engine, and in no container.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub container: Option<Container>,
@@ -95,6 +98,9 @@ pub struct AgentView {
     pub alive: bool,
     /// Whether no rule matched it: it counts as an agent because it started an MCP server.
     pub implied: bool,
+    /// By what a person recognises it.
+    #[serde(flatten)]
+    pub hints: AgentHints,
 }
 
 impl AgentView {

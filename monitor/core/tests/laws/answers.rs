@@ -31,6 +31,7 @@ impl Host {
             About::Copies(copies) => Answer::Copies { copies: self.copies(&copies) },
             About::Session(_) => Answer::Session { id: None },
             About::Container { .. } => Answer::Container { found: None },
+            About::Hints { .. } => Answer::Hints { found: None },
             About::Stop { .. } => {
                 Answer::Stopped { error: Some("there is no engine".to_owned()), changed: false }
             }
@@ -122,6 +123,7 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         stdio: p.files.standard_with_wire(),
         unit: None,
         place: Some(String::new()),
+        hints: None,
         stale_binary: false,
     }
 }

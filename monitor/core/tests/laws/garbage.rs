@@ -63,6 +63,7 @@ fn seen() -> impl Strategy<Value = SnapshotProcess> {
             stdio,
             unit,
             place: (sid != 2).then(|| format!("/{}.scope", sid % 2)),
+            hints: None,
             stale_binary: sid == 1,
         },
     )

@@ -81,6 +81,9 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Container { query, .. }, .. } => {
             format!("<- ask which container {} works for", query.client)
         }
+        Effect::Ask { about: About::Hints { server, .. }, .. } => {
+            format!("<- ask what {server} is recognised by")
+        }
         Effect::Ask { about: About::Stop { seen, .. }, .. } => format!("stop {}", seen.container.id),
         Effect::Ask { about: About::Copies(copies), .. } => {
             format!("<- ask copies {:?}", pids(copies.iter().copied()))

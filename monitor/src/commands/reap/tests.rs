@@ -130,7 +130,7 @@ fn what_stays_says_what_was_found_at_the_last_moment() {
         duplicate_of: None,
         holdings: Holdings::default(),
     };
-    let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new(), age_seconds: None }, &left);
+    let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new(), age_ms: None }, &left);
     assert_eq!((now.planned.state, now.doubts.as_slice()), (State::Unproven, [Doubt::Clients].as_slice()));
     let mut guarded = left;
     guarded.unowned[0].guards = vec![Guard::OwnUnit];

@@ -97,7 +97,7 @@ async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Opti
         kill_mode: unit.property(SERVICE, "KillMode").await?,
         restart: unit.property(SERVICE, "Restart").await?,
         // `USEC_INFINITY`
-        timeout_stop_us: Some(stop).filter(|stop| *stop != u64::MAX),
+        timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
         delegate: unit.property(SERVICE, "Delegate").await?,
         fragment: unit.property(UNIT, "FragmentPath").await?,
     }))

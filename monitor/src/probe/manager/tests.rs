@@ -112,7 +112,7 @@ fn what_a_manager_tells() {
         main_pid: 7,
         kill_mode: "process".to_owned(),
         restart: "always".to_owned(),
-        timeout_stop_us: None,
+        timeout_stop_ms: None,
         delegate: true,
         fragment: "/etc/systemd/system/bot.service".to_owned(),
     };

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{
     super::{paint::Paint, text},
-    name, table_of, when,
+    name, place, table_of, when,
 };
-use orphand_core::model::{History, Outcome, PastOrphan, RunView};
+use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
 
-const LEAKS: [(&str, bool); 7] = [
+const LEAKS: [(&str, bool); 8] = [
     ("RUN", false),
     ("STARTED", false),
     ("ORPHANS", true),
@@ -19,6 +19,7 @@ const LEAKS: [(&str, bool); 7] = [
     ("REAPED", true),
     ("LEFT", true),
     ("LAST", false),
+    ("WHERE", false),
 ];
 
 /// What a run left behind.
@@ -30,6 +31,9 @@ pub struct Leak {
     pub owner: Option<String>,
     /// When the run began, if it is in the same history.
     pub started: Option<Timestamp>,
+    /// By what a person recognises its first agent.
+    #[serde(flatten)]
+    pub hints: AgentHints,
     /// Servers that were judged orphans.
     pub orphans: u64,
     /// Their resident memory in bytes at the verdict.
@@ -44,14 +48,16 @@ pub struct Leak {
 
 /// The leaks of a history, most memory first.
 pub fn leaks(past: &History) -> Vec<Leak> {
-    let started: BTreeMap<_, _> = past.runs.iter().map(|one| (&one.run, one.started)).collect();
+    let runs: BTreeMap<_, _> = past.runs.iter().map(|one| (&one.run, one)).collect();
     let mut found: BTreeMap<_, Leak> = BTreeMap::new();
     for orphan in &past.orphans {
         let owner = orphan.run.is_none().then(|| orphan.owner.clone());
+        let run = orphan.run.as_ref().and_then(|run| runs.get(run));
         let leak = found.entry((orphan.run.as_ref(), owner)).or_insert_with(|| Leak {
             run: orphan.run.clone(),
             owner: orphan.owner.clone(),
-            started: orphan.run.as_ref().and_then(|run| started.get(run).copied()),
+            started: run.map(|run| run.started),
+            hints: run.map(|run| run.hints.clone()).unwrap_or_default(),
             orphans: 0,
             rss_bytes: 0,
             reaped: 0,
@@ -116,6 +122,7 @@ fn row(leak: &Leak, zone: &TimeZone) -> Vec<String> {
         some(leak.reaped),
         some(leak.left),
         when(leak.last, zone),
+        place(&leak.hints),
     ]
 }
 

@@ -6,7 +6,9 @@ use super::{
     super::{human, report::word, text},
     Column, Sample, words,
 };
-use orphand_core::model::{AgentReport, AgentView, BootTime, Mode, NextStep, ServerReport, State};
+use orphand_core::model::{
+    AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, ServerReport, State,
+};
 
 /// What stands for the agent of a server without one.
 const NOBODY: &str = "-";
@@ -26,6 +28,8 @@ pub struct Entry {
     pub age: Option<Duration>,
     /// What happens to it next.
     pub next: String,
+    /// By what a person recognises its agent.
+    pub hints: AgentHints,
 }
 
 /// What a line of the list stands for.
@@ -109,6 +113,7 @@ fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: 
         pid: first.map(|process| process.pid),
         age: first.map(|process| now.since(BootTime::of_ticks(process.start))),
         next: next(report, mode, now),
+        hints: owner.map(|owner| owner.hints.clone()).unwrap_or_default(),
         report: report.clone(),
     }
 }
@@ -172,7 +177,9 @@ impl Entry {
         let pids: Vec<String> =
             self.report.server.processes.iter().map(|process| process.pid.to_string()).collect();
         let pids = pids.join(" ");
-        let all = format!("{} {state} {} {} {pids}", self.report.server.name, self.agent(), self.command());
+        let server = &self.report.server;
+        let name = server.hints.configured_name.as_deref().unwrap_or_default();
+        let all = format!("{} {name} {state} {} {} {pids}", server.name, self.agent(), self.command());
         all.to_lowercase().contains(&filter.to_lowercase())
     }
 

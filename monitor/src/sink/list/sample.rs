@@ -27,7 +27,7 @@ impl Sample {
     pub fn of_daemon(status: Status, now: BootTime, wall: WallClock, zone: &TimeZone) -> Self {
         let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
         let decided = status.standing.by().map(|_| format!("orphand {mode}."));
-        let up = text::duration(std::time::Duration::from_nanos(status.up_ns));
+        let up = text::duration(std::time::Duration::from_millis(status.up_ms));
         let version = text::sanitise(&status.version).into_owned();
         let source = format!("orphand {version}  {mode}  pid {}, up {up}", status.pid);
         let mut report = status.report;

@@ -12,7 +12,7 @@ use super::{
     },
     Column, Entry, Kind, Row, Sample, style, sum, words,
 };
-use orphand_core::model::{BootTime, Report};
+use orphand_core::model::Report;
 
 /// How the list is printed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +25,16 @@ pub struct Layout {
     pub wide: bool,
 }
 
+/// The further columns of the wide list: by what a person recognises the server, and its agent, come first.
+const WIDE: [table::Column; 6] = [
+    ("CONFIGURED AS", false),
+    ("FOLDER", false),
+    ("TERMINAL", false),
+    ("SESSION", false),
+    ("WHY", false),
+    ("COMMAND", false),
+];
+
 /// What a look through /proc cannot know.
 const PROC_ALONE: &str = "One look through /proc: who owned what before and what comes next is not known.";
 
@@ -36,7 +46,7 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
         let rows: Vec<_> = rows.iter().map(|row| cells(entries, row, layout.wide)).collect();
         let mut columns: Vec<table::Column> =
             Column::ALL.iter().map(|column| (column.heading(), column.is_number())).collect();
-        columns.extend([("WHY", false), ("COMMAND", false)].iter().filter(|_| layout.wide));
+        columns.extend(WIDE.iter().filter(|_| layout.wide));
         // The order in which columns give way where the line is too long, and how narrow each may get.
         let narrower = [
             (Column::Next, 16),
@@ -74,28 +84,14 @@ pub fn unseen(report: &Report, paint: Paint) -> String {
     report.blind.iter().map(line).collect()
 }
 
-/// The report with its sums and who looked, indented. `deadline` has a time of the kernel as RFC 3339.
+/// The report with its sums and who looked, indented.
 pub fn json(sample: &Sample, wall: WallClock) -> Result<String, serde_json::Error> {
     let mut all = serde_json::to_value(&sample.report)?;
     if let Value::Object(all) = &mut all {
         all.insert("source".to_owned(), json!(if sample.mode.is_some() { "daemon" } else { "proc" }));
         all.insert("totals".to_owned(), serde_json::to_value(sample.report.totals())?);
     }
-    tell_deadlines(&mut all, wall);
-    report::json(&all)
-}
-
-fn tell_deadlines(value: &mut Value, wall: WallClock) {
-    match value {
-        Value::Array(all) => all.iter_mut().for_each(|one| tell_deadlines(one, wall)),
-        Value::Object(all) => {
-            all.values_mut().for_each(|one| tell_deadlines(one, wall));
-            if let Some(at) = all.get("deadline_boot_ns").and_then(Value::as_u64) {
-                all.insert("deadline".to_owned(), json!(wall.rfc3339(BootTime(at))));
-            }
-        }
-        _ => {}
-    }
+    report::json_with_times(&all, wall)
 }
 
 /// The style and the cells of a row; a line without columns has one cell.
@@ -123,9 +119,21 @@ fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
         }
         Kind::Server(_) => {}
     }
-    let more = entry.filter(|_| wide).map(|entry| [words::why(&entry.report), entry.command()]);
+    let more = entry.filter(|_| wide).map(further);
     let cells = Column::ALL.into_iter().map(cell).chain(more.into_iter().flatten());
     (entry.map_or(paint::PLAIN, |entry| style(entry.report.state)), cells.collect())
+}
+
+/// What the columns of [`WIDE`] show.
+fn further(entry: &Entry) -> [String; WIDE.len()] {
+    let known = |hint: &Option<String>| {
+        hint.as_ref().map_or_else(|| "-".to_owned(), |text| sanitise(text).into_owned())
+    };
+    let (agent, server) = (&entry.hints, &entry.report.server.hints);
+    let folder = if agent.cwd.is_some() { &agent.cwd } else { &server.cwd };
+    let hints = [&server.configured_name, folder, &agent.terminal, &agent.session].map(known);
+    let [name, folder, terminal, session] = hints;
+    [name, folder, terminal, session, words::why(&entry.report), entry.command()]
 }
 
 #[cfg(test)]

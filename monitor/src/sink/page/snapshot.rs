@@ -123,7 +123,7 @@ impl Page {
             time: self.wall.timestamp(now).as_millisecond(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             mode: status.mode,
-            up_ms: status.up_ns / 1_000_000,
+            up_ms: status.up_ms,
             watching: status.is_watching(),
             sums,
             agents,

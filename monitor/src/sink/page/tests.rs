@@ -83,8 +83,11 @@ fn status(servers: Vec<ServerReport>) -> Status {
         }],
         blind: Vec::new(),
     };
-    let stuck =
-        vec![orphand_core::model::StuckProcess { pid: 424_242_424, uid: Some(649_997_777), seconds: 1 }];
+    let stuck = vec![orphand_core::model::StuckProcess {
+        pid: 424_242_424,
+        uid: Some(649_997_777),
+        unanswered_ms: 1000,
+    }];
     Status {
         pid: 424_242_424,
         report,

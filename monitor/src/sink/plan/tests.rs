@@ -14,7 +14,7 @@ fn planned(name: &str, state: State, generation: Option<u64>, guards: &[Guard]) 
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
     let planned =
         Planned { server, state, guards: guards.to_vec(), duplicate_of: None, holdings: Holdings::default() };
-    PlanItem { planned, doubts: Vec::new(), age_seconds: None }
+    PlanItem { planned, doubts: Vec::new(), age_ms: None }
 }
 
 #[test]
@@ -25,9 +25,9 @@ fn what_is_meant_and_what_became_of_it() {
     let doubts = vec![Doubt::WireHeld, Doubt::Clients];
     let held = PlanItem { doubts: doubts.clone(), ..planned("fetch", State::Unproven, Some(2), &[]) };
     let kept = PlanItem { doubts, ..planned("git", State::Unproven, Some(2), &[Guard::LiveAgentBelow]) };
-    let mut double = PlanItem { age_seconds: Some(7200), ..planned("files", State::Live, Some(3), &[]) };
+    let mut double = PlanItem { age_ms: Some(7_200_000), ..planned("files", State::Live, Some(3), &[]) };
     double.planned.duplicate_of = Some("4242@99".to_owned());
-    let mut leftover = PlanItem { age_seconds: Some(90), ..planned("bash", State::Leftover, Some(3), &[]) };
+    let mut leftover = PlanItem { age_ms: Some(90_000), ..planned("bash", State::Leftover, Some(3), &[]) };
     leftover.planned.server.rule = "shell".to_owned();
     leftover.planned.holdings = Holdings {
         listens: vec!["127.0.0.1:3000".to_owned(), "[::]:80".to_owned()],

@@ -48,6 +48,7 @@ pub(in crate::sink) fn claude(alive: bool) -> AgentView {
         invocation_id: None,
         alive,
         implied: false,
+        hints: Default::default(),
     }
 }
 

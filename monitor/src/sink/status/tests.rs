@@ -37,7 +37,7 @@ fn status(pss_bytes: Option<u64>) -> Status {
     Status {
         version: "1.2.3".to_owned(),
         pid: 4711,
-        up_ns: 12_000_000_000_000,
+        up_ms: 12_000_000,
         report,
         processes: 77,
         ..Status::default()

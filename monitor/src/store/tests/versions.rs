@@ -130,7 +130,7 @@ fn a_newer_one_is_refused_and_left_alone() {
     let line = refused.to_string();
     assert!(
         line.ends_with(
-            "has version 99, this orphand supports up to 9: run the newer orphand, or move the file away"
+            "has version 99, this orphand supports up to 10: run the newer orphand, or move the file away"
         ),
         "{line}"
     );

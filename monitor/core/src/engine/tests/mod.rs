@@ -17,6 +17,7 @@ mod duplicates;
 mod endings;
 mod first_messages;
 mod found;
+mod hints;
 mod late;
 mod launchers;
 mod leftovers;

@@ -10,9 +10,9 @@ use super::story_scene::{Copy, Outside, ProcessFacts, SocketUse};
 use crate::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Branch, Effect, ExitStatus, Fact, FirstMessage, Image, Input, Notice,
-        ProcessEvent, ProcessId, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, UnitFacts,
-        Whereabouts, Work,
+        About, AgentHints, Answer, BootTime, Branch, Effect, ExitStatus, Fact, FirstMessage, FoundHints,
+        Image, Input, Notice, ProcessEvent, ProcessId, Signal, SignalError, Snapshot, SnapshotProcess, Stdio,
+        UnitFacts, Whereabouts, Work,
     },
 };
 
@@ -53,6 +53,10 @@ pub struct Story {
     pub apart: BTreeMap<u32, ProcessFacts>,
     /// The ids of the sessions that servers were started for, by pid.
     pub sessions: BTreeMap<u32, String>,
+    /// By what a person recognises each server, by the pid of its head.
+    pub hints: BTreeMap<u32, FoundHints>,
+    /// By what a person recognises an agent.
+    pub agent_hints: Option<AgentHints>,
     /// What forked copies of an agent do.
     pub copies: Vec<Copy>,
     /// Where each process works; a process without an entry cannot be read.
@@ -139,6 +143,8 @@ impl Story {
             places: BTreeMap::new(),
             places_asked: Vec::new(),
             place: None,
+            hints: BTreeMap::new(),
+            agent_hints: None,
             branches: BTreeMap::new(),
             cpu_ms: 0,
             uid: 0,

@@ -33,8 +33,14 @@ impl Story {
                 let plain = || SnapshotProcess { id: process, ..SnapshotProcess::default() };
                 let lives = unit.is_some() || self.ran.contains(&process.pid);
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
-                let place = self.place.clone();
-                Answer::Process { process: known.map(|known| SnapshotProcess { unit, place, ..known }) }
+                let (place, hints) = (self.place.clone(), self.agent_hints.clone().map(Box::new));
+                Answer::Process {
+                    process: known.map(|known| SnapshotProcess { unit, place, hints, ..known }),
+                }
+            }
+            About::Hints { server, lines, .. } => {
+                self.lines_asked.extend(self.hints.contains_key(&server.pid).then_some(lines));
+                Answer::Hints { found: self.hints.get(&server.pid).cloned().map(Box::new) }
             }
             About::Container { query, .. } => {
                 self.containers_asked.push((self.now, query.client.pid));

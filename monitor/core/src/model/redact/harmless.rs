@@ -74,7 +74,8 @@ fn path(text: &str) -> Option<String> {
     (rooted || of_program || matches!(text, "." | "..")).then(|| components(text))
 }
 
-fn components(text: &str) -> String {
+/// A path without the parts that no person has named.
+pub(super) fn components(text: &str) -> String {
     let shown = |part| if is_name(part) || str::is_empty(part) { part } else { MASK };
     text.split('/').map(shown).collect::<Vec<_>>().join("/")
 }

@@ -38,6 +38,11 @@ pub fn argv(arguments: &[String]) -> Vec<String> {
     arguments.iter().enumerate().map(shown).collect()
 }
 
+/// A path as it may be shown.
+pub fn path(path: &str) -> String {
+    harmless::components(path)
+}
+
 /// Writes arguments as they may be shown.
 pub(super) fn serialize<S: Serializer>(arguments: &[String], to: S) -> Result<S::Ok, S::Error> {
     let mut list = to.serialize_seq(Some(arguments.len()))?;

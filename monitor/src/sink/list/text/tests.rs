@@ -3,6 +3,7 @@ use crate::sink::{
     list::{Arrangement, entries, rows},
     report::tests::report,
 };
+use orphand_core::model::BootTime;
 use orphand_core::model::{Mode, State};
 
 /// A minute after the processes of the report began.

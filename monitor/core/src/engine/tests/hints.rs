@@ -1,0 +1,103 @@
+//! By what persons recognise agents and servers.
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
+use crate::{
+    engine::Settings,
+    model::{AgentHints, Asked, Fact, FoundHints, Notice, ServerHints},
+};
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn agent_hints() -> AgentHints {
+    AgentHints { cwd: some("/home/me/shop"), terminal: some("pts/3"), session: None }
+}
+
+fn found() -> FoundHints {
+    let server = ServerHints { configured_name: some("context7"), cwd: some("/home/me/shop") };
+    FoundHints { server, session: some("1b4e28ba") }
+}
+
+fn story(with_hints: bool) -> Story {
+    let mut story = Story::new(Settings::default());
+    if with_hints {
+        story.agent_hints = Some(agent_hints());
+        story.hints.insert(30, found());
+    }
+    story.creator = Some(super::story::seen(20, 10, CLAUDE, TERMINAL));
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    story.fork(20, 30);
+    story.exec(30, 20, SERVER, WIRE);
+    story
+}
+
+#[test]
+fn what_a_person_knows_them_by_is_in_events_lists_and_facts() {
+    let mut story = story(true);
+    let known = AgentHints { session: some("1b4e28ba"), ..agent_hints() };
+    let started = story.notices.iter().find_map(|notice| match notice {
+        Notice::AgentStarted { agent, .. } => Some(agent.hints.clone()),
+        _ => None,
+    });
+    assert_eq!(started, Some(agent_hints()), "no server has told the session yet");
+    let report = story.engine.report();
+    assert_eq!(
+        (&report.agents[0].agent.hints, &report.agents[0].servers[0].server.hints),
+        (&known, &found().server)
+    );
+    let told = story.engine.explain(&Asked::Pid(30)).remove(0);
+    assert_eq!(told.owner.map(|owner| owner.hints), Some(known.clone()));
+    assert_eq!(told.report.map(|report| report.server.hints), Some(found().server));
+    let facts: Vec<&Fact> = story
+        .facts_persisted
+        .iter()
+        .filter(|fact| matches!(fact, Fact::AgentHints { .. } | Fact::ServerHints { .. }))
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            &Fact::AgentHints { agent: id(20), hints: agent_hints() },
+            &Fact::AgentHints { agent: id(20), hints: known.clone() },
+            &Fact::ServerHints { server: id(30), hints: found().server },
+        ]
+    );
+    story.end(20);
+    story.pass_secs(12);
+    let judged = story.notices.iter().find_map(|notice| match notice {
+        Notice::OrphanDetected { server, owner, .. } => Some((server.hints.clone(), owner.clone()?.hints)),
+        _ => None,
+    });
+    assert_eq!(judged, Some((found().server, known)));
+}
+
+/// All that happens, without the hints.
+fn told(mut story: Story) -> (Vec<Notice>, Vec<(u32, crate::model::Signal)>) {
+    story.end(20);
+    story.pass_secs(60);
+    for notice in &mut story.notices {
+        let (agent, server) = notice.views_mut();
+        agent.into_iter().for_each(|agent| agent.hints = AgentHints::default());
+        server.into_iter().for_each(|server| server.hints = ServerHints::default());
+    }
+    let signals = story.sent();
+    (story.notices, signals)
+}
+
+#[test]
+fn hints_change_no_verdict() {
+    assert_eq!(told(story(true)), told(story(false)));
+}
+
+#[test]
+fn those_that_are_over_are_forgotten() {
+    let mut story = story(true);
+    for pid in 1000..3500 {
+        story.hints.insert(pid, found());
+        story.fork(20, pid);
+        story.exec(pid, 20, SERVER, WIRE);
+        story.end(pid);
+    }
+    let kept = format!("{:?}", story.engine.hints).matches("context7").count();
+    assert!(kept <= 1025 + 1, "{kept}");
+}

@@ -1,0 +1,286 @@
+//! The JSON Schema of the events and of every `--json`, from the types that are written and their doc comments.
+//!
+//! It is open: a later version may add fields. The tests take it as closed.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
+
+use super::source::{self, Field};
+
+/// Where the types are that are written.
+const FILES: [&str; 3] = ["core/src/model", "src/sink/history/leaks.rs", "src/sink/plan.rs"];
+
+/// The whole schema: the root is an event, `$defs` has an entry for each verb.
+pub fn all() -> Result<String> {
+    let mut schema = Schema { texts: texts()?, defs: BTreeMap::new() };
+    let event = schema.events()?;
+    schema.defs.insert("event".to_owned(), event);
+    schema.verbs()?;
+    let Schema { defs, .. } = schema;
+    Ok(serde_json::to_string_pretty(&json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "orphand: an event; `$defs` has what each verb prints with --json",
+        "$ref": "#/$defs/event",
+        "$defs": defs,
+    }))?)
+}
+
+fn texts() -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    for file in FILES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let mut paths = vec![path.clone()];
+        if path.is_dir() {
+            paths = fs::read_dir(&path)?.flatten().map(|entry| entry.path()).collect();
+        }
+        paths.retain(|path| path.extension().is_some_and(|end| end == "rs"));
+        paths.sort();
+        for path in paths {
+            texts.push(fs::read_to_string(&path).with_context(|| path.display().to_string())?);
+        }
+    }
+    Ok(texts)
+}
+
+struct Schema {
+    texts: Vec<String>,
+    defs: BTreeMap<String, Value>,
+}
+
+/// The fields of an object.
+#[derive(Default)]
+struct Object {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+impl Object {
+    fn add(&mut self, name: &str, value: Value, always: bool) {
+        self.required.extend((always && !self.properties.contains_key(name)).then(|| name.to_owned()));
+        // Two variants may have a field of this name.
+        let value = match self.properties.remove(name) {
+            Some(other) if other != value => json!({ "anyOf": [other, value] }),
+            _ => value,
+        };
+        self.properties.insert(name.to_owned(), value);
+    }
+
+    fn done(self) -> Value {
+        json!({ "type": "object", "properties": self.properties, "required": self.required })
+    }
+}
+
+fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
+impl Schema {
+    fn events(&mut self) -> Result<Value> {
+        let text = self.text_of("enum", "Notice")?;
+        let mut all = Vec::new();
+        for item in source::variants(&text, "Notice")? {
+            let mut object = Object::default();
+            object.add("event", json!({ "const": item.name }), true);
+            object.add("seq", json!({ "type": "integer", "minimum": 1 }), true);
+            object.add("time", time(), true);
+            object.add("boot_ns", json!({ "type": "integer", "minimum": 0 }), true);
+            let next = self.value("NextStep")?;
+            object.add("next", next, false);
+            self.fields(&item.fields, &mut object, true)?;
+            let mut event = object.done();
+            event["description"] = json!(item.about);
+            all.push(json!({ "$ref": format!("#/$defs/event_{}", item.name) }));
+            self.defs.insert(format!("event_{}", item.name), event);
+        }
+        Ok(json!({ "oneOf": all }))
+    }
+
+    fn verbs(&mut self) -> Result<()> {
+        let totals = self.value("Totals")?;
+        let source = json!({ "enum": ["daemon", "proc", "store"] });
+        let mut add = |verb: &str, of: &str, more: &[(&str, Value)]| -> Result<()> {
+            let text = self.text_of("struct", of)?;
+            let mut object = Object::default();
+            self.fields(&source::fields(&text, of)?, &mut object, true)?;
+            more.iter().for_each(|(name, value)| object.add(name, value.clone(), true));
+            self.defs.insert(verb.to_owned(), object.done());
+            Ok(())
+        };
+        add("ps", "Report", &[("source", source.clone()), ("totals", totals.clone())])?;
+        add("status", "Status", &[("totals", totals)])?;
+        add("history", "History", &[("source", source)])?;
+        for (verb, of) in [("mode", "Decided"), ("reload", "Reloaded"), ("doctor", "Checkup")] {
+            add(verb, of, &[])?;
+        }
+        for (verb, lists) in [
+            ("reap", &[("planned", "PlanItem"), ("ended", "String"), ("stayed", "PlanItem")][..]),
+            ("release", &[("servers", "Released")]),
+            ("leaks", &[("since", "Option<Timestamp>"), ("until", "Option<Timestamp>"), ("leaks", "Leak")]),
+        ] {
+            let mut object = Object::default();
+            for (name, of) in lists {
+                let value = self.value(of)?;
+                let is_list = !of.starts_with("Option");
+                let value = if is_list { json!({ "type": "array", "items": value }) } else { value };
+                object.add(name, value, true);
+            }
+            self.defs.insert(verb.to_owned(), object.done());
+        }
+        self.explain()
+    }
+
+    /// What `explain` prints is put together, and no type.
+    fn explain(&mut self) -> Result<()> {
+        let reason = json!({ "type": "object" });
+        let reasons = json!({ "type": "array", "items": reason });
+        let mut one = Object::default();
+        for (name, of) in [
+            ("id", "String"),
+            ("process", "ProcessView"),
+            ("taken_for", "TakenFor"),
+            ("state", "String"),
+            ("name", "String"),
+            ("rule", "Option<String>"),
+            ("recognised_by", "Option<String>"),
+            ("agent", "Option<AgentView>"),
+            ("servers", "u64"),
+            ("server", "Option<ServerView>"),
+            ("owner", "Option<AgentView>"),
+            ("owner_exited", "Option<Timestamp>"),
+            ("cause", "Option<String>"),
+            ("since", "Option<Timestamp>"),
+            ("says", "Vec<String>"),
+            ("reached_by", "Vec<ReachedBy>"),
+            ("listens", "Vec<String>"),
+            ("locks", "Vec<String>"),
+            ("rss_bytes", "Option<u64>"),
+            ("pss_bytes", "Option<u64>"),
+            ("commands", "Vec<String>"),
+            ("started", "Timestamp"),
+        ] {
+            let value = self.value(of)?;
+            one.add(name, value, true);
+        }
+        for name in ["evidence", "doubts", "guards", "creators"] {
+            one.add(name, reasons.clone(), true);
+        }
+        one.add("nothing", json!({ "type": ["object", "null"] }), true);
+        let mut next = Object::default();
+        for (name, of) in [
+            ("step", "Option<NextStep>"),
+            ("at", "Option<Timestamp>"),
+            ("in_ms", "Option<u64>"),
+            ("says", "Vec<String>"),
+        ] {
+            let value = self.value(of)?;
+            next.add(name, value, true);
+        }
+        one.add("next", next.done(), true);
+        let mut ended = Object::default();
+        ended.add("server", self.value("PastOrphan")?, true);
+        ended.add("ended_by", json!({ "enum": ["orphand", null] }), true);
+        let mut all = Object::default();
+        all.add("source", json!({ "enum": ["daemon", "proc"] }), true);
+        all.add("blind", json!({ "type": "array", "items": { "type": "string" } }), true);
+        all.add("explained", json!({ "type": "array", "items": one.done() }), true);
+        all.add("ended", json!({ "type": "array", "items": ended.done() }), true);
+        self.defs.insert("explain".to_owned(), all.done());
+        Ok(())
+    }
+
+    /// The text of the file with this type.
+    fn text_of(&self, what: &str, name: &str) -> Result<String> {
+        let head = format!("pub {what} {name} {{\n");
+        let text = self.texts.iter().find(|text| text.contains(&head));
+        text.cloned().with_context(|| format!("no file has `{}`", head.trim()))
+    }
+
+    fn fields(&mut self, fields: &[Field], object: &mut Object, always: bool) -> Result<()> {
+        for Field { name, kind, about, may_be_absent, inline, .. } in fields {
+            if *inline {
+                self.inline(kind, object, always)?;
+                continue;
+            }
+            let mut value = self.value(kind).with_context(|| name.clone())?;
+            value["description"] = json!(about);
+            object.add(name, value, always && !may_be_absent);
+            // What [`WallClock::tell_times`] adds.
+            let told = if name == "start" { Some("started") } else { name.strip_suffix("_boot_ns") };
+            if let Some(told) = told {
+                object.add(told, time(), false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fields that stand in place of a field.
+    fn inline(&mut self, kind: &str, object: &mut Object, always: bool) -> Result<()> {
+        if let Ok(text) = self.text_of("struct", kind) {
+            return self.fields(&source::fields(&text, kind)?, object, always);
+        }
+        let text = self.text_of("enum", kind)?;
+        let variants = source::variants(&text, kind)?;
+        let names: Vec<&String> = variants.iter().map(|item| &item.name).collect();
+        let (_, tag) = text.split_once("#[serde(tag = \"").context("an inline enumeration has a tag")?;
+        let tag = tag.split('"').next().unwrap_or_default();
+        object.add(tag, json!({ "enum": names }), always);
+        variants.iter().try_for_each(|item| self.fields(&item.fields, object, false))
+    }
+
+    /// A type of Rust as it is written in JSON.
+    fn value(&mut self, kind: &str) -> Result<Value> {
+        let inner = |prefix: &str| kind.strip_prefix(prefix).and_then(|rest| rest.strip_suffix('>'));
+        if let Some(inner) = inner("Option<") {
+            return Ok(json!({ "anyOf": [self.value(inner)?, { "type": "null" }] }));
+        }
+        if let Some(inner) = inner("Vec<") {
+            return Ok(json!({ "type": "array", "items": self.value(inner)? }));
+        }
+        if let Some(inner) = inner("Box<") {
+            return self.value(inner);
+        }
+        if let Some((_, of)) = inner("BTreeMap<").and_then(|inner| inner.split_once(", ")) {
+            return Ok(json!({ "type": "object", "additionalProperties": self.value(of)? }));
+        }
+        Ok(match kind {
+            "String" | "PathBuf" => json!({ "type": "string" }),
+            "bool" => json!({ "type": "boolean" }),
+            "f64" => json!({ "type": "number" }),
+            "i32" => json!({ "type": "integer" }),
+            "u8" | "u32" | "u64" | "usize" | "BootTime" | "super::BootTime" => {
+                json!({ "type": "integer", "minimum": 0 })
+            }
+            "Timestamp" => time(),
+            "(String, u32)" => json!({ "type": "array" }),
+            _ => {
+                self.define(kind)?;
+                json!({ "$ref": format!("#/$defs/{kind}") })
+            }
+        })
+    }
+
+    fn define(&mut self, kind: &str) -> Result<()> {
+        if self.defs.contains_key(kind) {
+            return Ok(());
+        }
+        self.defs.insert(kind.to_owned(), Value::Null);
+        let value = if let Ok(text) = self.text_of("struct", kind) {
+            let mut object = Object::default();
+            self.fields(&source::fields(&text, kind)?, &mut object, true).with_context(|| kind.to_owned())?;
+            object.done()
+        } else {
+            let text = self.text_of("enum", kind)?;
+            let (before, _) = text.split_once(&format!("pub enum {kind} {{")).unwrap_or_default();
+            let capitals =
+                before.trim_end().lines().next_back().is_some_and(|line| line.contains("UPPERCASE"));
+            let cased = |name: String| if capitals { name.to_uppercase() } else { name };
+            let names: Vec<String> =
+                source::variants(&text, kind)?.into_iter().map(|item| cased(item.name)).collect();
+            json!({ "enum": names })
+        };
+        self.defs.insert(kind.to_owned(), value);
+        Ok(())
+    }
+}
