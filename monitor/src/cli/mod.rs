@@ -149,9 +149,18 @@ pub struct Run {
     /// Time from SIGTERM to SIGKILL [default: 5s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub term_timeout: Option<Duration>,
+    /// End servers that run as another user than their owner, too
+    #[arg(long, hide = true)]
+    pub other_uids: bool,
+    /// The time limit of a run of a hook
+    #[arg(long, value_name = "DUR", value_parser = parse_duration, default_value = "10s", hide = true)]
+    pub hook_timeout: Duration,
     /// Address for the page and metrics over HTTP, or `none` [default: 127.0.0.1:9477]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Listen>,
+    /// Group whose members may use the control socket: they can end all that orphand may end, other users' servers, too
+    #[arg(long, value_name = "GROUP")]
+    pub socket_group: Option<String>,
     /// Program that runs for events, an absolute path
     #[arg(long, value_name = "PATH")]
     pub hook: Option<PathBuf>,

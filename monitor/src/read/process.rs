@@ -10,7 +10,7 @@ use super::{
     rows::Rows,
     tracers, waits,
 };
-use crate::host::{ProcessDir, SharedMemory, UNANSWERED};
+use crate::host::{ProcessDir, SharedMemory, UNANSWERED, slices};
 use orphand_core::model::{
     Image, ProcessId,
     scene::{ProcessRow, SceneQuestion, Wait},
@@ -105,6 +105,8 @@ fn read(
         sid: dir.stat().sid,
         parent,
         image: image.clone(),
+        // An exemption may be about them: what cannot be read holds the verdict back.
+        slices: slices(&dir.cgroup()?),
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         work: activity::work(dir).ok(),
