@@ -1,6 +1,7 @@
 //! The command line of `orphand spare`.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
 use super::Places;
 
@@ -18,6 +19,7 @@ pub struct Spare {
     /// The program of this process, server or agent
     #[arg(value_name = "PID|ID|NAME", required_unless_present_any = ["unit", "user", "remove", "list"])]
     #[arg(conflicts_with_all = ["unit", "user", "remove", "list"])]
+    #[arg(add = ArgValueCandidates::new(super::complete::servers))]
     pub what: Option<String>,
     /// What runs in this systemd service, or below this slice
     #[arg(long, visible_alias = "slice", value_name = "UNIT", conflicts_with_all = ["remove", "list"])]
