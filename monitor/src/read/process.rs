@@ -77,6 +77,16 @@ pub(super) fn all(rows: &mut Rows<'_>, question: &SceneQuestion) -> Vec<Member> 
     members
 }
 
+/// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
+fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
+    match dir.cgroup() {
+        Ok(text) => Ok(slices(&text)),
+        // A kernel without control groups.
+        Err(Errno::NOENT) if dir.still_alive() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// One process; `None` if it is exiting.
 fn read(
     dir: &ProcessDir,
@@ -105,8 +115,7 @@ fn read(
         sid: dir.stat().sid,
         parent,
         image: image.clone(),
-        // An exemption may be about them: what cannot be read holds the verdict back.
-        slices: slices(&dir.cgroup()?),
+        slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         work: activity::work(dir).ok(),

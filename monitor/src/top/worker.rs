@@ -46,7 +46,7 @@ const FREED_AGAIN: Duration = Duration::from_secs(300);
 const FREED_SOON: Duration = Duration::from_secs(5);
 
 /// Of how many servers the ports are read at each look.
-const PORTS: usize = 64;
+const PORTS: usize = 16;
 
 /// What is asked of the worker.
 #[derive(Debug)]
