@@ -158,8 +158,8 @@ fn a_shell_offers_what_the_daemon_knows() -> Result<()> {
         terminal.wait("its process", |text| text.split_whitespace().any(|word| word == pid))?;
         terminal.press(&["C-u", &format!("orphand ps --socket {socket} --agent cl"), "Tab"])?;
         terminal.wait("the agent", |text| text.replace('\n', "").contains("--agent claude"))?;
-        terminal.press(&["C-u", "orphand ps --socket none.sock --agent ", "Tab", "Tab", "END"])?;
-        terminal.wait("nothing without a daemon", |text| text.contains("--agent END"))?;
+        terminal.press(&["C-u", "orphand ps --socket none.sock --agent ", "Tab", "Tab", "nobody"])?;
+        terminal.wait("nothing without a daemon", |text| text.contains("--agent nobody"))?;
         Ok(())
     })
 }
