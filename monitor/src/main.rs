@@ -3,7 +3,7 @@
 use clap::Parser;
 use orphand::{
     actuator::hook::{runner, step},
-    cli::{Cli, ExitCode},
+    cli::{Cli, ExitCode, complete},
     commands, helper,
     os::journald,
     probe,
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         step::main();
         return ExitCode::Failed;
     }
+    complete::answer();
     match commands::execute(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {

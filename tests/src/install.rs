@@ -32,7 +32,7 @@ pub struct Install {
 }
 
 /// Settings that make tests quick.
-const QUICK: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\nlisten = \"none\"\n";
+const QUICK: &str = "grace = \"300ms\"\nlisten = \"none\"\n";
 
 impl Install {
     /// An installation with these settings.

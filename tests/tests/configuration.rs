@@ -45,15 +45,15 @@ fn check(folder: &TempDir) -> Result<Output> {
     told(folder, &["config", "check", "config.toml"])
 }
 
-const SERVER: &str = "[[server]]\nname = \"a\"\nprogram = \"a\"\n";
+const AGENT: &str = "[[agent]]\nname = \"a\"\nprogram = \"a\"\n";
 
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn further_files_are_read_in_their_order_and_each_value_tells_its_file() -> Result<()> {
     let f = folder(&[
-        ("config.toml", "grace = \"1s\"\nother_uids = true\n"),
-        ("conf.d/10-b.toml", "grace = \"3s\"\n[[server]]\nname = \"b\"\nprogram = \"b\"\n"),
-        ("conf.d/09-a.toml", &format!("grace = \"2s\"\n{SERVER}")),
+        ("config.toml", "grace = \"1s\"\nobserve = true\n"),
+        ("conf.d/10-b.toml", "grace = \"3s\"\n[[agent]]\nname = \"b\"\nprogram = \"b\"\n"),
+        ("conf.d/09-a.toml", &format!("grace = \"2s\"\n{AGENT}")),
         ("conf.d/99.toml~", "no"),
         ("conf.d/.99.toml.swp", "no"),
         ("conf.d/README", "no"),
@@ -64,17 +64,17 @@ fn further_files_are_read_in_their_order_and_each_value_tells_its_file() -> Resu
     let shown = lines(&shown.stdout);
     for line in [
         "grace = \"3s\"  # conf.d/10-b.toml:1",
-        "other_uids = true  # config.toml:2",
-        "term_timeout = \"5s\"  # default",
-        "[[server]]  # conf.d/09-a.toml:2",
-        "[[server]]  # conf.d/10-b.toml:2",
+        "observe = true  # config.toml:2",
+        "work_grace = \"5m\"  # default",
+        "[[agent]]  # conf.d/09-a.toml:2",
+        "[[agent]]  # conf.d/10-b.toml:2",
     ] {
         ensure!(shown.iter().any(|s| s == line), "no {line:?} in {shown:#?}");
     }
     let shown = told(&f, &["config", "show", "--config", "config.toml", "--json"])?;
     let shown: Value = serde_json::from_slice(&shown.stdout)?;
     ensure!(
-        shown["grace"] == "3s" && shown["server"][0]["name"] == "a" && shown["server"][1]["name"] == "b",
+        shown["grace"] == "3s" && shown["agent"][0]["name"] == "a" && shown["agent"][1]["name"] == "b",
         "{shown}"
     );
     Ok(())
@@ -85,7 +85,7 @@ fn further_files_are_read_in_their_order_and_each_value_tells_its_file() -> Resu
 fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result<()> {
     let f = folder(&[
         ("config.toml", "graec = \"1s\"\n[[agent]]\nname = \"x\"\n"),
-        ("conf.d/a.toml", SERVER),
+        ("conf.d/a.toml", AGENT),
         ("conf.d/b.toml", "log = [\n"),
         ("conf.d/c.toml", "\n[agent]\nname = \"x\"\n"),
     ])?;
@@ -95,7 +95,7 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
     fs::write(f.path().join("conf.d/g.toml"), vec![b'\n'; 10 << 20])?;
     let mistakes = [
         "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
-        "config.toml:2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit, user",
+        "config.toml:2:1: agent: rule \"x\" matches everything: add program, unit or user",
         "conf.d/b.toml:1:8: unclosed array, expected `]`",
         "conf.d/c.toml:2:2: agent: expected a list of tables: write [[agent]] and its keys below it",
         "cannot read the configuration conf.d/d.toml: Is a directory (os error 21)",
@@ -130,7 +130,7 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn root_believes_no_file_that_others_may_write() -> Result<()> {
-    let f = folder(&[("config.toml", ""), ("conf.d/a.toml", SERVER)])?;
+    let f = folder(&[("config.toml", ""), ("conf.d/a.toml", AGENT)])?;
     let all_valid = ["config.toml: valid", "conf.d/a.toml: valid"];
     let set =
         |name: &str, mode: u32| fs::set_permissions(f.path().join(name), fs::Permissions::from_mode(mode));

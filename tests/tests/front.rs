@@ -183,7 +183,7 @@ fn prometheus_scrapes_it() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn strangers_are_refused() -> Result<()> {
     scene(|s| {
-        let launch = Launch { config: "socket_group = \"games\"\n".to_owned(), ..Launch::default() };
+        let launch = Launch { args: vec!["--socket-group", "games"], ..Launch::default() };
         let daemon = s.daemon_with(&launch)?;
         let mode = fs::metadata(daemon.socket())?.permissions().mode() & 0o777;
         ensure!(mode == 0o666, "the mode is {mode:o}");
@@ -297,9 +297,8 @@ fn reap_without_a_daemon() -> Result<()> {
         agent.kill()?;
         let reap = |args: &[&str]| {
             let mut command = Command::new(orphand()?);
-            fs::write(s.folder().join("quick.toml"), "term_timeout = \"500ms\"\n")?;
             command
-                .args(["reap", "--socket", "none.sock", "--config", "quick.toml", "--below", s.below()])
+                .args(["reap", "--socket", "none.sock", "--below", s.below()])
                 .args(args)
                 .current_dir(s.folder());
             told(&mut command)

@@ -11,6 +11,11 @@ fn with(hook: &HookScript, lines: &str) -> Launch {
     Launch { config: hook.config(lines), ..Launch::default() }
 }
 
+/// With this time limit of a run.
+fn limited(launch: Launch, timeout: &'static str) -> Launch {
+    Launch { args: vec!["--hook-timeout", timeout], ..launch }
+}
+
 /// An orphan, as soon as its agent is killed.
 fn leak(s: &Scene, name: &str) -> Result<Actor> {
     let agent = s.start(&Part::agent(format!("agent-{name}")))?;
@@ -101,8 +106,8 @@ sleep 1003
 "#;
         let hook = HookScript::new(s, "hook", script)?;
         hook.gate("verdict")?;
-        let lines = "events = [\"orphan_detected\", \"orphan_exited\", \"orphan_reaped\"]\ntimeout = \"6s\"";
-        let daemon = s.daemon_with(&with(&hook, lines))?;
+        let lines = "events = [\"orphan_detected\", \"orphan_exited\", \"orphan_reaped\"]";
+        let daemon = s.daemon_with(&limited(with(&hook, lines), "6s"))?;
         let server = leak(s, "server")?;
         let processes = hook.processes("pids")?;
         daemon.reaped(&[server.id])?;
@@ -132,7 +137,7 @@ setsid sleep 1000 &
 who $! $(setsid sh -c 'sleep 1001 > /dev/null & echo $!') | say pids
 "#;
         let hook = HookScript::new(s, "hook", script)?;
-        let daemon = s.daemon_with(&with(&hook, "user = \"nobody\"\ntimeout = \"2s\""))?;
+        let daemon = s.daemon_with(&limited(with(&hook, "user = \"nobody\""), "2s"))?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
         let processes = hook.processes("pids")?;
@@ -158,8 +163,8 @@ fn a_hook_that_is_always_another_process() -> Result<()> {
             hook.at("on").display()
         );
         hook.put(script.as_bytes())?;
-        let lines = "events = [\"orphan_detected\", \"orphan_reaped\"]\ntimeout = \"2s\"";
-        let daemon = s.daemon_with(&with(&hook, lines))?;
+        let lines = "events = [\"orphan_detected\", \"orphan_reaped\"]";
+        let daemon = s.daemon_with(&limited(with(&hook, lines), "2s"))?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
         hook.told("on")?;
@@ -178,7 +183,7 @@ fn hooks_that_fail() -> Result<()> {
     scene(|s| {
         let script = "printf 'no \\033[31mnetwork\\nat all\\n' >&2; exit 3";
         let hook = HookScript::new(s, "hook", script)?;
-        let daemon = s.daemon_with(&with(&hook, "events = [\"orphan_reaped\"]\ntimeout = \"2s\""))?;
+        let daemon = s.daemon_with(&limited(with(&hook, "events = [\"orphan_reaped\"]"), "2s"))?;
         let scenes = [
             ("failed", 1, "exit", "it ended with status 3; it said: no \\x1b[31mnetwork\\nat all"),
             ("failed", 2, "kill -9 $$", "it was ended by signal 9"),
@@ -258,9 +263,9 @@ fn two_hooks_do_not_wait_for_each_other() -> Result<()> {
         let slow = HookScript::new(s, "slow", "echo \"$1\" | say told; gate on")?;
         slow.gate("on")?;
         let quick = HookScript::new(s, "quick", "echo \"$1\" | say told")?;
-        let slow_one = slow.config("events = [\"orphan_detected\"]\ntimeout = \"5m\"");
+        let slow_one = slow.config("events = [\"orphan_detected\"]");
         let config = slow_one + &quick.config("events = [\"orphan_reaped\"]");
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
+        let daemon = s.daemon_with(&limited(Launch { config, ..Launch::default() }, "5m"))?;
         let server = leak(s, "server")?;
         daemon.reaped(&[server.id])?;
         ensure!(slow.text("told")? == "orphan_detected" && quick.text("told")? == "orphan_reaped", "others");
@@ -277,8 +282,8 @@ fn a_queue_that_is_full() -> Result<()> {
     scene(|s| {
         let hook = HookScript::new(s, "hook", "[ \"$1\" = ready ] || exit 0; echo | say first; gate on")?;
         hook.gate("on")?;
-        let launch = Launch { listen: "127.0.0.1:0", ..with(&hook, "events = [\"all\"]\ntimeout = \"5m\"") };
-        let daemon = s.daemon_with(&launch)?;
+        let launch = Launch { listen: "127.0.0.1:0", ..with(&hook, "events = [\"all\"]") };
+        let daemon = s.daemon_with(&limited(launch, "5m"))?;
         hook.told("first")?;
         // Two events each.
         for _ in 0..40 {

@@ -10,7 +10,7 @@ use tests::{Install, Part, Scene, UNIT, scene, within};
 fn install(s: &Scene, hook: &str, lines: &str) -> Result<Install> {
     const HOOK: &str = "/usr/local/lib/orphand/hook";
     let install = Install::new(s)?;
-    let config = "grace = \"300ms\"\nterm_timeout = \"1s\"\nlisten = \"none\"";
+    let config = "grace = \"300ms\"\nlisten = \"none\"";
     install
         .write("/etc/orphand/config.toml", &format!("{config}\n[[hook]]\npath = \"{HOOK}\"\n{lines}\n"))?;
     install.write(HOOK, hook)?;
@@ -49,7 +49,7 @@ fn the_journal_has_an_entry_of_the_example() -> Result<()> {
 fn a_hook_that_hangs_in_the_service() -> Result<()> {
     scene(|s| {
         let script = "#!/bin/sh\nsetsid sleep 1000 &\nexec sleep 1001\n";
-        let install = install(s, script, "events = [\"ready\", \"stopping\"]\ntimeout = \"2s\"")?;
+        let install = install(s, script, "events = [\"ready\", \"stopping\"]")?;
         let daemon = install.start()?;
         within("the word of the daemon", || {
             let entries = install.journal(&[&format!("_PID={}", daemon.pid)]).ok()?;

@@ -12,9 +12,9 @@ const HELPERS: [(&str, &str, u32); 4] = [
 ];
 
 fn launch() -> Launch {
-    let config = "[[server]]\nname = \"health check\"\nprogram = \"openclaw-health\"\n\
-        [[server]]\nname = \"plugins\"\nprogram = \"openclaw-plugin\"\n\
-        [[server]]\nname = \"doctor\"\nprogram = \"openclaw-doctor\"\n\
+    let config = "[[program]]\nkind = \"server\"\nname = \"health check\"\nprogram = \"openclaw-health\"\n\
+        [[program]]\nkind = \"server\"\nname = \"plugins\"\nprogram = \"openclaw-plugin\"\n\
+        [[program]]\nkind = \"server\"\nname = \"doctor\"\nprogram = \"openclaw-doctor\"\n\
         [[exempt]]\nname = \"containers\"\nprogram = \"podmon\"\n";
     Launch { config: config.into(), ..Launch::default() }
 }

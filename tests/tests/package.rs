@@ -96,7 +96,7 @@ fn what_comes_with_it_can_be_read() -> Result<()> {
     }
     // What bash does at the second Tab.
     let ask = "source /usr/share/bash-completion/completions/orphand; COMP_WORDS=(orphand conf); COMP_CWORD=1; \
-               COMP_LINE='orphand conf' COMP_POINT=12; _orphand orphand conf orphand; echo ${COMPREPLY[@]}";
+               COMP_LINE='orphand conf' COMP_POINT=12; _clap_complete_orphand orphand conf orphand; echo ${COMPREPLY[@]}";
     let offered = root.ok(&["bash", "-c", ask])?;
     ensure!(offered.trim() == "config", "{offered:?} is offered for `orphand conf`");
     let zsh = root.read("/usr/share/zsh/vendor-completions/_orphand")?;

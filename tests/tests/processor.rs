@@ -15,7 +15,7 @@ fn alerted(daemon: &Daemon) -> bool {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn an_orphan_that_runs_away_is_told() -> Result<()> {
     scene(|s| {
-        let config = "[[alert]]\nname = \"runaway\"\non = \"cpu\"\nabove = 20\n".to_owned();
+        let config = "alert = [\"cpu > 20\"]\n".to_owned();
         let args = vec!["--observe"];
         let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", config, args, ..Launch::default() })?;
         let agent = s.start(&Part::agent("agent"))?;

@@ -101,7 +101,7 @@ fn rules_hold_for_what_runs_already() -> Result<()> {
         ensure!(!known(server.id) && !known(bot.id), "known before there is a rule");
         apply(
             &daemon,
-            "[[server]]\nname = \"inventory\"\nprogram = \"inventory\"\n[[agent]]\nname = \"mybot\"\nprogram = \"mybot\"\n",
+            "[[program]]\nkind = \"server\"\nname = \"inventory\"\nprogram = \"inventory\"\n[[agent]]\nname = \"mybot\"\nprogram = \"mybot\"\n",
         )?;
         daemon.wait_for("server_started", server.id)?;
         daemon.wait("the bot", |e| e.is_agent("agent_started", bot.id))?;
@@ -151,10 +151,10 @@ fn what_is_exempt_from_now_on_is_spared() -> Result<()> {
 fn what_takes_effect_later_is_told() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon()?;
-        write(&daemon, "socket_group = \"root\"\ngrace = \"1m\"\n")?;
+        write(&daemon, "grace = \"1m\"\n[containers]\ndocker = \"/run/none.sock\"\n")?;
         let (code, said) = reload(&daemon, &[])?;
         ensure!(
-            code == Some(0) && said.contains("socket_group changed: this takes effect at the next start"),
+            code == Some(0) && said.contains("containers changed: this takes effect at the next start"),
             "{said}"
         );
         let (_, said) = reload(&daemon, &["--json"])?;
@@ -214,11 +214,9 @@ fn the_hook_follows() -> Result<()> {
 fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
     scene(|s| {
         let config = "observe = true\n\
-            [[alert]]\nname = \"leak\"\non = \"orphans\"\nabove = 1\nagent = \"claude\"\n\
-            [[alert]]\nname = \"fat\"\non = \"rss\"\nabove = \"1M\"\nagent = \"claude\"\n\
-            [[alert]]\nname = \"fast\"\non = \"rate\"\nabove = 1\nfor = \"1h\"\nagent = \"claude\"\n\
-            [[alert]]\nname = \"never\"\non = \"orphans\"\nabove = 0\nagent = \"codex\"\n\
-            [[alert]]\nname = \"blind\"\non = \"blind\"\n";
+            alert = [\"orphans of claude > 1\", \"rss of claude > 1M\", \"rate of claude > 1 in 1h\", \
+            \"orphans of codex > 0\", \"blind\"]\n";
+        let [leak, fat, fast] = ["orphans of claude > 1", "rss of claude > 1M", "rate of claude > 1 in 1h"];
         let daemon = with(s, config)?;
         let agent = s.start(&Part::agent("agent"))?;
         let servers = ["a", "b"]
@@ -226,7 +224,7 @@ fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
             .map(|name| agent.start(&Part::server(name)))
             .collect::<Result<Vec<_>>>()?;
         agent.kill()?;
-        for (rule, value, limit) in [("leak", Some(2), 1), ("fat", None, 1 << 20), ("fast", Some(2), 1)] {
+        for (rule, value, limit) in [(leak, Some(2), 1), (fat, None, 1 << 20), (fast, Some(2), 1)] {
             let alert = daemon.wait(rule, |e| e.kind() == "alert" && e["rule"] == rule)?;
             ensure!(alert["limit"] == limit && alert["value"].as_u64() > Some(limit), "{}", alert.line);
             ensure!(value.is_none_or(|value| alert["value"] == value), "{}", alert.line);
@@ -234,9 +232,9 @@ fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
         for server in &servers {
             server.kill()?;
         }
-        let resolved = daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == "leak")?;
+        let resolved = daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == leak)?;
         ensure!(resolved["value"] == 1 && resolved["after_ms"].is_u64(), "{}", resolved.line);
-        daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == "fat")?;
+        daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == fat)?;
         s.mark(&daemon)?;
         // A slow disk makes it blind for a moment, which the log says.
         let slow = daemon.log().contains("has not answered for");

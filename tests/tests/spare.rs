@@ -83,6 +83,29 @@ fn a_user_is_spared() -> Result<()> {
     })
 }
 
+/// What runs below a slice is spared, in no service of it; that beside it is ended.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_slice_is_spared() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let (server, twin) = (agent.start(&Part::server("server"))?, agent.start(&Part::server("twin"))?);
+        for (one, group) in [(&server, "team.slice/one.scope"), (&twin, "other.slice")] {
+            let [_, procs] = s.enter_room(group)?;
+            fs::write(procs, one.id.pid.to_string())?;
+            daemon.wait_for("server_started", one.id)?;
+        }
+        let (code, said) = run(&daemon, &["spare", "--slice", "team.slice"])?;
+        ensure!(code == Some(0) && said.contains("unit = \"team.slice\""), "{said}");
+        agent.kill()?;
+        daemon.reaped(&[twin.id])?;
+        let event = daemon.wait_for("orphan_spared", server.id)?;
+        ensure!(event.list("guards") == ["exempt_rule"] && server.id.alive(), "{}", event.line);
+        Ok(())
+    })
+}
+
 /// Nothing is changed by what means nothing, nor in a configuration with a mistake.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]

@@ -136,3 +136,30 @@ fn the_view_names_states_holders_and_what_comes_next() -> Result<()> {
         terminal.picture("top")
     })
 }
+
+/// A person presses Tab: the shell offers agents and processes of the running daemon, and nothing without one.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_shell_offers_what_the_daemon_knows() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let server = agent.start(&Part::server("server"))?;
+        daemon.wait_for("server_started", server.id)?;
+        let terminal = Terminal::open(s)?;
+        let folder = orphand()?.parent().context("no folder")?.display().to_string();
+        terminal.press(&[&format!("PATH={folder}:$PATH PS1='> ' exec bash --norc --noprofile"), "Enter"])?;
+        terminal.press(&["source <(orphand completions bash); clear", "Enter"])?;
+        terminal.wait("the shell", |text| text.trim() == ">")?;
+        let socket = daemon.socket().display().to_string();
+        // At the second Tab bash shows all that it could be.
+        terminal.press(&[&format!("orphand explain --socket {socket} "), "Tab", "Tab"])?;
+        let pid = server.id.pid.to_string();
+        terminal.wait("its process", |text| text.split_whitespace().any(|word| word == pid))?;
+        terminal.press(&["C-u", &format!("orphand ps --socket {socket} --agent cl"), "Tab"])?;
+        terminal.wait("the agent", |text| text.replace('\n', "").contains("--agent claude"))?;
+        terminal.press(&["C-u", "orphand ps --socket none.sock --agent ", "Tab", "Tab", "nobody"])?;
+        terminal.wait("nothing without a daemon", |text| text.contains("--agent nobody"))?;
+        Ok(())
+    })
+}

@@ -34,5 +34,5 @@ fn push(section: &Section, text: &mut String) {
 
 fn line(key: &Key) -> String {
     let default = key.default.map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
-    format!("`{}`: {} Value: {}.{default}", key.name, key.about, key.value())
+    format!("`{}`: {} Value: {}.{default}", key.name, key.about, key.value)
 }

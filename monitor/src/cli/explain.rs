@@ -1,6 +1,7 @@
 //! The flags of `orphand explain`.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
 use super::Places;
 
@@ -13,7 +14,7 @@ use super::Places;
   sudo orphand explain 4711@229468 --json | jq '.explained[].reached_by'")]
 pub struct Explain {
     /// A process number, the id of a server, or the name of a server or an agent
-    #[arg(value_name = "PID|NAME|ID")]
+    #[arg(value_name = "PID|NAME|ID", add = ArgValueCandidates::new(super::complete::servers))]
     pub process: String,
     /// Print JSON
     #[arg(long)]

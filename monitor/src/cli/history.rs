@@ -1,6 +1,7 @@
 //! The flags of `orphand history`.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
 use super::{Places, moment::Moment};
 
@@ -26,7 +27,7 @@ pub struct History {
     #[arg(long)]
     pub leaks: bool,
     /// Only agents of this name, or of this systemd unit
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(super::complete::agents))]
     pub agent: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -3,6 +3,7 @@
 //! Every verb that is listed works. Flags are optional where the configuration file can say the same: flags
 //! beat the file, the file beats the defaults.
 
+pub mod complete;
 mod config;
 mod decide;
 mod events;
@@ -22,7 +23,7 @@ mod spare;
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap_complete::{ArgValueCandidates, Shell};
 
 pub use self::{
     config::Config,
@@ -149,9 +150,18 @@ pub struct Run {
     /// Time from SIGTERM to SIGKILL [default: 5s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub term_timeout: Option<Duration>,
+    /// End servers that run as another user than their owner, too
+    #[arg(long, hide = true)]
+    pub other_uids: bool,
+    /// The time limit of a run of a hook
+    #[arg(long, value_name = "DUR", value_parser = parse_duration, default_value = "10s", hide = true)]
+    pub hook_timeout: Duration,
     /// Address for the page and metrics over HTTP, or `none` [default: 127.0.0.1:9477]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Listen>,
+    /// Group whose members may use the control socket: they can end all that orphand may end, other users' servers, too
+    #[arg(long, value_name = "GROUP")]
+    pub socket_group: Option<String>,
     /// Program that runs for events, an absolute path
     #[arg(long, value_name = "PATH")]
     pub hook: Option<PathBuf>,
@@ -226,13 +236,13 @@ pub struct Reload {
 #[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
     /// Only servers with these processes, by process number or by the id of the server
-    #[arg(value_name = "PID|ID", value_parser = target)]
+    #[arg(value_name = "PID|ID", value_parser = target, add = ArgValueCandidates::new(complete::servers))]
     pub targets: Vec<Asked>,
     /// Only servers of agents of this name, or of this unit
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
     pub agent: Option<String>,
     /// Only servers of this run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", add = ArgValueCandidates::new(complete::generations))]
     pub generation: Option<u64>,
     /// Also servers whose owner is alive
     #[arg(long)]

@@ -68,10 +68,7 @@ pub struct PageError {
 
 /// Writes the completions for `shell`.
 pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
-    // The generators panic if writing fails, so they write to memory.
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "orphand", &mut script);
-    out.write_all(&script)
+    out.write_all(&super::complete::script(&shell.to_string())?)
 }
 
 /// Writes a manual page.

@@ -1,6 +1,7 @@
 //! The flags of `orphand ps`.
 
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCandidates;
 
 use super::Places;
 use crate::sink::list::Column;
@@ -33,7 +34,7 @@ pub struct Ps {
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<State>,
     /// Only servers of agents of this name, or of this systemd unit
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(super::complete::agents))]
     pub agent: Option<String>,
     /// `wide` cuts nothing, and says why and by which command
     #[arg(short, value_name = "FORMAT")]

@@ -1,6 +1,7 @@
 //! The flags of `orphand release`.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
 use super::{Places, target};
 use orphand_core::model::Asked;
@@ -14,6 +15,7 @@ use orphand_core::model::Asked;
 pub struct Release {
     /// Servers with these processes, by process number or by the id of the server
     #[arg(value_name = "PID|ID", value_parser = target, required_unless_present = "session")]
+    #[arg(add = ArgValueCandidates::new(super::complete::servers))]
     pub targets: Vec<Asked>,
     /// The servers of this session, by its whole id
     #[arg(long, value_name = "ID", conflicts_with = "targets")]

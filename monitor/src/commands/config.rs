@@ -1,6 +1,6 @@
 //! `orphand config`: checks a configuration, shows it, and writes a first one.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,6 @@ use crate::{
     actuator::hook::HookError,
     cli::{self, ExitCode},
     config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, Origins, shown, written},
-    os::users,
     sink::report,
 };
 
@@ -36,21 +35,20 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Failed)
 }
 
-/// What is well written, and keeps a daemon from starting on this host: the hook, and the group of the control socket.
+/// What is well written, and keeps a daemon from starting on this host: the hook.
 fn refused_here(config: &Config, origins: &Origins) -> Vec<Content> {
-    let hooks = config.hook.iter().enumerate().filter_map(|(index, hook)| match hook_of(hook) {
-        // Who checks may have fewer rights than the daemon.
-        Ok(_) | Err(HookError::Rights { .. }) => None,
-        Err(error) => Some(("hook", index, error.to_string())),
-    });
-    let group = config.socket_group.as_deref().filter(|name| matches!(users::group(name), Ok(None)));
-    let group = group.map(|name| ("socket_group", 0, format!("there is no group \"{name}\" on this host")));
+    let hooks =
+        config.hook.iter().enumerate().filter_map(|(index, hook)| match hook_of(hook, Duration::ZERO) {
+            // Who checks may have fewer rights than the daemon.
+            Ok(_) | Err(HookError::Rights { .. }) => None,
+            Err(error) => Some(("hook", index, error.to_string())),
+        });
     let note = |(key, index, why): (&str, usize, String)| {
         let (message, key) = (format!("orphand would not start here: {why}"), Some(key.to_owned()));
         let location = origins.location(key.as_deref()?, index)?;
         Some(Content { location, key, message, near: None, example: None })
     };
-    hooks.chain(group).filter_map(note).collect()
+    hooks.filter_map(note).collect()
 }
 
 /// The files without a mistake, and notes about them.
@@ -142,7 +140,5 @@ mod tests {
             nobody.starts_with("1: orphand would not start here") && nobody.contains("no-such-user"),
             "{nobody}"
         );
-        let group = "1: orphand would not start here: there is no group \"no-such-group\" on this host";
-        assert_eq!(noted("socket_group = 'no-such-group'\n"), group);
     }
 }

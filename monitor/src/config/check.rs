@@ -1,13 +1,9 @@
-//! Reads the merged texts according to the table of options, and reports every mistake. Pure.
+//! Reads the files according to the table of options, merges them, and reports mistakes. Pure.
 //!
-//! Each value is first read alone, as the type of its key, in its file, even if a later file overrides it.
-//! The merged values are read last.
+//! Each key above the tables, and each table, is first read alone, in its file, even if a later file overrides it: so each can
+//! have a mistake of its own, at its place. The merged values are read last.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path};
 
 use serde::de::DeserializeOwned;
 use toml::{
@@ -16,10 +12,10 @@ use toml::{
 };
 
 use super::{
-    error::Content,
+    error::{Content, Location},
+    files::Text,
     nearest::advice,
     options::{self, Kind, Section},
-    text::{Texts, shifted},
 };
 
 /// The most mistakes reported for one file; the rest of the file is skipped.
@@ -28,269 +24,201 @@ pub const ENOUGH: usize = 100;
 type Key<'t> = Spanned<DeString<'t>>;
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// The position of each value, as in [`super::Origins`].
-type Locations = BTreeMap<String, Vec<usize>>;
+/// Where each value comes from. A key that is not here has its default.
+#[derive(Debug, Default)]
+pub struct Origins(BTreeMap<String, Vec<Location>>);
 
-/// Returns the mistakes in the order of the texts; if there are none, the configuration and the positions of
-/// its values.
-pub(super) fn read<T: DeserializeOwned>(
-    texts: &Texts,
-    sections: &'static [Section],
-) -> Result<(T, Locations), Vec<Content>> {
-    let mut check = Checker { sections, found: Vec::new(), doubtful: BTreeSet::new() };
-    let mut all = Vec::new();
-    let mut merged = DeTable::new();
-    let (mut end, mut broken) = (0, false);
-    for (text, base) in texts.iter() {
-        let (table, errors) = DeTable::parse_recoverable(text);
-        if errors.is_empty() {
-            let table = shifted(table.into_inner(), base);
-            check.file::<T>(&table);
-            merge(&mut merged, table, sections);
-        } else {
-            check.syntax(text, base, &errors);
-            broken = true;
-        }
-        check.found.sort_by_key(|found| found.at);
-        all.extend(check.found.drain(..).take(ENOUGH));
-        end = base + text.len();
+impl Origins {
+    /// The position of a key such as `grace` or `sessions.key`, or of the table with this index in a list.
+    pub fn location(&self, key: &str, index: usize) -> Option<Location> {
+        self.0.get(key)?.get(index).cloned()
     }
-    if !broken {
-        check.together::<T>(&merged);
-        all.append(&mut check.found);
-    }
-    let mut whole = None;
-    if all.is_empty() {
-        match T::deserialize(Deserializer::from(Spanned::new(0..end, merged.clone()))) {
-            Ok(read) => whole = Some(read),
-            Err(error) => {
-                all.push(Mistake::new(error.span().map_or(0, |span| span.start), one_line(error.message())));
+}
+
+/// Returns the configuration and the positions of its values, or the mistakes in the order of the files.
+pub(super) fn read<T: DeserializeOwned>(files: &[Text]) -> Result<(T, Origins), Vec<Content>> {
+    let (mut merged, mut origins, mut mistakes) = (DeTable::new(), Origins::default(), Vec::new());
+    for Text { path, text } in files {
+        let mut file = File { path, text, mistakes: Vec::new() };
+        match DeTable::parse(text) {
+            Ok(table) => {
+                file.check::<T>(table.get_ref());
+                file.merge(table.into_inner(), &mut merged, &mut origins);
             }
+            Err(error) => file.mistake(error.span().unwrap_or_default().start, None, error.message()),
+        }
+        mistakes.extend(file.mistakes.into_iter().take(ENOUGH));
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    // What is right in each file may contradict itself in all of them.
+    for (key, value) in &merged {
+        if let (Err(error), Some(location)) =
+            (attempt::<T>(key, value.clone()), origins.location(key.get_ref(), 0))
+        {
+            let (key, message) = (Some(key.get_ref().to_string()), one_line(error.message()));
+            mistakes.push(Content { location, key, message, near: None, example: None });
         }
     }
-    all.sort_by_key(|found| found.at);
-    match whole {
-        Some(read) => Ok((read, locations(&merged))),
-        None => Err(all.into_iter().map(|found| found.placed(texts)).collect()),
+    match T::deserialize(Deserializer::from(Spanned::new(0..0, merged))) {
+        Ok(read) if mistakes.is_empty() => Ok((read, origins)),
+        _ => Err(mistakes),
     }
 }
 
-/// Merges a later text: its values override, its tables are merged, its lists of tables are appended.
-fn merge<'t>(into: &mut DeTable<'t>, later: DeTable<'t>, sections: &'static [Section]) {
-    for (key, value) in later {
-        let kind = options::table(sections, key.get_ref()).map(|section| section.kind);
-        let before = into.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut);
-        match (kind, before, value.get_ref()) {
-            (Some(Kind::List), Some(DeValue::Array(rules)), DeValue::Array(_)) => {
-                if let DeValue::Array(more) = value.into_inner() {
-                    more.into_iter().for_each(|rule| rules.push(rule));
-                }
-            }
-            (_, Some(DeValue::Table(table)), DeValue::Table(_)) => {
-                if let DeValue::Table(more) = value.into_inner() {
-                    merge(table, more, &[]);
-                }
-            }
-            _ => {
-                // The key is removed, too, because its position is reported.
-                into.remove(key.get_ref().as_ref());
-                into.insert(key, value);
-            }
-        }
-    }
+/// A file, and what is wrong in it.
+struct File<'t> {
+    path: &'t Path,
+    text: &'t str,
+    mistakes: Vec<Content>,
 }
 
-fn locations(merged: &DeTable<'_>) -> Locations {
-    let mut stands = Locations::new();
-    for (key, value) in merged {
-        let name = key.get_ref();
-        match value.get_ref() {
-            DeValue::Table(table) => {
-                let keys = table
-                    .keys()
-                    .map(|below| (format!("{name}.{}", below.get_ref()), vec![below.span().start]));
-                stands.extend(keys);
-            }
-            DeValue::Array(items) => {
-                stands.insert(name.to_string(), items.iter().map(|item| item.span().start).collect());
-            }
-            _ => {
-                stands.insert(name.to_string(), vec![key.span().start]);
-            }
-        }
-    }
-    stands
-}
-
-/// A mistake and its byte position.
-struct Mistake {
-    at: usize,
-    key: Option<String>,
-    message: String,
-    near: Option<&'static str>,
-    example: Option<String>,
-}
-
-impl Mistake {
-    const fn new(at: usize, message: String) -> Self {
-        Self { at, key: None, message, near: None, example: None }
-    }
-
-    fn placed(self, texts: &Texts) -> Content {
-        let Self { at, key, message, near, example } = self;
-        Content { location: texts.location(at), key, message, near, example }
-    }
-}
-
-struct Checker {
-    sections: &'static [Section],
-    found: Vec<Mistake>,
-    /// Tables with a mistake; what they lack may be due to it.
-    doubtful: BTreeSet<&'static str>,
-}
-
-impl Checker {
-    /// Reports syntax errors. The parser continues after an error, but further errors on the same line are
-    /// skipped.
-    fn syntax(&mut self, text: &str, base: usize, errors: &[Error]) {
-        let mut errors: Vec<_> = errors.iter().map(|e| (e.span().map_or(0, |span| span.start), e)).collect();
-        errors.sort_by_key(|(at, _)| *at);
-        let mut last: Option<usize> = None;
-        for (at, error) in errors {
-            let same_line = last.is_some_and(|last| !text.get(last..at).unwrap_or_default().contains('\n'));
-            if !same_line {
-                self.found.push(Mistake::new(base + at, one_line(error.message())));
-            }
-            last = Some(at);
-        }
-    }
-
-    fn file<T: DeserializeOwned>(&mut self, table: &DeTable<'_>) {
-        let top = options::top(self.sections);
+impl<'t> File<'t> {
+    fn check<T: DeserializeOwned>(&mut self, table: &DeTable<'t>) {
         for (key, value) in in_order(table) {
-            if self.found.len() >= ENOUGH {
-                break;
-            }
             let name = key.get_ref().as_ref();
-            if let Some(option) = top.and_then(|section| section.key(name)) {
+            let section = options::table(name);
+            if let Some(option) = options::top().key(name) {
                 if let Err(error) = attempt::<T>(key, value.clone()) {
-                    let at = error.span().map_or(value.span().start, |span| span.start);
-                    let found = Mistake::new(at, one_line(error.message()));
-                    let example = Some(option.example());
-                    self.found.push(Mistake { key: Some(name.to_owned()), example, ..found });
+                    let at = error.span().unwrap_or_else(|| value.span()).start;
+                    self.wrong(at, name.to_owned(), error.message(), Some(option));
                 }
-            } else if let Some(section) = options::table(self.sections, name) {
-                let before = self.found.len();
-                self.section::<T>(section, key, value);
-                if self.found.len() > before {
-                    self.doubtful.insert(section.name);
-                }
-            } else {
-                self.unknown(key, None);
+                continue;
             }
-        }
-    }
-
-    /// Reads tables whose parts may be in several files; they are complete only after the merge.
-    fn together<T: DeserializeOwned>(&mut self, merged: &DeTable<'_>) {
-        for (key, value) in merged {
-            let section = options::table(self.sections, key.get_ref());
-            let Some(section) = section.filter(|s| s.kind == Kind::Table && !self.doubtful.contains(s.name))
-            else {
+            let Some(section) = section else {
+                self.unknown(key, options::top());
                 continue;
             };
-            if let Err(error) = attempt::<T>(key, value.clone()) {
-                let at = error.span().map_or(key.span().start, |span| span.start);
-                let found = Mistake::new(at, one_line(error.message()));
-                self.found.push(Mistake { key: Some(section.name.to_owned()), ..found });
-            }
-        }
-    }
-
-    fn section<T: DeserializeOwned>(&mut self, section: &'static Section, key: &Key<'_>, value: &Value<'_>) {
-        match (section.kind, value.get_ref()) {
-            (Kind::Table, DeValue::Table(table)) => self.table::<T>(section, key, table, value.span()),
-            (Kind::List, DeValue::Array(items)) => {
-                for item in items {
-                    match item.get_ref() {
-                        DeValue::Table(table) => self.table::<T>(section, key, table, item.span()),
-                        _ => self.shape(section, item.span().start),
+            match (section.kind, value.get_ref()) {
+                (Kind::Table, DeValue::Table(below)) => self.table::<T>(section, key, below, value),
+                (Kind::List, DeValue::Array(items)) => {
+                    for item in items {
+                        match item.get_ref() {
+                            DeValue::Table(below) => self.table::<T>(section, key, below, item),
+                            _ => self.shape(section, item.span().start),
+                        }
                     }
                 }
+                _ => self.shape(section, key.span().start),
             }
-            _ => self.shape(section, key.span().start),
         }
     }
 
-    fn shape(&mut self, section: &Section, at: usize) {
-        let message = match section.kind {
-            Kind::List => {
-                format!("expected a list of tables: write {} and its keys below it", section.header())
-            }
-            _ => format!("expected a table: write {} and its keys below it", section.header()),
-        };
-        self.found.push(Mistake { key: Some(section.name.to_owned()), ..Mistake::new(at, message) });
+    fn shape(&mut self, section: &'static Section, at: usize) {
+        let kind = if section.kind == Kind::List { "a list of tables" } else { "a table" };
+        let message = format!("expected {kind}: write {} and its keys below it", section.header());
+        self.mistake(at, Some(section.name.to_owned()), &message);
     }
 
-    /// Reports all mistakes of one table: a wrong value is removed, and the rest is read again.
+    /// Reports the unknown keys of a table; if there are none, the first wrong value.
     fn table<T: DeserializeOwned>(
         &mut self,
         section: &'static Section,
-        header: &Key<'_>,
-        table: &DeTable<'_>,
-        span: Range<usize>,
+        header: &Key<'t>,
+        table: &DeTable<'t>,
+        whole: &Value<'t>,
     ) {
-        let mut rest = table.clone();
+        let before = self.mistakes.len();
         for (key, _) in in_order(table).filter(|(key, _)| section.key(key.get_ref()).is_none()) {
-            if self.found.len() < ENOUGH {
-                self.unknown(key, Some(section));
-            }
-            rest.remove(key.get_ref().as_ref());
+            self.unknown(key, section);
         }
-        // What is missing may have been removed, or may be in another file.
-        let mut whole = section.kind == Kind::List && rest.len() == table.len();
-        while self.found.len() < ENOUGH {
-            let this = Spanned::new(span.clone(), DeValue::Table(rest.clone()));
-            let value = match section.kind {
-                Kind::List => {
-                    let items: DeArray<'_> = [this].into_iter().collect();
-                    Spanned::new(span.clone(), DeValue::Array(items))
-                }
-                _ => this,
-            };
-            let Err(error) = attempt::<T>(header, value) else { break };
-            let at = error.span().unwrap_or_else(|| span.clone());
-            let message = one_line(error.message());
-            let wrong =
-                rest.iter().find(|(key, value)| contains(&key.span(), &at) || contains(&value.span(), &at));
-            let Some(name) = wrong.map(|(key, _)| key.get_ref().to_string()) else {
-                if whole {
-                    let key = Some(section.name.to_owned());
-                    self.found.push(Mistake { key, ..Mistake::new(span.start, message) });
-                }
-                break;
-            };
-            let example = section.key(&name).map(options::Key::example);
-            let key = Some(format!("{}.{name}", section.name));
-            self.found.push(Mistake { key, example, ..Mistake::new(at.start, message) });
-            rest.remove(name.as_str());
-            whole = false;
+        let value = match section.kind {
+            Kind::List => {
+                let items: DeArray<'_> = [whole.clone()].into_iter().collect();
+                Spanned::new(whole.span(), DeValue::Array(items))
+            }
+            _ => whole.clone(),
+        };
+        let Some(error) = attempt::<T>(header, value).err().filter(|_| self.mistakes.len() == before) else {
+            return;
+        };
+        let at = error.span().unwrap_or_else(|| whole.span());
+        let is_there = |(key, value): &(&Key<'_>, &Value<'_>)| {
+            contains(&key.span(), &at) || contains(&value.span(), &at)
+        };
+        match table.iter().find(is_there) {
+            Some((key, _)) => {
+                let name = key.get_ref();
+                self.wrong(at.start, format!("{}.{name}", section.name), error.message(), section.key(name));
+            }
+            None => self.mistake(whole.span().start, Some(section.name.to_owned()), error.message()),
         }
     }
 
-    fn unknown(&mut self, key: &Key<'_>, within: Option<&'static Section>) {
-        let name = clipped(key.get_ref(), 64);
-        let place = within.map(|section| format!(" in {}", section.header())).unwrap_or_default();
-        if let Some(now) = options::gone(within.map_or("", |section| section.name), key.get_ref()) {
-            let message = format!("the key \"{name}\"{place} is gone: {now}");
-            self.found.push(Mistake::new(key.span().start, message));
+    fn unknown(&mut self, key: &Key<'_>, within: &'static Section) {
+        if self.mistakes.len() >= ENOUGH {
             return;
         }
-        let (near, advice) = advice(self.sections, key.get_ref(), within);
-        let keys = within.or_else(|| options::top(self.sections));
-        let example = near.and_then(|near| keys?.key(near)).map(options::Key::example);
-        let message = format!("unknown key \"{name}\"{place}: {advice}");
-        self.found.push(Mistake { near, example, ..Mistake::new(key.span().start, message) });
+        let name = clipped(key.get_ref(), 64);
+        let place = match within.kind {
+            Kind::Top => String::new(),
+            _ => format!(" in {}", within.header()),
+        };
+        let location = self.location(key.span().start);
+        let (message, near) = if let Some(now) = options::gone(within.name, key.get_ref()) {
+            (format!("the key \"{name}\"{place} is gone: {now}"), None)
+        } else {
+            let (near, advice) = advice(key.get_ref(), within);
+            (format!("unknown key \"{name}\"{place}: {advice}"), near)
+        };
+        let example = near.and_then(|near| within.key(near)).map(options::Key::example);
+        self.mistakes.push(Content { location, key: None, message, near, example });
+    }
+
+    fn wrong(&mut self, at: usize, key: String, message: &str, option: Option<&options::Key>) {
+        let (location, message) = (self.location(at), one_line(message));
+        let example = option.map(options::Key::example);
+        self.mistakes.push(Content { location, key: Some(key), message, near: None, example });
+    }
+
+    fn mistake(&mut self, at: usize, key: Option<String>, message: &str) {
+        let (location, message) = (self.location(at), one_line(message));
+        self.mistakes.push(Content { location, key, message, near: None, example: None });
+    }
+
+    /// The line and column of a byte.
+    fn location(&self, at: usize) -> Location {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Location { file: self.path.to_owned(), line: before.matches('\n').count() + 1, column }
+    }
+
+    /// Merges this file: its values override, its tables are merged, its lists of tables are appended.
+    fn merge(&self, table: DeTable<'t>, into: &mut DeTable<'t>, origins: &mut Origins) {
+        for (key, value) in table {
+            let name = key.get_ref().to_string();
+            let here = self.location(key.span().start);
+            let is_list = options::table(&name).is_some_and(|section| section.kind == Kind::List);
+            let before = into.get_mut(name.as_str()).map(Spanned::get_mut);
+            match (before, value.get_ref()) {
+                (Some(DeValue::Table(all)), DeValue::Table(more)) => {
+                    all.extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
+                }
+                (Some(DeValue::Array(all)), DeValue::Array(more)) if is_list => {
+                    more.iter().for_each(|item| all.push(item.clone()));
+                }
+                _ => {
+                    into.insert(key, value.clone());
+                }
+            }
+            match value.get_ref() {
+                DeValue::Table(below) => {
+                    let keys = below.keys().map(|key| {
+                        (format!("{name}.{}", key.get_ref()), vec![self.location(key.span().start)])
+                    });
+                    origins.0.extend(keys);
+                    origins.0.insert(name, vec![here]);
+                }
+                DeValue::Array(items) if is_list => {
+                    let items = items.iter().map(|item| self.location(item.span().start));
+                    origins.0.entry(name).or_default().extend(items);
+                }
+                _ => {
+                    origins.0.insert(name, vec![here]);
+                }
+            }
+        }
     }
 }
 
@@ -306,7 +234,7 @@ fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// The entries in the order of the text, so that the first mistakes are reported if there are too many.
+/// The entries in the order of the text.
 fn in_order<'t, 'a>(table: &'a DeTable<'t>) -> impl Iterator<Item = (&'a Key<'t>, &'a Value<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);

@@ -24,29 +24,6 @@ pub enum ConfigError {
         #[source]
         error: io::Error,
     },
-    /// The file is not UTF-8 text.
-    #[error("cannot read the configuration {}: it is not UTF-8 text", shown(path))]
-    Encoding {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The path is not a regular file, for instance a device or a pipe.
-    #[error("cannot read the configuration {}: it is not a regular file", shown(path))]
-    NoFile {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The file is too large.
-    #[error(
-        "cannot read the configuration {}: it is larger than {limit} bytes, more than any configuration needs",
-        shown(path)
-    )]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// The limit in bytes.
-        limit: u64,
-    },
     /// Other users could change the file, and orphand has rights that they do not have.
     #[error("cannot trust the configuration {}: {}", shown(path), sanitise(&source.to_string()))]
     Distrust {
@@ -111,11 +88,7 @@ impl ConfigError {
     /// The file or directory with the mistake.
     pub fn path(&self) -> &Path {
         match self {
-            Self::Read { path, .. }
-            | Self::Encoding { path }
-            | Self::NoFile { path }
-            | Self::Size { path, .. }
-            | Self::Distrust { path, .. } => path,
+            Self::Read { path, .. } | Self::Distrust { path, .. } => path,
             Self::Content(content) => &content.location.file,
         }
     }

@@ -22,6 +22,15 @@ const LIMIT: u64 = 1 << 20;
 /// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
 
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Text {
+    /// The file.
+    pub path: PathBuf,
+    /// Its content.
+    pub text: String,
+}
+
 /// A file and the result of reading it.
 #[derive(Debug)]
 pub(super) struct Input {
@@ -141,14 +150,15 @@ fn read(path: &Path) -> Result<String, ConfigError> {
         return Err(failed(Errno::ISDIR.into()));
     }
     if !kind.is_file() {
-        return Err(ConfigError::NoFile { path: path.into() });
+        return Err(failed(io::Error::other("it is not a regular file")));
     }
     let mut bytes = Vec::new();
     File::take(file, LIMIT + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LIMIT {
-        return Err(ConfigError::Size { path: path.into(), limit: LIMIT });
+        let why = format!("it is larger than {LIMIT} bytes, more than any configuration needs");
+        return Err(failed(io::Error::other(why)));
     }
-    let text = String::from_utf8(bytes).map_err(|_| ConfigError::Encoding { path: path.into() })?;
+    let text = String::from_utf8(bytes).map_err(|_| failed(io::Error::other("it is not UTF-8 text")))?;
     // Some editors write a byte order mark. It is skipped, and columns are counted without it.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -1,13 +1,10 @@
 //! `[[hook]]`: a program that is run for events.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use orphand_core::model::{EventKind, duration};
-
-/// The largest timeout.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+use orphand_core::model::EventKind;
 
 /// The word that means every event.
 pub const ALL: &str = "all";
@@ -35,24 +32,17 @@ pub struct Hook {
     /// The events it runs for; `all` means every event.
     #[serde(default = "usual_events", deserialize_with = "events")]
     pub events: BTreeSet<String>,
-    /// The timeout of a run, at most an hour.
-    #[serde(default = "usual_timeout", serialize_with = "duration::serialize", deserialize_with = "timeout")]
-    pub timeout: Duration,
 }
 
 impl Hook {
     /// This program, for the usual events.
     pub fn at(path: PathBuf) -> Self {
-        Self { path, user: None, events: usual_events(), timeout: usual_timeout() }
+        Self { path, user: None, events: usual_events() }
     }
 }
 
 fn usual_events() -> BTreeSet<String> {
     DEFAULT.iter().map(ToString::to_string).collect()
-}
-
-const fn usual_timeout() -> Duration {
-    Duration::from_secs(10)
 }
 
 fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error> {
@@ -65,16 +55,6 @@ fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error>
             Err(D::Error::custom(format!("unknown event \"{unknown}\": {advice}")))
         }
     }
-}
-
-fn timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-    let timeout = duration::deserialize(d)?;
-    if timeout.is_zero() || timeout > LONGEST {
-        return Err(D::Error::custom(
-            "the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
-        ));
-    }
-    Ok(timeout)
 }
 
 #[cfg(test)]

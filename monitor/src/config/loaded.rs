@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::os::users;
 
 use super::{
-    Config, ConfigError, ConfigErrors, Content, check,
-    files::{self, Input},
+    Config, ConfigError, ConfigErrors, Content,
+    check::{self, Origins},
+    files::{self, Input, Text},
     notes,
-    options::SECTIONS,
-    text::{Origins, Texts},
 };
 
 /// The result of reading the configuration.
@@ -55,20 +54,16 @@ impl Loaded {
     }
 
     pub(super) fn of_inputs(inputs: Vec<Input>, asked: Option<&Path>) -> Self {
-        let mut texts = Texts::default();
-        let mut order = Vec::new();
-        let mut errors = Vec::new();
+        let (mut texts, mut order, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for Input { path, text, errors: wrong } in inputs {
             order.push(path.clone());
             errors.extend(wrong);
-            if let Some(text) = text {
-                texts.push(path, text);
-            }
+            texts.extend(text.map(|text| Text { path, text }));
         }
-        let files = texts.paths().map(Path::to_owned).collect();
-        let read = check::read::<Config>(&texts, SECTIONS).map_err(|wrong| {
+        let read = check::read::<Config>(&texts).map_err(|wrong| {
             errors.extend(wrong.into_iter().map(ConfigError::from));
         });
+        let files = texts.into_iter().map(|file| file.path).collect();
         // The sort is stable: mistakes of a file itself stay before those of its lines.
         errors.sort_by_key(|error| order.iter().position(|path| path == error.path()));
         match (ConfigErrors::new(errors, asked), read) {
@@ -77,8 +72,7 @@ impl Loaded {
             }
             (None, read) => {
                 // Without mistakes there is a configuration.
-                let (config, at) = read.unwrap_or_default();
-                let origins = Origins { texts, at };
+                let (config, origins) = read.unwrap_or_default();
                 let mut notes = notes::notes(&config, &origins);
                 notes.sort_by_key(|note| {
                     (order.iter().position(|path| *path == note.location.file), note.location.line)

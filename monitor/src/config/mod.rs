@@ -10,18 +10,18 @@
 //! grace = "30s"
 //! observe = false
 //!
-//! [[server]]                        # python3 /srv/tools/server.py, however it is started
+//! [[program]]                       # python3 /srv/tools/server.py, however it is started
+//! kind = "server"
 //! name = "tools"
-//! script = "/srv/tools/server.py"
+//! program = "/srv/tools/server.py"
 //!
 //! [[agent]]                         # node /usr/bin/mybot run
 //! name = "mybot"
-//! program = "mybot"
-//! args = ["run"]
+//! program = "mybot run"
 //!
 //! [[exempt]]                        # never ended, nor what it starts
 //! name = "shared broker"
-//! package = "@me/broker-mcp"
+//! program = "@me/broker-mcp"
 //! # "#;
 //! # orphand::config::Config::parse(text, "config.toml".as_ref()).unwrap();
 //! ```
@@ -38,7 +38,6 @@ mod notes;
 pub mod options;
 mod sessions;
 mod spared;
-mod text;
 pub mod written;
 
 use std::{
@@ -49,7 +48,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    check::ENOUGH,
+    check::{ENOUGH, Origins},
     containers::Containers,
     error::{ConfigError, ConfigErrors, Content, Location, shown},
     hook::{ALL as EVERY_EVENT, Hook},
@@ -57,11 +56,10 @@ pub use self::{
     loaded::Loaded,
     sessions::{ID as SESSION_ID, RedisUrl, Sessions},
     spared::{SpareError, Spared},
-    text::Origins,
 };
 use orphand_core::{
     model::{AlertRule, Found, Mode, Policy, abandoned_grace, duration, recognise_protocol, work_grace},
-    recognise::{Rule, RuleBook, Rules, agents, exemptions, programs, server_rules},
+    recognise::{Rule, RuleBook, Rules, agents, exemptions, programs},
 };
 
 /// The default path of the configuration. The file need not exist.
@@ -90,21 +88,26 @@ pub struct Config {
     /// The time for which a tool below an orphan may go on with its work, at most a day.
     #[serde(with = "duration")]
     pub work_grace: Duration,
-    /// The time from SIGTERM to SIGKILL, at most a day.
-    #[serde(with = "duration")]
+    /// The time from SIGTERM to SIGKILL, at most a day. From a flag.
+    #[serde(skip)]
     pub term_timeout: Duration,
-    /// Whether servers that run as another user than their owner may be ended.
+    /// Whether servers that run as another user than their owner may be ended. From a flag.
+    #[serde(skip)]
     pub other_uids: bool,
     /// Whether a program that no rule knows is a server if its first message is one of the protocol.
     pub recognise_protocol: bool,
     /// The address for metrics and health.
     pub listen: Listen,
-    /// The path of the control socket.
+    /// The path of the control socket. From a flag.
+    #[serde(skip)]
     pub socket: PathBuf,
-    /// The group whose members may use the control socket, besides root and the daemon's user.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The group whose members may use the control socket, besides root and the daemon's user. From a flag.
+    #[serde(skip)]
     pub socket_group: Option<String>,
-    /// The directory of the store.
+    /// Alert rules.
+    pub alert: Vec<AlertRule>,
+    /// The directory of the store. From a flag.
+    #[serde(skip)]
     pub state_dir: PathBuf,
     /// The alert hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -118,18 +121,12 @@ pub struct Config {
     /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
-    /// MCP servers.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "server_rules")]
-    pub server: Vec<Rule>,
     /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
     pub agent: Vec<Rule>,
-    /// Other programs, by their kind.
+    /// Other programs, servers among them, by their kind.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "programs")]
     pub program: Vec<Rule>,
-    /// Alert rules.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub alert: Vec<AlertRule>,
 }
 
 impl Default for Config {
@@ -151,7 +148,6 @@ impl Default for Config {
             sessions: None,
             containers: Containers::default(),
             exempt: Vec::new(),
-            server: Vec::new(),
             agent: Vec::new(),
             program: Vec::new(),
             alert: Vec::new(),
@@ -184,8 +180,8 @@ impl Config {
 
     /// The rules of the file.
     fn rule_book(&self) -> RuleBook {
-        let Self { exempt, server, agent, program, .. } = self.clone();
-        RuleBook { exempt, server, agent, program }
+        let Self { exempt, agent, program, .. } = self.clone();
+        RuleBook { exempt, agent, program }
     }
 
     /// The policy of the engine.

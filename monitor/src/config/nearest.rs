@@ -1,31 +1,24 @@
 //! Suggestions for unknown keys. Pure.
 
-use super::options::{self, Section};
+use super::options::{self, Kind, SECTIONS, Section};
 
-/// The most similar known key, if there is one, and the advice. `within` is the table with the unknown key.
-pub(super) fn advice(
-    sections: &'static [Section],
-    name: &str,
-    within: Option<&'static Section>,
-) -> (Option<&'static str>, String) {
-    let top = options::top(sections);
-    let known: Vec<_> = match within {
-        Some(section) => section.keys.iter().map(|key| key.name).collect(),
-        None => options::names(sections),
+/// The most similar known key, if there is one, and the advice. `within` is the table with the unknown key, or the top.
+pub(super) fn advice(name: &str, within: &'static Section) -> (Option<&'static str>, String) {
+    let known: Vec<_> = match within.kind {
+        Kind::Top => options::names(),
+        _ => within.keys.iter().map(|key| key.name).collect(),
     };
     // A frequent mistake: a top-level key below the header of a table.
-    if within.is_some() && (top.is_some_and(|top| top.key(name).is_some())) {
+    if within.kind != Kind::Top && options::top().key(name).is_some() {
         return (None, "it is a top-level key: write it above the first [table]".to_owned());
     }
     if let Some(near) = nearest(name, &known) {
         return (Some(near), format!("did you mean \"{near}\"?"));
     }
-    let mut elsewhere = sections.iter().filter(|section| section.key(name).is_some());
-    if let Some(section) = elsewhere.next() {
-        let others = if elsewhere.next().is_some() { " and other tables" } else { "" };
-        return (None, format!("it is a key of {}{others}: write it below that header", section.header()));
+    match SECTIONS.iter().find(|section| section.key(name).is_some()) {
+        Some(section) => (None, format!("it is a key of {}: write it below that header", section.header())),
+        None => (None, format!("known keys are {}", known.join(", "))),
     }
-    (None, format!("known keys are {}", known.join(", ")))
 }
 
 /// The advice for a name that is not one of `known`.

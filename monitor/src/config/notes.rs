@@ -1,12 +1,9 @@
 //! Notes about values that are allowed but probably not intended. `orphand config check` prints them. Pure.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use super::{Config, Content, EVERY_EVENT, Origins, error::Location};
-use orphand_core::{
-    model::Watched,
-    recognise::{ProgramKind, Rule},
-};
+use orphand_core::recognise::{ProgramKind, Rule};
 
 /// The notes, in no particular order.
 pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
@@ -19,11 +16,7 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
             before.clear();
         }
     }
-    for (key, path) in [("socket", &config.socket), ("state_dir", &config.state_dir)] {
-        relative(key, path, origins, &mut notes);
-    }
     hooks(config, origins, &mut notes);
-    alerts(config, origins, &mut notes);
     notes
 }
 
@@ -34,33 +27,11 @@ fn hooks(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
         let said = if hook.events.is_empty() {
             format!("events is empty, so the hook never runs: name some events, or \"{EVERY_EVENT}\"")
         } else if config.alert.is_empty() && only(&["alert", "alert_resolved"]) {
-            "without an [[alert]] there is none of its events, so the hook never runs".to_owned()
+            "without alert there is none of its events, so the hook never runs".to_owned()
         } else {
             continue;
         };
         notes.extend(origins.location("hook", index).map(|here| note(here, "hook", said)));
-    }
-}
-
-/// Finds alerts with the same name, and alerts that can never be raised.
-fn alerts(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, alert) in config.alert.iter().enumerate() {
-        let name = alert.name.as_str();
-        let Some(here) = origins.location("alert", index) else { continue };
-        if let Some(first) = names.get(name).and_then(|first| origins.location("alert", *first)) {
-            let message = format!(
-                "two alerts are called \"{name}\": events cannot tell them apart ({})",
-                other(&first, &here)
-            );
-            notes.push(note(here.clone(), "alert", message));
-        }
-        if config.observe && alert.on == Watched::ReapFailures {
-            let message =
-                format!("\"{name}\" is never raised: with observe nothing is ended, so nothing fails");
-            notes.push(note(here, "alert", message));
-        }
-        names.entry(name).or_insert(index);
     }
 }
 
@@ -113,8 +84,8 @@ fn patterns(rule: &Rule) -> String {
     for other in ["reap", "daemon", "thread_scoped", "grace"] {
         table.remove(other);
     }
-    // What is tried before servers and agents is no double of theirs.
-    if rule.kind() != Some(ProgramKind::Multiplexer) {
+    // What is tried before agents is no double of theirs.
+    if !matches!(rule.kind(), Some(ProgramKind::Multiplexer | ProgramKind::Server)) {
         table.remove("kind");
     }
     table.to_string()
@@ -123,18 +94,6 @@ fn patterns(rule: &Rule) -> String {
 /// The position of the other rule; without the file if it is the same.
 fn other(first: &Location, here: &Location) -> String {
     if first.file == here.file { format!("line {}", first.line) } else { first.to_string() }
-}
-
-fn relative(key: &str, path: &Path, origins: &Origins, notes: &mut Vec<Content>) {
-    if path.is_relative()
-        && let Some(location) = origins.location(key, 0)
-    {
-        let message = format!(
-            "\"{}\" depends on the directory that orphand is started in: write an absolute path",
-            path.display()
-        );
-        notes.push(note(location, key, message));
-    }
 }
 
 fn note(location: Location, key: &str, message: String) -> Content {

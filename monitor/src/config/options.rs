@@ -39,12 +39,10 @@ pub struct Section {
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// The form of its value, in words.
-    pub form: &'static str,
+    /// The form of its value, unit and limits, in words.
+    pub value: &'static str,
     /// The default as a TOML value; absent if no value has the same meaning.
     pub default: Option<&'static str>,
-    /// Unit and limits in words; empty if there are none.
-    pub limits: &'static str,
     /// Its meaning, in one to four sentences.
     pub about: &'static str,
     /// An example of a TOML value.
@@ -83,14 +81,6 @@ impl Key {
     pub fn example(&self) -> String {
         format!("{} = {}", self.name, self.example)
     }
-
-    /// The form and the limits, in words.
-    pub fn value(&self) -> String {
-        match self.limits {
-            "" => self.form.to_owned(),
-            limits => format!("{}, {limits}", self.form),
-        }
-    }
 }
 
 /// Keys that were there once: the table, the key, and what does the same now.
@@ -99,32 +89,49 @@ const GONE: &[(&str, &str, &str)] = &[
     ("", "log", "the variable ORPHAND_LOG sets what is logged"),
     ("", "members", "orphand run --members N does the same"),
     ("", "multiplexer", "write [[program]] with kind = \"multiplexer\""),
+    ("", "other_uids", "orphand run --other-uids does the same"),
     ("", "ring_size", "orphand run --ring-size BYTES does the same"),
+    ("", "server", "write [[program]] with kind = \"server\""),
     ("", "setsid", "orphand run --setsid HOOK does the same"),
+    ("", "socket", "--socket PATH does the same"),
+    ("", "socket_group", "orphand run --socket-group GROUP does the same"),
+    ("", "state_dir", "--state-dir DIR does the same"),
     ("", "steward", "write [[program]] with kind = \"supervisor\""),
-    ("alert", "within", "for is that time, where events are counted"),
+    ("", "term_timeout", "orphand run --term-timeout DUR does the same"),
+    ("hook", "timeout", "it is 10s"),
     ("sessions", "uid", "orphand run --registry-user UID does the same"),
     ("sessions", "interval", "it follows from idle"),
 ];
 
+/// Keys of rules that were there once: `program` says the same.
+const PATTERNS: &[(&str, &str)] = &[
+    ("args", "write them after the program: program = \"mybot run\""),
+    ("exe", "program takes a path, too"),
+    ("module", "program takes the name of a module, too"),
+    ("package", "program takes the name of a package, too"),
+    ("script", "program takes a path, too"),
+];
+
 /// What does now what a key of this table did once.
 pub fn gone(table: &str, key: &str) -> Option<&'static str> {
-    GONE.iter().find(|gone| (gone.0, gone.1) == (table, key)).map(|gone| gone.2)
+    let one = GONE.iter().find(|gone| (gone.0, gone.1) == (table, key)).map(|gone| gone.2);
+    let pattern = || PATTERNS.iter().find(|(name, _)| *name == key).map(|(_, now)| *now);
+    one.or_else(|| pattern().filter(|_| ["exempt", "agent", "program"].contains(&table)))
 }
 
 /// The keys above every table.
-pub fn top(sections: &'static [Section]) -> Option<&'static Section> {
-    sections.iter().find(|section| section.kind == Kind::Top)
+pub fn top() -> &'static Section {
+    let [top, ..] = SECTIONS;
+    top
 }
 
 /// The section of this table name.
-pub fn table(sections: &'static [Section], name: &str) -> Option<&'static Section> {
-    sections.iter().find(|section| section.kind != Kind::Top && section.name == name)
+pub fn table(name: &str) -> Option<&'static Section> {
+    SECTIONS.iter().find(|section| section.kind != Kind::Top && section.name == name)
 }
 
 /// The names that are allowed at the top: keys, then tables.
-pub fn names(sections: &'static [Section]) -> Vec<&'static str> {
-    let keys = top(sections).into_iter().flat_map(|section| section.keys).map(|key| key.name);
-    let tables = sections.iter().filter(|section| section.kind != Kind::Top).map(|section| section.name);
-    keys.chain(tables).collect()
+pub fn names() -> Vec<&'static str> {
+    let tables = SECTIONS.iter().filter(|section| section.kind != Kind::Top).map(|section| section.name);
+    top().keys.iter().map(|key| key.name).chain(tables).collect()
 }

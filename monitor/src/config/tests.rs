@@ -42,31 +42,26 @@ fn everything_is_read() {
         r#"
         observe = true
         grace = "500ms"
-        term_timeout = "5m"
-        other_uids = true
         listen = "[::1]:9000"
-        socket = "/run/o.sock"
-        socket_group = "adm"
-        state_dir = "/srv/o"
+        alert = ["orphans > 10 for 1m"]
         [[hook]]
         path = "/usr/local/bin/tell"
         user = "nobody"
         events = ["orphan_reaped", "alert"]
-        timeout = "1m"
         [[agent]]
         name = "bot"
-        program = "my*bot"
-        args = ["run", "--*"]
-        [[server]]
+        program = "my*bot run --*"
+        [[program]]
+        kind = "server"
         name = "tools"
-        script = "/srv/tools/server.py"
+        program = "/srv/tools/server.py"
         [[exempt]]
         name = "mine"
-        package = "@me/keep"
+        program = "@me/keep"
         [[program]]
         kind = "supervisor"
         name = "boss"
-        exe = "/opt/boss/*"
+        program = "/opt/boss/*"
         [[program]]
         kind = "launcher"
         name = "go"
@@ -75,27 +70,17 @@ fn everything_is_read() {
         kind = "multiplexer"
         name = "mux"
         program = "mux"
-        [[alert]]
-        name = "many"
-        on = "orphans"
-        above = 10
-        for = "1m"
         "#,
     )
     .unwrap();
     assert_eq!(config.mode(), Mode::Observe);
     assert_eq!(config.grace, Duration::from_millis(500));
-    assert_eq!(config.term_timeout, Duration::from_secs(300));
-    assert!(config.other_uids);
     assert_eq!(config.listen.to_string(), "[::1]:9000");
-    assert_eq!(
-        (config.socket.as_path(), config.socket_group.as_deref(), config.state_dir.as_path()),
-        (Path::new("/run/o.sock"), Some("adm"), Path::new("/srv/o"))
-    );
+    assert_eq!(config.alert[0].above, 10);
     let hook = &config.hook[0];
     assert_eq!(
-        (hook.path.as_path(), hook.user.as_deref(), hook.timeout),
-        (Path::new("/usr/local/bin/tell"), Some("nobody"), Duration::from_secs(60))
+        (hook.path.as_path(), hook.user.as_deref()),
+        (Path::new("/usr/local/bin/tell"), Some("nobody"))
     );
     assert_eq!(hook.events.iter().collect::<Vec<_>>(), ["alert", "orphan_reaped"]);
     assert_eq!(parse(&config.render()).unwrap(), config);
@@ -120,36 +105,33 @@ fn everything_is_read() {
 fn errors_say_where_and_what_to_do() {
     for (text, line) in [
         ("graec = \"1s\"", "1:1: unknown key \"graec\": did you mean \"grace\"?"),
-        ("\n  term-timeout = \"1s\"", "2:3: unknown key \"term-timeout\": did you mean \"term_timeout\"?"),
+        ("\n  work-grace = \"1s\"", "2:3: unknown key \"work-grace\": did you mean \"work_grace\"?"),
         ("obs = true", "1:1: unknown key \"obs\": did you mean \"observe\"?"),
         ("[[agents]]\nname = \"x\"", "1:3: unknown key \"agents\": did you mean \"agent\"?"),
         (
             "zzz = 1",
-            "1:1: unknown key \"zzz\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, listen, \
-             socket, socket_group, state_dir, hook, sessions, containers, exempt, server, agent, program, alert",
+            "1:1: unknown key \"zzz\": known keys are observe, found, grace, abandoned_grace, work_grace, recognise_protocol, listen, \
+             alert, hook, sessions, containers, exempt, agent, program",
         ),
         (
-            "[[server]]\nname = \"x\"\nprogramm = \"y\"",
-            "3:1: unknown key \"programm\" in [[server]]: did you mean \"program\"?",
+            "[[program]]\nname = \"x\"\nprogramm = \"y\"",
+            "3:1: unknown key \"programm\" in [[program]]: did you mean \"program\"?",
         ),
         (
             "grace = \"10 parsecs\"",
             "1:9: grace: \"10 parsecs\" is not a duration: write it like \"500ms\", \"10s\", \"5m\", \"24h\"",
         ),
         (
-            "[[alert]]\nname = \"x\"\non = \"orphans\"\nabov = 1",
-            "4:1: unknown key \"abov\" in [[alert]]: did you mean \"above\"?",
+            "alert = [\"blind\", \"orphans\"]",
+            "1:9: alert: \"orphans\" is no alert: it has no limit, such as > 10",
         ),
-        (
-            "[[alert]]\nname = \"x\"\non = \"orphans\"",
-            "1:1: alert: the alert \"x\" has no limit: add one, for example `above = 10`",
-        ),
+        ("[[alert]]\nname = \"x\"", "1:1: alert: invalid type: map, expected a string"),
         ("grace = 10", "1:9: grace: invalid type: integer `10`, expected a string"),
         ("observe = \"yes\"", "1:11: observe: invalid type: string \"yes\", expected a boolean"),
         (
             "a = 1\nobserve = \"loud\"\n",
-            "1:1: unknown key \"a\": known keys are observe, found, grace, abandoned_grace, work_grace, term_timeout, other_uids, recognise_protocol, listen, \
-             socket, socket_group, state_dir, hook, sessions, containers, exempt, server, agent, program, alert",
+            "1:1: unknown key \"a\": known keys are observe, found, grace, abandoned_grace, work_grace, recognise_protocol, listen, \
+             alert, hook, sessions, containers, exempt, agent, program",
         ),
         (
             "ring_size = 5000",
@@ -159,6 +141,15 @@ fn errors_say_where_and_what_to_do() {
             "[[steward]]\nname = \"x\"\nprogram = \"x\"",
             "1:3: the key \"steward\" is gone: write [[program]] with kind = \"supervisor\"",
         ),
+        (
+            "[[server]]\nname = \"x\"",
+            "1:3: the key \"server\" is gone: write [[program]] with kind = \"server\"",
+        ),
+        (
+            "[[agent]]\nname = \"x\"\nscript = \"/x\"",
+            "3:1: the key \"script\" in [[agent]] is gone: program takes a path, too",
+        ),
+        ("state_dir = \"/x\"", "1:1: the key \"state_dir\" is gone: --state-dir DIR does the same"),
         ("log = \"warn\"", "1:1: the key \"log\" is gone: the variable ORPHAND_LOG sets what is logged"),
         (
             "[sessions]\ninterval = \"15s\"",
@@ -166,30 +157,29 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             "grace = \"1s\"\n[[agent]]\nname = \"x\"\n",
-            "2:1: agent: rule \"x\" matches everything: add at least one of program, package, module, script, exe, unit, user",
+            "2:1: agent: rule \"x\" matches everything: add program, unit or user",
         ),
         (
             "listen = \"9477\"",
             "1:10: listen: \"9477\" is not an address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off",
         ),
-        ("socket_grop = \"adm\"", "1:1: unknown key \"socket_grop\": did you mean \"socket_group\"?"),
+        (
+            "socket_group = \"adm\"",
+            "1:1: the key \"socket_group\" is gone: orphand run --socket-group GROUP does the same",
+        ),
         ("[[agent]]\nprogram = \"x\"\n", "1:1: agent: missing field `name`"),
         (
             "[[agent]]\nname = \"\"\nprogram = \"x\"\n",
             "1:1: agent: a rule needs a name of 1 to 64 printable characters",
         ),
         (
-            "[[server]]\nname = \"x\"\nprogram = \"python3\"",
-            "1:1: server: rule \"x\": \"python3\" runs other programs: name the program that it runs, with script, module or package",
+            "[[agent]]\nname = \"x\"\nprogram = \"python3\"",
+            "1:1: agent: rule \"x\": \"python3\" runs other programs: name the script, module or package that it runs",
         ),
+        ("[[agent]]\nname = \"x\"\nprogram = \" \"", "1:1: agent: rule \"x\": program is empty"),
         (
-            "[[server]]\nname = \"x\"\nprogram = \"/a/b\"",
-            "1:1: server: rule \"x\": program takes a name without folders: for a path use exe (a binary) or script (a script)",
-        ),
-        ("[[server]]\nname = \"x\"\nexe = \"\"", "1:1: server: rule \"x\": exe is empty"),
-        (
-            "[[server]]\nname = \"x\"\nexe = 1",
-            "3:7: server.exe: invalid type: integer `1`, expected a string",
+            "[[agent]]\nname = \"x\"\nprogram = 1",
+            "3:11: agent.program: invalid type: integer `1`, expected a string",
         ),
         ("agent = 1", "1:1: agent: expected a list of tables: write [[agent]] and its keys below it"),
         ("[[hook]]\npaht = \"/x\"", "2:1: unknown key \"paht\" in [[hook]]: did you mean \"path\"?"),
@@ -197,20 +187,13 @@ fn errors_say_where_and_what_to_do() {
             "[[hook]]\nevents = [\"orphan_detectd\"]",
             "2:10: hook.events: unknown event \"orphan_detectd\": did you mean \"orphan_detected\"?",
         ),
-        (
-            "[[hook]]\ntimeout = \"2h\"",
-            "2:11: hook.timeout: the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
-        ),
-        (
-            "[[hook]]\ntimeout = \"0s\"",
-            "2:11: hook.timeout: the timeout of a hook must be above zero and at most an hour, for example \"10s\"",
-        ),
+        ("[[hook]]\ntimeout = \"2h\"", "2:1: the key \"timeout\" in [[hook]] is gone: it is 10s"),
         ("hook = \"/x\"", "1:1: hook: expected a list of tables: write [[hook]] and its keys below it"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),
         ("grace = \"1s\" # ä\n= 2", "2:1: "),
         (
-            "other_uids = true # ö\nobserve = \"é\"",
+            "found = \"end\" # ö\nobserve = \"é\"",
             "2:11: observe: invalid type: string \"é\", expected a boolean",
         ),
         ("grc = [\"ä\"] + 1", "1:13: "),

@@ -50,7 +50,7 @@ pub(super) fn default_file_of(sections: &[Section]) -> String {
 
 fn top_key(key: &Key, out: &mut String) {
     out.push('\n');
-    comment(&format!("{} Value: {}.", key.about, key.value()), out);
+    comment(&format!("{} Value: {}.", key.about, key.value), out);
     match key.default {
         // Writing to a string cannot fail.
         Some(default) => {
@@ -72,7 +72,7 @@ fn table(section: &Section, out: &mut String) {
 fn keys_below(section: &Section, out: &mut String) {
     for key in section.keys {
         let default = key.default.map(|value| format!(" Default: {value}.")).unwrap_or_default();
-        comment(&format!("- {}: {} Value: {}.{default}", key.name, key.about, key.value()), out);
+        comment(&format!("- {}: {} Value: {}.{default}", key.name, key.about, key.value), out);
     }
 }
 

@@ -29,7 +29,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The socket may not be used by this user.
-    #[error("cannot connect to orphand at {}: {source}; run this as root, or as a member of its socket_group", path.display())]
+    #[error("cannot connect to orphand at {}: {source}; run this as root, or as a member of the group of its --socket-group", path.display())]
     Forbidden {
         /// The socket.
         path: PathBuf,

@@ -142,7 +142,7 @@ async fn read_request(stream: &mut UnixStream, peers: &Peers) -> Result<(Request
         _ => {
             return Err(format!(
                 "refused: user {uid} may not use this socket but to release servers of its own; use root, or a member \
-                 of the configuration's socket_group"
+                 of the group of --socket-group"
             ));
         }
     }

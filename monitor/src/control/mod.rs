@@ -100,9 +100,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The group does not exist or cannot be looked up.
-    #[error(
-        "cannot give the control socket to group \"{group}\": {why}; correct socket_group in the configuration"
-    )]
+    #[error("cannot give the control socket to group \"{group}\": {why}; correct --socket-group")]
     Group {
         /// Its name.
         group: String,

@@ -130,8 +130,7 @@ mod tests {
         let error = Peers::new(Some("no-such-group")).unwrap_err().to_string();
         assert_eq!(
             error,
-            "cannot give the control socket to group \"no-such-group\": there is no such group; correct socket_group \
-             in the configuration"
+            "cannot give the control socket to group \"no-such-group\": there is no such group; correct --socket-group"
         );
     }
 }

@@ -94,9 +94,10 @@ pub(super) const fn guard_sentence(guard: Guard) -> Reason {
         Guard::Multiplexer => {
             ("A terminal multiplexer lives in it.", "This ends when the multiplexer has exited.")
         }
-        Guard::OtherUid => {
-            ("It runs as another user than its owner.", "The setting other_uids allows orphand to end it.")
-        }
+        Guard::OtherUid => (
+            "It runs as another user than its owner.",
+            "`orphand run --other-uids` allows orphand to end it.",
+        ),
         Guard::LiveAgentBelow => {
             ("An agent that lives is below it.", "This ends when that agent has exited.")
         }

@@ -4,6 +4,8 @@
 //! another one (that of a user or a container) repeats this layout below its own root. The path above the
 //! first slice or unit is the root of the manager.
 
+use std::collections::BTreeSet;
+
 use orphand_core::model::Unit;
 
 /// A unit, and the place of the manager that runs it.
@@ -72,6 +74,13 @@ impl Lodging {
         path(cgroup, self.hierarchy).and_then(|path| path.strip_prefix(self.unit.manager.as_str()))
             == Some("/init.scope")
     }
+}
+
+/// The names of the slices above a process with this text of `/proc/PID/cgroup`, in both hierarchies.
+pub fn slices(cgroup: &str) -> Vec<String> {
+    let paths = [Hierarchy::Named, Hierarchy::Unified].into_iter().filter_map(|one| path(cgroup, one));
+    let names: BTreeSet<&str> = paths.flat_map(|path| path.split('/')).collect();
+    names.into_iter().filter(|name| matches!(kind(name), Kind::Slice)).map(str::to_owned).collect()
 }
 
 /// The path in this hierarchy. Each line is `ID:CONTROLLERS:PATH`. The kernel appends ` (deleted)` to the

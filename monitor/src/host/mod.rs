@@ -47,7 +47,7 @@ use rustix::{
 };
 
 pub use calls::{Caller, Calls};
-pub use cgroup::Lodging;
+pub use cgroup::{Lodging, slices};
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;
 pub use ends::{Beside, OpenEnd, Passes};

@@ -10,7 +10,7 @@ use super::{
     rows::Rows,
     tracers, waits,
 };
-use crate::host::{ProcessDir, SharedMemory, UNANSWERED};
+use crate::host::{ProcessDir, SharedMemory, UNANSWERED, slices};
 use orphand_core::model::{
     Image, ProcessId,
     scene::{ProcessRow, SceneQuestion, Wait},
@@ -77,6 +77,16 @@ pub(super) fn all(rows: &mut Rows<'_>, question: &SceneQuestion) -> Vec<Member> 
     members
 }
 
+/// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
+fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
+    match dir.cgroup() {
+        Ok(text) => Ok(slices(&text)),
+        // A kernel without control groups.
+        Err(Errno::NOENT) if dir.still_alive() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// One process; `None` if it is exiting.
 fn read(
     dir: &ProcessDir,
@@ -105,6 +115,7 @@ fn read(
         sid: dir.stat().sid,
         parent,
         image: image.clone(),
+        slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         work: activity::work(dir).ok(),

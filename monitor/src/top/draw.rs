@@ -2,6 +2,8 @@
 
 mod over;
 
+use std::collections::BTreeSet;
+
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -17,6 +19,9 @@ use orphand_core::model::{self, ServerReport, text};
 
 /// From this width on a last column says why.
 const WIDE: u16 = 120;
+
+/// From this width on the ports are shown, too.
+const WIDER: u16 = 140;
 
 /// Bars of a sparkline without other letters than those of ASCII.
 const ASCII_BARS: symbols::bar::Set<'static> = symbols::bar::Set {
@@ -150,14 +155,18 @@ fn table(state: &State, width: u16) -> Table<'static> {
     let wide = width >= WIDE;
     let mut widths: Vec<Constraint> = columns.iter().map(|column| room(*column, wide)).collect();
     let mut headings: Vec<Cell<'_>> = columns.iter().map(|column| heading(state, *column)).collect();
+    if width >= WIDER {
+        widths.push(Constraint::Length(14));
+        headings.push(Cell::from(Span::styled("PORTS", Modifier::DIM)));
+    }
     if wide {
         widths.push(Constraint::Fill(1));
-        headings.push(Cell::from("WHY"));
+        headings.push(Cell::from(Span::styled("WHY", Modifier::DIM)));
     }
     let shown = state.rows.iter().enumerate().skip(state.top).take(state.page);
     let rows = shown.map(|(at, row)| {
         let style = if at == state.selected { Modifier::REVERSED.into() } else { Style::default() };
-        TableRow::new(cells(state, row, &columns, wide)).style(style)
+        TableRow::new(cells(state, row, &columns, width)).style(style)
     });
     let rows: Vec<TableRow<'_>> = rows.collect();
     Table::new(rows, widths).header(TableRow::new(headings)).column_spacing(1)
@@ -193,7 +202,7 @@ fn heading(state: &State, column: Column) -> Cell<'static> {
 }
 
 /// The cells of a row.
-fn cells(state: &State, row: &Row, columns: &[Column], wide: bool) -> Vec<Cell<'static>> {
+fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'static>> {
     let entry = match row.kind {
         Kind::Server(at) => state.entries.get(at),
         Kind::Agent | Kind::Generation | Kind::Process(..) => None,
@@ -214,8 +223,19 @@ fn cells(state: &State, row: &Row, columns: &[Column], wide: bool) -> Vec<Cell<'
         let line = Line::styled(shown, style);
         Cell::from(if column.is_number() { line.right_aligned() } else { line })
     };
-    let why = wide.then(|| Cell::from(entry.map(|entry| list::why(&entry.report)).unwrap_or_default()));
-    columns.iter().map(cell).chain(why).collect()
+    let of = |what: fn(&ServerReport) -> String| {
+        Cell::from(entry.map(|one| what(&one.report)).unwrap_or_default())
+    };
+    let ports = (width >= WIDER).then(|| of(ports));
+    let why = (width >= WIDE).then(|| of(list::why));
+    columns.iter().map(cell).chain(ports).chain(why).collect()
+}
+
+/// The ports on which a server listens, each once.
+fn ports(report: &ServerReport) -> String {
+    let ports = report.holdings.listens.iter().filter_map(|at| at.rsplit_once(':')?.1.parse::<u16>().ok());
+    let ports: BTreeSet<u16> = ports.collect();
+    ports.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")
 }
 
 fn mark(state: &State, row: &Row) -> &'static str {

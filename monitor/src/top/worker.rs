@@ -2,7 +2,10 @@
 //! to the daemon's events.
 
 use std::{
-    sync::mpsc::{Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -16,6 +19,8 @@ use crate::{
     config::Config,
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
+    host::{Proc, with_deadline},
+    probe::holdings,
     sink::{
         history::{self, Watched},
         human::Text,
@@ -24,7 +29,9 @@ use crate::{
         wall_clock::WallClock,
     },
 };
-use orphand_core::model::{Asked, HistoryQuery, Planned, ReapRequest};
+use orphand_core::model::{
+    Asked, HistoryQuery, Holdings, Planned, ProcessId, ReapRequest, Report, ServerReport, State,
+};
 
 /// How far back freed memory is counted.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,6 +44,9 @@ const FREED_AGAIN: Duration = Duration::from_secs(300);
 
 /// The same once something has happened.
 const FREED_SOON: Duration = Duration::from_secs(5);
+
+/// Of how many servers the ports are read at each look.
+const PORTS: usize = 16;
 
 /// What is asked of the worker.
 #[derive(Debug)]
@@ -119,6 +129,20 @@ fn listen(client: &Client, tell: &Sender<News>) {
     }
 }
 
+/// Adds the ports of what lost its owner. What may not be read has none.
+fn read_ports(report: &mut Report) {
+    let Ok(proc) = Proc::system().map(Arc::new) else { return };
+    let unread =
+        |server: &&mut ServerReport| server.state != State::Live && server.holdings == Holdings::default();
+    let lost = report.servers_mut().filter(unread);
+    for server in lost.take(PORTS) {
+        let shown = server.server.processes.iter();
+        let processes: Vec<ProcessId> = shown.map(|one| ProcessId::new(one.pid, one.start)).collect();
+        let proc = Arc::clone(&proc);
+        server.holdings = with_deadline(move || holdings(&proc, &processes));
+    }
+}
+
 impl Worker {
     fn answer(&mut self, question: Ask) -> Told {
         match question {
@@ -164,7 +188,8 @@ impl Worker {
     }
 
     fn look(&mut self) -> anyhow::Result<Sample> {
-        let sample = look::look(&self.config, self.places.below.as_ref(), false)?;
+        let mut sample = look::look(&self.config, self.places.below.as_ref(), false)?;
+        read_ports(&mut sample.report);
         let freed = if sample.mode.is_some() { self.freed() } else { None };
         Ok(Sample { freed, ..sample })
     }

@@ -271,7 +271,8 @@ impl Engine {
         };
         let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
-        let exempt = self.settings.rules.exempts(row.unit.as_ref().map(|unit| &unit.unit), row.uid);
+        let unit = row.unit.as_ref().map(|unit| &unit.unit);
+        let exempt = self.settings.rules.exempts(unit, &row.slices, row.uid);
         add(exempt || below.iter().chain([&agent.main()]).any(protected), Guard::ExemptRule);
         add(row.opted_out, Guard::OptedOut);
         add(row.uid != agent.uid && !self.settings.other_uids, Guard::OtherUid);

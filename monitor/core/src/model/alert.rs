@@ -1,12 +1,14 @@
 //! Alert rules: thresholds that are reported when they are crossed.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+use super::duration::parse_duration;
 
 /// The default period of `rate` and `reap_failures`.
 const WITHIN: Duration = Duration::from_secs(3600);
-/// The default of `cooldown`.
+/// From one alert of a rule to the next, at least.
 const COOLDOWN: Duration = Duration::from_secs(600);
 
 /// What an alert watches.
@@ -46,11 +48,11 @@ impl Watched {
     }
 }
 
-/// An alert rule: `[[alert]]` of the configuration.
+/// An alert rule: a line of `alert` in the configuration, `ON [of AGENT] > LIMIT [for DURATION]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "String", into = "String")]
 pub struct AlertRule {
-    /// Its name, part of every alert.
+    /// Its name, part of every alert: the line.
     pub name: String,
     /// What it watches.
     pub on: Watched,
@@ -68,208 +70,126 @@ pub struct AlertRule {
 
 /// Why an alert rule is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AlertRuleError {
-    /// `above` is missing.
-    #[error("the alert \"{0}\" has no limit: add one, for example `above = 10`")]
-    NoLimit(String),
-    /// `blind` takes no threshold.
-    #[error("the alert \"{0}\" on `blind` takes no limit: remove `above`")]
-    BlindLimit(String),
-    /// A size where a count is expected.
-    #[error("the alert \"{0}\" counts things: write `above` as a plain number; sizes are for `on = \"rss\"`")]
-    SizeForCount(String),
-    /// The period is zero.
-    #[error("the alert \"{0}\" has a period of zero: set `for`, for example to \"1h\"")]
-    NoTime(String),
-    /// `blind` cannot be limited to an agent.
-    #[error("the alert \"{0}\" on `blind` is about the whole host: remove `agent`")]
-    BlindAgent(String),
-    /// The name is missing or blank.
-    #[error("an alert needs a name: `name = \"too many orphans\"`")]
-    NoName,
+#[error("\"{line}\" is no alert: {why}")]
+pub struct AlertRuleError {
+    /// The line.
+    line: String,
+    /// What is wrong with it.
+    why: &'static str,
 }
 
-/// An alert rule as it is written in the configuration.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    name: String,
-    on: Watched,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    above: Option<Limit>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    agent: Option<String>,
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
-    hold: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    cooldown: Option<Time>,
-}
-
-/// A duration as users write it.
-#[derive(Serialize, Deserialize)]
-#[serde(transparent)]
-struct Time(#[serde(with = "crate::model::duration")] Duration);
-
-impl TryFrom<Written> for AlertRule {
+impl TryFrom<String> for AlertRule {
     type Error = AlertRuleError;
 
-    fn try_from(written: Written) -> Result<Self, AlertRuleError> {
-        let Written { name, on, above, agent, hold, cooldown } = written;
-        if name.trim().is_empty() {
-            return Err(AlertRuleError::NoName);
-        }
-        let above = match (on, above) {
-            (Watched::Blind, None) => 0,
-            (Watched::Blind, Some(_)) => return Err(AlertRuleError::BlindLimit(name)),
-            (Watched::Rss, Some(limit)) => limit.value,
-            (_, Some(Limit { is_size: true, .. })) => return Err(AlertRuleError::SizeForCount(name)),
-            (_, Some(limit)) => limit.value,
-            (_, None) => return Err(AlertRuleError::NoLimit(name)),
-        };
-        if on == Watched::Blind && agent.is_some() {
-            return Err(AlertRuleError::BlindAgent(name));
-        }
-        let hold = hold.map(|Time(time)| time);
-        let (within, hold) = match on.has_period() {
-            true if hold.is_some_and(|time| time.is_zero()) => return Err(AlertRuleError::NoTime(name)),
-            true => (hold.unwrap_or(WITHIN), Duration::ZERO),
-            false => (Duration::ZERO, hold.unwrap_or_default()),
-        };
-        let cooldown = cooldown.map_or(COOLDOWN, |Time(time)| time);
-        Ok(Self { name, on, above, agent, within, hold, cooldown })
+    fn try_from(line: String) -> Result<Self, AlertRuleError> {
+        parse(&line).map_err(|why| AlertRuleError { line, why })
     }
 }
 
-impl From<AlertRule> for Written {
+impl From<AlertRule> for String {
     fn from(rule: AlertRule) -> Self {
-        let AlertRule { name, on, above, agent, within, hold, cooldown } = rule;
-        Self {
-            name,
-            on,
-            above: (on != Watched::Blind).then_some(Limit { value: above, is_size: false }),
-            agent,
-            hold: Some(if on.has_period() { within } else { hold }).filter(|time| !time.is_zero()).map(Time),
-            cooldown: Some(Time(cooldown)),
-        }
+        rule.name
     }
+}
+
+fn parse(line: &str) -> Result<AlertRule, &'static str> {
+    const WATCHED: [Watched; 6] =
+        [Watched::Orphans, Watched::Rss, Watched::Cpu, Watched::Rate, Watched::ReapFailures, Watched::Blind];
+    let name = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = name.split(' ').next().unwrap_or_default();
+    let on = WATCHED.into_iter().find(|on| on.as_str() == first);
+    let on = on.ok_or("it begins with orphans, rss, cpu, rate, reap_failures or blind")?;
+    let rest = name.get(first.len()..).unwrap_or_default();
+    let (agent, behind) = match (on, rest.split_once(" > ")) {
+        (Watched::Blind, None) => ("", rest),
+        (Watched::Blind, Some(_)) => return Err("blind has no limit"),
+        (_, Some(both)) => both,
+        (_, None) => return Err("it has no limit, such as > 10"),
+    };
+    let agent = match agent.strip_prefix(" of ") {
+        None if agent.is_empty() => None,
+        None => return Err("what stands before the limit is no `of AGENT`"),
+        Some(agent) => Some(agent.to_owned()),
+    };
+    let word = if on.has_period() { " in " } else { " for " };
+    let (limit, time) = behind.split_once(word).map_or((behind, None), |(limit, time)| (limit, Some(time)));
+    let above = match (on, limit) {
+        (Watched::Blind, "") => 0,
+        (Watched::Blind, _) => return Err("blind takes no more than a time, such as for 1m"),
+        (on, limit) => number(limit, on == Watched::Rss).ok_or(if on.has_period() {
+            "its limit is no number, and its time begins with in: rate > 5 in 1h"
+        } else {
+            "its limit is no number (for rss with K, M, G or T), and its time begins with for: rss > 4G for 1m"
+        })?,
+    };
+    let time = time.map(parse_duration).transpose().map_err(|_| "its time is no duration, such as 1m")?;
+    let (within, hold) = match on.has_period() {
+        true if time.is_some_and(|time| time.is_zero()) => return Err("its time is zero"),
+        true => (time.unwrap_or(WITHIN), Duration::ZERO),
+        false => (Duration::ZERO, time.unwrap_or_default()),
+    };
+    Ok(AlertRule { name, on, above, agent, within, hold, cooldown: COOLDOWN })
 }
 
 /// A count, or a size such as `512M` or `4G` (powers of 1024).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Limit {
-    value: u64,
-    is_size: bool,
-}
-
-impl FromStr for Limit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-        let unit = units.iter().find_map(|(unit, shift)| {
-            text.strip_suffix([*unit, unit.to_ascii_lowercase()]).map(|digits| (digits, *shift))
-        });
-        let (digits, shift) = unit.unwrap_or((text, 0));
-        let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-        value.map(|value| Self { value, is_size: unit.is_some() }).ok_or_else(|| {
-            format!("\"{text}\" is not a limit: write a number, or a size like \"512M\", \"4G\"")
-        })
-    }
-}
-
-impl Serialize for Limit {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_u64(self.value)
-    }
-}
-
-impl<'de> Deserialize<'de> for Limit {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Limit;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number, or a size like \"4G\"")
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Limit, E> {
-                Ok(Limit { value, is_size: false })
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Limit, E> {
-                let value = u64::try_from(value).map_err(|_| E::custom("a limit cannot be negative"))?;
-                Ok(Limit { value, is_size: false })
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Limit, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        d.deserialize_any(Visitor)
-    }
+fn number(text: &str, is_size: bool) -> Option<u64> {
+    let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let unit = units.iter().filter(|_| is_size).find_map(|(unit, shift)| {
+        text.strip_suffix([*unit, unit.to_ascii_lowercase()]).map(|digits| (digits, *shift))
+    });
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[derive(Debug, Deserialize, Serialize)]
-    struct File {
-        alert: Vec<AlertRule>,
-    }
-
-    fn read(text: &str) -> Result<AlertRule, String> {
-        let file = toml::from_str::<File>(&format!("[[alert]]\n{text}"));
-        file.map(|mut file| file.alert.remove(0)).map_err(|error| error.message().to_owned())
+    fn read(line: &str) -> Result<AlertRule, String> {
+        AlertRule::try_from(line.to_owned()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn what_is_not_said_is_sensible() {
-        let rule = read("name = 'many'\non = 'orphans'\nabove = 10").unwrap();
-        assert_eq!((rule.above, rule.within, rule.hold), (10, Duration::ZERO, Duration::ZERO));
-        assert_eq!(rule.cooldown, COOLDOWN);
-        assert_eq!(read("name = 'fast'\non = 'rate'\nabove = 5").unwrap().within, WITHIN);
-        assert_eq!(read("name = 'b'\non = 'blind'\nfor = '5s'").unwrap().hold, Duration::from_secs(5));
-    }
-
-    #[test]
-    fn sizes_are_read_and_all_comes_back() {
-        for (text, bytes) in
-            [("1024", 1024), ("'2k'", 2048), ("'512M'", 512 << 20), ("'4G'", 4 << 30), ("'7'", 7)]
-        {
-            let rule = read(&format!("name = 'big'\non = 'rss'\nabove = {text}\nagent = 'claude'")).unwrap();
-            assert_eq!(rule.above, bytes);
-            let written = toml::to_string(&File { alert: vec![rule.clone()] }).unwrap();
-            assert_eq!(toml::from_str::<File>(&written).unwrap().alert, vec![rule], "{written}");
-        }
-        for text in
-            ["name = 'r'\non = 'rate'\nabove = 0\nfor = '90s'\ncooldown = '0s'", "name = 'b'\non = 'blind'"]
-        {
-            let rule = read(text).unwrap();
-            let written = toml::to_string(&File { alert: vec![rule.clone()] }).unwrap();
-            assert_eq!(toml::from_str::<File>(&written).unwrap().alert, vec![rule], "{written}");
+    fn a_line_is_a_rule() {
+        let rule = read("orphans  of my bot > 10 for 1m").unwrap();
+        assert_eq!((rule.on, rule.above, rule.agent.as_deref()), (Watched::Orphans, 10, Some("my bot")));
+        assert_eq!(
+            (rule.within, rule.hold, rule.cooldown),
+            (Duration::ZERO, Duration::from_secs(60), COOLDOWN)
+        );
+        assert_eq!(rule.name, "orphans of my bot > 10 for 1m");
+        assert_eq!(read(&String::from(rule.clone())).unwrap(), rule);
+        let rate = read("rate > 5").unwrap();
+        assert_eq!((rate.within, rate.hold, rate.agent), (WITHIN, Duration::ZERO, None));
+        assert_eq!(read("reap_failures > 0 in 90s").unwrap().within, Duration::from_secs(90));
+        assert_eq!(read("blind").unwrap().hold, Duration::ZERO);
+        assert_eq!(read("blind for 5s").unwrap().hold, Duration::from_secs(5));
+        for (text, bytes) in [("1024", 1024), ("2k", 2048), ("512M", 512 << 20), ("4G", 4 << 30)] {
+            assert_eq!(read(&format!("rss > {text}")).unwrap().above, bytes);
         }
     }
 
     #[test]
     fn what_can_never_be_is_refused() {
-        for (text, part) in [
-            ("name = 'x'\non = 'orphans'", "no limit"),
-            ("name = 'x'\non = 'orphans'\nabove = '4G'", "sizes are for"),
-            ("name = 'x'\non = 'orphans'\nabove = -1", "cannot be negative"),
-            ("name = 'x'\non = 'rss'\nabove = '4 parsecs'", "is not a limit"),
-            ("name = 'x'\non = 'rss'\nabove = '99999999999T'", "is not a limit"),
-            ("name = 'x'\non = 'rss'\nabove = 1.5", "a number, or a size"),
-            ("name = 'x'\non = 'orphans'\nabove = 1\nwithin = '1h'", "unknown field `within`"),
-            ("name = 'x'\non = 'rate'\nabove = 1\nfor = '0s'", "period of zero"),
-            ("name = 'x'\non = 'blind'\nabove = 1", "takes no limit"),
-            ("name = 'x'\non = 'blind'\nagent = 'claude'", "whole host"),
-            ("name = ' '\non = 'blind'", "needs a name"),
-            ("name = 'x'\non = 'blind'\ncooldow = '1s'", "unknown field `cooldow`"),
+        for (line, part) in [
+            ("", "it begins with"),
+            ("orphan > 1", "it begins with orphans"),
+            ("orphans", "no limit"),
+            ("orphans claude > 1", "no `of AGENT`"),
+            ("orphans > 4G", "is no number"),
+            ("orphans > -1", "is no number"),
+            ("rss > 4 parsecs", "is no number"),
+            ("rss > 99999999999T", "is no number"),
+            ("rss > 1.5", "is no number"),
+            ("orphans > 1 in 1h", "begins with for"),
+            ("rate > 1 for 1h", "begins with in"),
+            ("rate > 1 in 0s", "is zero"),
+            ("orphans > 1 for ever", "no duration"),
+            ("blind > 1", "no limit"),
+            ("blind of claude", "no more than a time"),
         ] {
-            let error = read(text).unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
+            let error = read(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
         }
     }
 }

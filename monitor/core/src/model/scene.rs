@@ -63,6 +63,9 @@ pub struct ProcessRow {
     /// The unit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
+    /// The systemd slices above it, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub slices: Vec<String>,
     /// Its descriptors 0, 1 and 2.
     #[serde(default)]
     pub stdio: [Stdio; 3],

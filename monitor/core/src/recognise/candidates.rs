@@ -51,7 +51,7 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
         add(super::text::base(program), true);
     }
     for (rule, needs_wire) in book.rules() {
-        for name in rule.file_names() {
+        if let Some(name) = rule.file_name() {
             add(name, needs_wire);
         }
     }

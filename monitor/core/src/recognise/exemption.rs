@@ -8,9 +8,9 @@ use super::{
 use crate::model::{Image, Unit, redact};
 
 impl Rules {
-    /// Whether the configuration exempts what runs in this unit as this user.
-    pub fn exempts(&self, unit: Option<&Unit>, uid: u32) -> bool {
-        self.book.exempt.iter().any(|rule| rule.is_about(unit, uid))
+    /// Whether the configuration exempts what runs in this unit, below these slices, as this user.
+    pub fn exempts(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
+        self.book.exempt.iter().any(|rule| rule.is_about(unit, slices, uid))
     }
 
     /// The rule that exempts the program of `image` under this name: by its package, its module, its script or its own name, the first
@@ -20,18 +20,20 @@ impl Rules {
         let first = Program::parse(&words, 0);
         let program = program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first);
         let named = || Written { name: name.to_owned(), ..Written::default() };
-        let owned = |text: &str| Some(text.to_owned());
+        let owned = |text: &str| text.to_owned();
         let own = (program.carrier == Carrier::Itself).then_some(program.name);
         let ways = [
-            program.package.map(|package| Written { package: owned(package), ..named() }),
-            program.module.map(|module| Written { module: owned(module), ..named() }),
+            program.package.map(owned),
+            program.module.map(owned),
             // Not a shell that runs no script.
-            script(image, &program)
-                .filter(|_| words.first() != Some(&program.path))
-                .map(|script| Written { script: Some(script), ..named() }),
-            own.map(|own| Written { program: owned(own), ..named() }),
+            script(image, &program).filter(|_| words.first() != Some(&program.path)),
+            own.map(owned),
         ];
-        let rules = ways.into_iter().flatten().filter_map(|way| Rule::try_from(way).ok());
+        // A blank would begin an argument.
+        let one_word = |text: String| text.replace(char::is_whitespace, "?");
+        let rules =
+            ways.into_iter().flatten().map(|text| Written { program: Some(one_word(text)), ..named() });
+        let rules = rules.filter_map(|way| Rule::try_from(way).ok());
         let exempts = |rule: &Rule| {
             let book = RuleBook { exempt: vec![rule.clone()], ..RuleBook::default() };
             matches!(Self::new(book).role(image), Role::Exempt { .. })
@@ -53,10 +55,11 @@ impl Rule {
         Self::try_from(Written { name: name.to_owned(), unit, user, ..Written::default() })
     }
 
-    /// Whether the rule is about what runs in this unit as the user with this number.
-    pub(super) fn is_about(&self, unit: Option<&Unit>, uid: u32) -> bool {
+    /// Whether the rule is about what runs in this unit, below these slices, as the user with this number.
+    pub(super) fn is_about(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
+        let is_there = || unit.is_some_and(|unit| self.names_unit(unit)) || self.names_slice(slices);
         self.is_about_place()
-            && (self.unit.is_none() || unit.is_some_and(|unit| self.names_unit(unit)))
+            && (self.unit.is_none() || is_there())
             && self.user.as_ref().is_none_or(|user| *user == uid.to_string())
     }
 
@@ -69,7 +72,7 @@ impl Rule {
         Ok(())
     }
 
-    /// What it matches, as in the configuration: `package = "@me/broker"`.
+    /// What it matches, as in the configuration: `program = "@me/broker"`.
     pub fn patterns(&self) -> String {
         let mut table = toml::Table::try_from(self).unwrap_or_default();
         table.remove("name");
@@ -92,17 +95,17 @@ mod tests {
         for (argv, patterns) in [
             (
                 &["/usr/bin/node", "/x/node_modules/@me/broker-mcp/dist/index.js"][..],
-                r#"package = "@me/broker-mcp""#,
+                r#"program = "@me/broker-mcp""#,
             ),
-            (&["python3", "-m", "mcp_server_git", "--repo", "/x"], r#"module = "mcp_server_git""#),
+            (&["python3", "-m", "mcp_server_git", "--repo", "/x"], r#"program = "mcp_server_git""#),
             (
                 &["/usr/bin/python3", "/srv/tools/server.py", "--token", "x"],
-                r#"script = "/srv/tools/server.py""#,
+                r#"program = "/srv/tools/server.py""#,
             ),
-            (&["python3", "/tmp/x-8fQ2zLk91x/bin/mcp-server"], r#"script = "/tmp/*/bin/mcp-server""#),
-            (&["node", "build/index.js"], r#"script = "build/index.js""#),
+            (&["python3", "/tmp/x-8fQ2zLk91x/bin/mcp-server"], r#"program = "/tmp/*/bin/mcp-server""#),
+            (&["node", "build/index.js"], r#"program = "build/index.js""#),
             (&["/usr/local/bin/mcp-grafana", "-t", "stdio"], r#"program = "mcp-grafana""#),
-            (&["npx", "-y", "@playwright/mcp@latest"], r#"package = "@playwright/mcp""#),
+            (&["npx", "-y", "@playwright/mcp@latest"], r#"program = "@playwright/mcp""#),
         ] {
             assert_eq!(exemption(argv).as_deref(), Some(patterns), "{argv:?}");
         }
@@ -115,17 +118,23 @@ mod tests {
     #[test]
     fn a_place_is_exempt_if_all_of_it_holds() {
         let unit = |name: &str| Unit { manager: String::new(), name: name.to_owned() };
+        let none: &[String] = &[];
         let rules = |text: &str| Rules::from_source(text).unwrap();
         let units = rules("[[exempt]]\nname = 'x'\nunit = 'bot@*.service'");
-        assert!(units.exempts(Some(&unit("bot@1.service")), 7));
-        assert!(!units.exempts(Some(&unit("bit.service")), 7) && !units.exempts(None, 7));
+        assert!(units.exempts(Some(&unit("bot@1.service")), none, 7));
+        assert!(!units.exempts(Some(&unit("bit.service")), none, 7) && !units.exempts(None, none, 7));
         let users = rules("[[exempt]]\nname = 'x'\nuser = '1000'");
-        assert!(users.exempts(None, 1000) && !users.exempts(None, 100));
+        assert!(users.exempts(None, none, 1000) && !users.exempts(None, none, 100));
         let both = rules("[[exempt]]\nname = 'x'\nuser = '1000'\nunit = 'bot.service'");
-        assert!(both.exempts(Some(&unit("bot.service")), 1000));
-        assert!(!both.exempts(Some(&unit("bot.service")), 0) && !both.exempts(None, 1000));
-        assert!(!Rules::builtin().exempts(Some(&unit("bot.service")), 0));
-        assert!(!rules("[[exempt]]\nname = 'x'\nprogram = 'x'").exempts(None, 0));
+        assert!(both.exempts(Some(&unit("bot.service")), none, 1000));
+        assert!(!both.exempts(Some(&unit("bot.service")), none, 0) && !both.exempts(None, none, 1000));
+        assert!(!Rules::builtin().exempts(Some(&unit("bot.service")), none, 0));
+        assert!(!rules("[[exempt]]\nname = 'x'\nprogram = 'x'").exempts(None, none, 0));
+        let slices = rules("[[exempt]]\nname = 'x'\nunit = 'mcp-*.slice'");
+        let below = |name: &str| ["user.slice".to_owned(), name.to_owned()];
+        assert!(slices.exempts(None, &below("mcp-team.slice"), 7));
+        assert!(slices.exempts(Some(&unit("bot.service")), &below("mcp-team.slice"), 7));
+        assert!(!slices.exempts(Some(&unit("bot.service")), &below("app.slice"), 7));
     }
 
     #[test]
@@ -140,7 +149,8 @@ mod tests {
     #[test]
     fn a_key_is_refused_where_it_means_nothing() {
         for (table, keys, why) in [
-            ("server", "unit = 'x.service'", "unit is for [[agent]] and [[exempt]] only"),
+            ("program", "unit = 'x.service'\nkind = 'server'", "unit is for [[agent]] and [[exempt]] only"),
+            ("agent", "unit = 'x.slice'", "is not a service"),
             ("agent", "user = 'alice'", "user is for [[exempt]] only"),
             ("program", "user = 'alice'", "user is for [[exempt]] only"),
             ("exempt", "program = 'x'\nreap = true", "are for [[agent]] only"),

@@ -43,7 +43,7 @@ pub use self::first_message::first_message;
 pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError};
-pub use self::rule_book::{RuleBook, agents, exemptions, programs, servers as server_rules};
+pub use self::rule_book::{RuleBook, agents, exemptions, programs};
 pub use self::service::is_told_to_serve;
 use self::{
     agents::Work,
@@ -261,14 +261,15 @@ impl Rules {
         let matches = |rule: &&Rule| rule.matches(program, image);
         let first = |rules: &[Rule]| rules.iter().find(matches).map(|r| r.name().to_owned());
         let book = &self.book;
-        let kind = |kind| book.program.iter().filter(|rule| rule.kind() == Some(kind)).any(|r| matches(&r));
+        let of_kind = |kind| book.program.iter().filter(move |rule| rule.kind() == Some(kind)).find(matches);
+        let kind = |kind| of_kind(kind).is_some();
         if let Some(rule) = first(exempt) {
             return Some(Role::Exempt { rule });
         }
         if kind(ProgramKind::Multiplexer) {
             return Some(Role::Multiplexer);
         }
-        if let Some(rule) = first(&book.server) {
+        if let Some(rule) = of_kind(ProgramKind::Server).map(|rule| rule.name().to_owned()) {
             return Some(Role::Server { name: rule.clone(), rule });
         }
         if let Some(rule) = first(&book.agent) {

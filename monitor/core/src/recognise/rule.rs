@@ -30,6 +30,23 @@ impl Pattern {
         self.matcher.matches(text)
     }
 
+    /// Whether a program, whose executable has this path, is known as this: by its name, its package, its module, or its path.
+    fn is_of(&self, program: &Program<'_>, exe: &str) -> bool {
+        let runs_itself = matches!(program.carrier, Carrier::Itself | Carrier::Wrapper);
+        let of_package = |name| self.matches(name) || self.matches(unscoped(name));
+        if program.package.is_some_and(of_package) {
+            return true;
+        }
+        if self.text.contains('/') {
+            let path = if runs_itself { exe } else { program.path };
+            return program.module.is_none() && self.matches(path);
+        }
+        self.matches(program.name)
+            || self.matches(stem(program.name))
+            || (program.carrier == Carrier::Itself && self.matches(base(exe)))
+            || program.module.is_some_and(|name| self.matches(name))
+    }
+
     /// The text, if it contains no wildcard.
     fn literal(&self) -> Option<&str> {
         (!self.text.contains(['*', '?'])).then_some(self.text.as_str())
@@ -37,26 +54,24 @@ impl Pattern {
 }
 
 /// A rule of the configuration. The table that contains it says what it does, see [`super::RuleBook`]. It matches if all
-/// its keys match:
+/// its keys match.
 ///
-/// - `program`: the name in program position, without folders: the executable, the script behind its
-///   interpreter (with or without extension), the command of `npx`, `uvx`, `pnpm exec`, the image of
-///   `docker run -i`;
-/// - `package`: the package it belongs to, with or without scope, without version;
-/// - `module`: the module of `python -m`;
-/// - `script`: the script behind an interpreter as it was written, including folders;
-/// - `exe`: the path of the executable; for a script, that of its interpreter;
-/// - `args`: the leading arguments after the program position, one pattern each.
+/// `program` is a command line. Its first word is the program as a person knows it: the name in program position (the
+/// executable, the script behind its interpreter with or without extension, the command of `npx`, `uvx`, `pnpm exec`, the image
+/// of `docker run -i`), the package it belongs to (with or without scope, without version), or the module of `python -m`. With a
+/// slash it is a path: that of the script as it was written, else that of the executable. Further words are the leading
+/// arguments.
 ///
 /// A rule for agents may have `unit`, the name of a systemd unit, instead. It matches the main process of the unit,
 /// whatever that runs. Such a rule may also have `reap`: agents that the unit has left behind are ended. Without it
 /// they are only reported.
 ///
-/// An exemption may have `unit`, `user` or both instead: what runs in that unit, as that user ([`super::Rules::exempts`]).
+/// An exemption may have `unit` (a service, or a slice), `user` or both instead: what runs there, as that user
+/// ([`super::Rules::exempts`]).
 ///
 /// A rule for agents may have `daemon`: its agents are meant to outlive whoever started them.
 /// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
-/// A rule for other programs has `kind`: what such a program is.
+/// A rule for programs has `kind`: what such a program is.
 /// A rule for agents may have `grace`, for the servers of its agents, in place of the one for all.
 ///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
@@ -66,12 +81,8 @@ impl Pattern {
 #[serde(try_from = "Written", into = "Written")]
 pub struct Rule {
     name: String,
-    program: Option<Pattern>,
-    package: Option<Pattern>,
-    module: Option<Pattern>,
-    script: Option<Pattern>,
-    exe: Option<Pattern>,
-    args: Vec<Pattern>,
+    /// The words of `program`; empty without.
+    program: Vec<Pattern>,
     pub(super) unit: Option<Pattern>,
     /// The name or number of a user.
     pub(super) user: Option<String>,
@@ -82,10 +93,12 @@ pub struct Rule {
     kind: Option<ProgramKind>,
 }
 
-/// What a program is that is neither agent nor server.
+/// What a program is that is no agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramKind {
+    /// An MCP server.
+    Server,
     /// A terminal multiplexer or the like: what lives in one has no owner.
     Multiplexer,
     /// It hosts or adopts others, and is never an agent, neither by a built-in rule nor implied.
@@ -106,16 +119,6 @@ pub(super) struct Written {
     pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) program: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) package: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) module: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) script: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) exe: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) args: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,9 +142,7 @@ pub enum RuleError {
     #[error("a rule needs a name of 1 to 64 printable characters")]
     Name,
     /// A rule without a pattern would match every process.
-    #[error(
-        "rule \"{0}\" matches everything: add at least one of program, package, module, script, exe, unit, user"
-    )]
+    #[error("rule \"{0}\" matches everything: add program, unit or user")]
     Empty(String),
     /// An empty pattern matches nothing.
     #[error("rule \"{rule}\": {key} is empty")]
@@ -153,7 +154,7 @@ pub enum RuleError {
     },
     /// A rule that names an interpreter would match everything that the interpreter runs.
     #[error(
-        "rule \"{rule}\": \"{program}\" runs other programs: name the program that it runs, with script, module or package"
+        "rule \"{rule}\": \"{program}\" runs other programs: name the script, module or package that it runs"
     )]
     Interpreter {
         /// The rule.
@@ -166,9 +167,10 @@ pub enum RuleError {
         "rule \"{0}\": a rule with unit or user takes no program: remove one of them; it means what runs there, whatever that is"
     )]
     UnitAndProgram(String),
-    /// The name is not that of a service.
+    /// The name is not that of a service, nor that of a slice.
     #[error(
-        "rule \"{rule}\": \"{unit}\" is not a service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\""
+        "rule \"{rule}\": \"{unit}\" is not a service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\", \
+         in [[exempt]] that of a slice, too"
     )]
     Unit {
         /// The rule.
@@ -190,17 +192,9 @@ pub enum RuleError {
     NoUser(String),
     /// Only other programs have a kind, and each of them has one.
     #[error(
-        "rule \"{0}\": kind is for [[program]], and always needed there: multiplexer, supervisor or launcher"
+        "rule \"{0}\": kind is for [[program]], and always needed there: server, launcher, supervisor or multiplexer"
     )]
     Kind(String),
-    /// `program` is compared with names, not paths.
-    #[error(
-        "rule \"{rule}\": program takes a name without folders: for a path use exe (a binary) or script (a script)"
-    )]
-    Path {
-        /// The rule.
-        rule: String,
-    },
 }
 
 impl TryFrom<Written> for Rule {
@@ -211,53 +205,35 @@ impl TryFrom<Written> for Rule {
         if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
             return Err(RuleError::Name);
         }
-        let keys = [
-            ("program", &w.program),
-            ("package", &w.package),
-            ("module", &w.module),
-            ("script", &w.script),
-            ("exe", &w.exe),
-            ("unit", &w.unit),
-            ("user", &w.user),
-        ];
+        let keys = [("program", &w.program), ("unit", &w.unit), ("user", &w.user)];
+        let is_blank = |text: &String| text.trim().is_empty();
         if keys.iter().all(|(_, value)| value.is_none()) {
             return Err(RuleError::Empty(name));
         }
-        if let Some((key, _)) = keys.iter().find(|(_, value)| value.as_ref().is_some_and(String::is_empty)) {
+        if let Some((key, _)) = keys.iter().find(|(_, value)| value.as_ref().is_some_and(is_blank)) {
             return Err(RuleError::EmptyPattern { rule: name, key });
         }
-        if let Some(program) = &w.program {
-            if program.contains('/') {
-                return Err(RuleError::Path { rule: name });
-            }
-            if Interpreter::named(program).is_some() || contains(SHELLS, program) {
-                return Err(RuleError::Interpreter { rule: name, program: program.clone() });
-            }
+        let program: Vec<&str> = w.program.iter().flat_map(|words| words.split_whitespace()).collect();
+        if let Some(first) = program.first().map(|first| base(first))
+            && (Interpreter::named(first).is_some() || contains(SHELLS, first))
+        {
+            return Err(RuleError::Interpreter { rule: name, program: first.to_owned() });
         }
-        let names_program =
-            keys.iter().any(|(key, value)| !["unit", "user"].contains(key) && value.is_some())
-                || !w.args.is_empty();
-        if (w.unit.is_some() || w.user.is_some()) && names_program {
+        if (w.unit.is_some() || w.user.is_some()) && w.program.is_some() {
             return Err(RuleError::UnitAndProgram(name));
         }
         if let Some(unit) = &w.unit {
             if w.daemon {
                 return Err(RuleError::UnitAndDaemon(name));
             }
-            if !unit.ends_with(".service") || unit.contains('/') {
+            if !(unit.ends_with(".service") || unit.ends_with(".slice")) || unit.contains('/') {
                 return Err(RuleError::Unit { rule: name, unit: unit.clone() });
             }
         }
-        let pattern = |text: Option<String>| text.map(Pattern::new);
         Ok(Self {
             name,
-            program: pattern(w.program),
-            package: pattern(w.package),
-            module: pattern(w.module),
-            script: pattern(w.script),
-            exe: pattern(w.exe),
-            args: w.args.into_iter().map(Pattern::new).collect(),
-            unit: pattern(w.unit),
+            program: program.into_iter().map(|word| Pattern::new(word.to_owned())).collect(),
+            unit: w.unit.map(Pattern::new),
             user: w.user,
             reap: w.reap,
             daemon: w.daemon,
@@ -270,16 +246,11 @@ impl TryFrom<Written> for Rule {
 
 impl From<Rule> for Written {
     fn from(rule: Rule) -> Self {
-        let text = |pattern: Option<Pattern>| pattern.map(|p| p.text);
+        let words: Vec<String> = rule.program.into_iter().map(|pattern| pattern.text).collect();
         Self {
             name: rule.name,
-            program: text(rule.program),
-            package: text(rule.package),
-            module: text(rule.module),
-            script: text(rule.script),
-            exe: text(rule.exe),
-            args: rule.args.into_iter().map(|p| p.text).collect(),
-            unit: text(rule.unit),
+            program: (!words.is_empty()).then(|| words.join(" ")),
+            unit: rule.unit.map(|pattern| pattern.text),
             user: rule.user,
             reap: rule.reap,
             daemon: rule.daemon,
@@ -294,6 +265,21 @@ impl Rule {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name of the unit that it is about; empty if it is about none.
+    pub(super) fn unit_text(&self) -> &str {
+        self.unit.as_ref().map_or("", |pattern| &pattern.text)
+    }
+
+    /// Whether the rule is about a slice.
+    pub(super) fn is_about_slice(&self) -> bool {
+        self.unit_text().ends_with(".slice")
+    }
+
+    /// Whether the rule is about one of these slices.
+    pub(super) fn names_slice(&self, slices: &[String]) -> bool {
+        self.unit.as_ref().is_some_and(|pattern| slices.iter().any(|slice| pattern.matches(slice)))
     }
 
     /// Whether the rule is about this unit.
@@ -337,38 +323,17 @@ impl Rule {
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
-        if self.is_about_place() {
-            return false;
-        }
-        let exe = without_deleted(&image.exe);
-        let holds =
-            |pattern: &Option<Pattern>, test: &dyn Fn(&Pattern) -> bool| pattern.as_ref().is_none_or(test);
-        holds(&self.program, &|p| {
-            p.matches(program.name)
-                || p.matches(stem(program.name))
-                || (program.carrier == Carrier::Itself && p.matches(base(exe)))
-        }) && holds(&self.package, &|p| {
-            program.package.is_some_and(|name| p.matches(name) || p.matches(unscoped(name)))
-        }) && holds(&self.module, &|p| program.module.is_some_and(|name| p.matches(name)))
-            && holds(&self.script, &|p| {
-                program.module.is_none()
-                    && matches!(program.carrier, Carrier::Interpreter | Carrier::Shell | Carrier::Runner)
-                    && p.matches(program.path)
-            })
-            && holds(&self.exe, &|p| p.matches(exe))
-            && self.args.len() <= program.args.len()
-            && self.args.iter().zip(program.args).all(|(p, arg)| p.matches(arg))
+        let Some((known_as, args)) = self.program.split_first() else { return false };
+        known_as.is_of(program, without_deleted(&image.exe))
+            && args.len() <= program.args.len()
+            && args.iter().zip(program.args).all(|(pattern, arg)| pattern.matches(arg))
     }
 
-    /// The base names of files whose exec this rule may match.
-    pub(super) fn file_names(&self) -> impl Iterator<Item = &str> {
-        [&self.program, &self.package, &self.script, &self.exe]
-            .into_iter()
-            .flatten()
-            .filter_map(|pattern| {
-                base(pattern.literal().unwrap_or_else(|| last_component(&pattern.text))).into()
-            })
-            .filter(|name: &&str| !name.is_empty() && !name.contains(['*', '?']))
+    /// The base name of files whose exec this rule may match.
+    pub(super) fn file_name(&self) -> Option<&str> {
+        let first = self.program.first()?;
+        let path = first.literal().unwrap_or_else(|| last_component(&first.text));
+        Some(base(path)).filter(|name| !name.is_empty() && !name.contains(['*', '?']))
     }
 }
 

@@ -9,17 +9,12 @@ pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Er
     of_table(from, Table::Exempt)
 }
 
-/// Deserializes rules of servers.
-pub fn servers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
-    of_table(from, Table::Server)
-}
-
 /// Deserializes rules of agents.
 pub fn agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     of_table(from, Table::Agent)
 }
 
-/// Deserializes rules of other programs.
+/// Deserializes rules of programs of every kind.
 pub fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     of_table(from, Table::Program)
 }
@@ -28,7 +23,6 @@ pub fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Erro
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Exempt,
-    Server,
     Agent,
     Program,
 }
@@ -38,13 +32,12 @@ fn of_table<'de, D: Deserializer<'de>>(from: D, table: Table) -> Result<Vec<Rule
     let wrong = |rule: &Rule| {
         let name = || rule.name().to_owned();
         match table {
-            Table::Agent | Table::Program | Table::Server if rule.user.is_some() => {
-                Some(RuleError::NoUser(name()))
+            Table::Agent | Table::Program if rule.user.is_some() => Some(RuleError::NoUser(name())),
+            Table::Program if rule.unit.is_some() => Some(RuleError::NoUnit(name())),
+            Table::Agent if rule.is_about_slice() => {
+                Some(RuleError::Unit { rule: name(), unit: rule.unit_text().to_owned() })
             }
-            Table::Program | Table::Server if rule.unit.is_some() => Some(RuleError::NoUnit(name())),
-            Table::Exempt | Table::Program | Table::Server if rule.is_for_agents() => {
-                Some(RuleError::AgentsOnly(name()))
-            }
+            Table::Exempt | Table::Program if rule.is_for_agents() => Some(RuleError::AgentsOnly(name())),
             _ if rule.kind().is_some() != (table == Table::Program) => Some(RuleError::Kind(name())),
             _ => None,
         }
@@ -60,13 +53,10 @@ pub struct RuleBook {
     /// Never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
-    /// MCP servers.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "servers")]
-    pub server: Vec<Rule>,
     /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
     pub agent: Vec<Rule>,
-    /// Other programs, by their kind.
+    /// Other programs, servers among them, by their kind.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "programs")]
     pub program: Vec<Rule>,
 }
@@ -77,10 +67,10 @@ impl RuleBook {
         toml::from_str(text)
     }
 
-    /// The tables with their names, in the order in which they are tried; multiplexers are tried second.
-    pub fn tables(&self) -> [(&'static str, &[Rule]); 4] {
-        let Self { exempt, server, agent, program } = self;
-        [("exempt", exempt), ("server", server), ("agent", agent), ("program", program)]
+    /// The tables with their names, in the order in which they are tried; multiplexers and servers are tried second.
+    pub fn tables(&self) -> [(&'static str, &[Rule]); 3] {
+        let Self { exempt, agent, program } = self;
+        [("exempt", exempt), ("agent", agent), ("program", program)]
     }
 
     /// All rules, each with whether it needs a wire on standard input.

@@ -24,7 +24,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         guards.insert(Guard::OptedOut);
     }
     let unit = inspection.unit().map(|unit| &unit.unit);
-    if inspection.processes(members).any(|row| inspection.rules.exempts(unit, row.uid)) {
+    if inspection.processes(members).any(|row| inspection.rules.exempts(unit, &row.slices, row.uid)) {
         guards.insert(Guard::ExemptRule);
     }
     let owner = inspection.owner();

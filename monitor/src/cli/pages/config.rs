@@ -17,7 +17,7 @@ const DESCRIPTION: [&str; 5] = [
     "/etc/orphand/config.toml is read first, then /etc/orphand/conf.d/*.toml in the order of the bytes of their names; with \
      --config FILE, FILE and conf.d/*.toml beside it. Either may be absent, but a FILE that was named must be there. Names that \
      begin with a dot or do not end in .toml are passed over. A later file beats an earlier one key by key; the tables of a list, \
-     such as [[server]], are added to those before. The flags of the command line beat all files.",
+     such as [[agent]], are added to those before. The flags of the command line beat all files.",
     "An unknown key, a value that cannot be, and a file that cannot be read are mistakes, and orphand does not start. orphand \
      config check reports all of them, with file, line and column; orphand config show --origin prints the effective values and \
      where they came from.",
@@ -87,7 +87,7 @@ fn paragraphs(texts: &[&str], roff: &mut Roff) {
 fn key(key: &Key, roff: &mut Roff) {
     roff.control("TP", []);
     roff.text([bold(key.name)]);
-    roff.text([roman(format!("{} Value: {}.", key.about, key.value()))]);
+    roff.text([roman(format!("{} Value: {}.", key.about, key.value))]);
     roff.control("br", []);
     let mut words: Vec<Inline> = Vec::new();
     if let Some(default) = key.default {

@@ -4,7 +4,7 @@ use anyhow::Context;
 use rustix::system::uname;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{configuration, hook_of, own_places};
+use super::{configuration, hooks, own_places};
 use crate::{
     actuator::{
         hook::{self, Hooks, WriteLine},
@@ -47,7 +47,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let alone = Alone::begin();
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
-    let hooks: Vec<hook::Settings> = config.hook.iter().map(hook_of).collect::<Result<_, _>>()?;
+    let hooks = hooks(flags, config)?;
     own_places::require(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
     let front = ControlServer::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;

@@ -3,7 +3,7 @@
 mod assemble;
 mod own_places;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 
@@ -37,6 +37,8 @@ fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     config.found = flags.found.map_or(config.found, Into::into);
     config.grace = flags.grace.unwrap_or(config.grace);
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
+    config.other_uids = flags.other_uids;
+    config.socket_group.clone_from(&flags.socket_group);
     config.listen = flags.listen.unwrap_or(config.listen);
     if let Some(sessions) = &mut config.sessions {
         sessions.user = flags.registry_user;
@@ -58,18 +60,23 @@ fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
     let flags = flags.clone();
     let load = move || {
         let config = effective(&flags)?;
-        let hooks = config.hook.iter().map(hook_of).collect::<Result<_, _>>()?;
+        let hooks = hooks(&flags, &config)?;
         Ok((config, hooks))
     };
     Configuration { config: config.clone(), load: Arc::new(load), loading: None }
 }
 
+/// The hooks that the configuration names, checked.
+fn hooks(flags: &cli::Run, config: &Config) -> Result<Vec<hook::Settings>, hook::HookError> {
+    config.hook.iter().map(|hook| hook_of(hook, flags.hook_timeout)).collect()
+}
+
 /// A hook that the configuration names, checked.
-pub(super) fn hook_of(config: &config::Hook) -> Result<hook::Settings, hook::HookError> {
+pub(super) fn hook_of(config: &config::Hook, timeout: Duration) -> Result<hook::Settings, hook::HookError> {
     let events = if config.events.contains(config::EVERY_EVENT) {
         hook::Selection::All
     } else {
         hook::Selection::Of(config.events.clone())
     };
-    hook::Settings::new(&config.path, config.user.as_deref(), events, config.timeout)
+    hook::Settings::new(&config.path, config.user.as_deref(), events, timeout)
 }

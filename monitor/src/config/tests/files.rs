@@ -60,7 +60,7 @@ fn an_asked_for_file_must_be_there_and_the_default_need_not() {
 #[test]
 fn further_files_in_byte_order_and_only_those() {
     let folder = folder(&[
-        ("config.toml", b"grace = \"1s\"\nother_uids = true"),
+        ("config.toml", b"grace = \"1s\"\nfound = \"end\""),
         ("conf.d/10.toml", b"grace = \"3s\""),
         ("conf.d/9.toml", b"grace = \"4s\""),
         ("conf.d/B.toml", b"grace = \"5s\""),
@@ -90,7 +90,7 @@ fn further_files_in_byte_order_and_only_those() {
         ]
     );
     let config = loaded.config.unwrap();
-    assert_eq!((config.grace, config.other_uids, config.observe), (Duration::from_secs(6), true, true));
+    assert_eq!((config.grace, config.found, config.observe), (Duration::from_secs(6), Found::End, true));
     assert_eq!(loaded.origins.location("grace", 0).unwrap().file, folder.path().join("conf.d/a.toml"));
 }
 

@@ -55,10 +55,9 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// The fields of a section's type. A new section needs a line here.
 fn fields_of(section: &Section) -> Vec<&'static str> {
     match section.name {
-        "exempt" | "server" | "agent" | "program" => fields::<Rule>(),
+        "exempt" | "agent" | "program" => fields::<Rule>(),
         "hook" => fields::<Hook>(),
         "containers" => fields::<Containers>(),
-        "alert" => fields::<AlertRule>(),
         "sessions" => fields::<Sessions>(),
         other => panic!("which type is [{other}] read as?"),
     }
@@ -66,7 +65,7 @@ fn fields_of(section: &Section) -> Vec<&'static str> {
 
 #[test]
 fn it_has_the_keys_that_are_read_and_no_others() {
-    assert_eq!(sorted(options::names(SECTIONS).into_iter()), fields::<Config>());
+    assert_eq!(sorted(options::names().into_iter()), fields::<Config>());
     for section in SECTIONS.iter().filter(|section| section.kind != Kind::Top) {
         assert_eq!(sorted(section.keys.iter().map(|key| key.name)), fields_of(section), "{}", section.name);
     }
@@ -77,7 +76,7 @@ fn it_has_the_keys_that_are_read_and_no_others() {
 #[test]
 fn it_has_the_defaults_that_hold() {
     let defaults: toml::Table = toml::Table::try_from(Config::default()).unwrap();
-    let top = options::top(SECTIONS).unwrap();
+    let top = options::top();
     for key in top.keys {
         let told = key
             .default
@@ -94,9 +93,9 @@ fn every_row_is_filled_in_and_every_example_is_right() {
             parsed(&section.example()).unwrap();
         }
         for key in section.keys {
-            let Key { name, form, about, .. } = key;
+            let Key { name, value, about, .. } = key;
             let sentences = about.matches(". ").count() + 1;
-            assert!(!form.is_empty() && about.ends_with('.') && (1..=4).contains(&sentences), "{name}");
+            assert!(!value.is_empty() && about.ends_with('.') && (1..=4).contains(&sentences), "{name}");
             if section.kind == Kind::Top {
                 let read = parsed(&key.example());
                 assert_ne!(read.unwrap(), Config::default(), "{name}: its example is its default");
@@ -117,15 +116,13 @@ fn every_row_is_filled_in_and_every_example_is_right() {
                 "name = \"x\"\nkind = \"launcher\"\n",
                 "program = \"x\"\nkind = \"launcher\"\n",
                 "name = \"x\"\nprogram = \"x\"\nkind = \"launcher\"\n",
-                "name = \"x\"\non = \"rate\"\nabove = 1\n",
                 &example,
             ];
             let fits =
                 |others: &&str| parsed(&format!("{}\n{others}{}", section.header(), key.example())).is_ok();
             // A row is shared by all kinds of rules, and says where it is not allowed.
             assert!(
-                others.iter().any(fits)
-                    || (key.limits.contains(" only") && !key.limits.contains(&section.header())),
+                others.iter().any(fits) || (value.contains(" only") && !value.contains(&section.header())),
                 "{name}"
             );
         }
@@ -159,7 +156,7 @@ fn the_default_file_says_nothing_and_its_lines_are_the_defaults() {
     let text = uncommented(|rest| !rest.is_empty() && !rest.starts_with(' '));
     assert_eq!(read_without_notes(&text), Config::default());
     let keys = toml::from_str::<toml::Table>(&text).unwrap().len();
-    assert_eq!(keys, options::top(SECTIONS).unwrap().keys.iter().filter(|key| key.default.is_some()).count());
+    assert_eq!(keys, options::top().keys.iter().filter(|key| key.default.is_some()).count());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::*;
 use orphand_core::model::{
     AlertRule, Answer, Asked, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent,
     ProcessId, ReleaseRequest, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio,
-    TraceEntry, TraceHeader, Watched, Work,
+    TraceEntry, TraceHeader, Work,
     scene::{self, End, Endpoint, ProcessRow, Scene, Side, Unread},
 };
 
@@ -37,15 +37,7 @@ fn policy() -> Policy {
         term_timeout: Duration::from_millis(1_500),
         other_uids: true,
         rules: "[[exempt]]\nname = \"x\"\nprogram = \"x\"\n".to_owned(),
-        alerts: vec![AlertRule {
-            name: "many".to_owned(),
-            on: Watched::Rate,
-            above: 3,
-            agent: Some("claude".to_owned()),
-            within: Duration::from_secs(60),
-            hold: Duration::ZERO,
-            cooldown: Duration::ZERO,
-        }],
+        alerts: vec![AlertRule::try_from("rate of claude > 3 in 1m".to_owned()).unwrap()],
     }
 }
 
@@ -197,19 +189,19 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":8,\"other\":true}\n",
-        "t.orphtrace has format 8, this orphand reads 7: replay it with the version that recorded it",
+        "{\"orphand_trace\":9,\"other\":true}\n",
+        "t.orphtrace has format 9, this orphand reads 8: replay it with the version that recorded it",
     );
     fails(
         "{\"orphand_trace\":2,\"other\":true}\n",
-        "t.orphtrace has format 2, this orphand reads 7: replay it with the version that recorded it",
+        "t.orphtrace has format 2, this orphand reads 8: replay it with the version that recorded it",
     );
     fails(
-        "{\"orphand_trace\":7,",
+        "{\"orphand_trace\":8,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":7}\n",
+        "{\"orphand_trace\":8}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }

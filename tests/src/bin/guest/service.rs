@@ -13,7 +13,7 @@ use crate::systemctl;
 const UNIT: &str = "orphand.service";
 const CONFIG: &str = "/etc/orphand/config.toml";
 /// Short times, because the play is short.
-const SHORT: &str = "grace = \"300ms\"\nterm_timeout = \"1s\"\n";
+const SHORT: &str = "grace = \"300ms\"\n";
 /// Setsid by the tracepoint, whose number is in a tracefs that only root may enter.
 const TRACEPOINT: &str = "[Service]\nExecStart=\nExecStart=/usr/bin/orphand run --setsid tracepoint\n";
 /// Debian's default reserves the tracepoint for `CAP_SYS_ADMIN`; 2 is the kernel's default.

@@ -102,7 +102,7 @@ fn observation_stops_rounds_of_sigkill() {
 
 #[test]
 fn what_is_exempt_from_now_on_is_spared_at_any_point() {
-    let rules = exempt(&format!("script = '{SCRIPT}'"));
+    let rules = exempt(&format!("program = '{SCRIPT}'"));
     for seconds in [0, 5, 10, 11] {
         let mut story = Story::agent_with_server(Settings::default());
         if seconds > 0 {
@@ -141,7 +141,7 @@ fn what_an_exempt_agent_leaves_is_left() {
 
 #[test]
 fn what_no_rule_takes_for_a_server_any_more_is_left() {
-    let tools = "[[server]]\nname = 'tools'\nscript = '/srv/tools.py'";
+    let tools = "[[program]]\nkind = 'server'\nname = 'tools'\nprogram = '/srv/tools.py'";
     let settings =
         Settings { rules: crate::recognise::Rules::from_source(tools).unwrap(), ..Settings::default() };
     let leaked = |then: &str| {
@@ -157,7 +157,7 @@ fn what_no_rule_takes_for_a_server_any_more_is_left() {
     };
     assert_eq!(leaked(""), 0, "the rule is gone");
     assert!(leaked(tools) > 0);
-    assert!(leaked(&format!("{tools}\n[[server]]\nname = 'x'\nprogram = 'x'")) > 0);
+    assert!(leaked(&format!("{tools}\n[[program]]\nkind = 'server'\nname = 'x'\nprogram = 'x'")) > 0);
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn what_is_there_already_is_recognised_by_new_rules() {
     story.fork(20, 40);
     story.exec(40, 20, &["python3", "/srv/bot.py"], TERMINAL);
     assert_eq!(story.told(), ["agent_started"]);
-    let rules = "[[server]]\nname = 'tools'\nscript = '/srv/tools.py'\n\
-                 [[agent]]\nname = 'bot'\nscript = '/srv/bot.py'";
+    let rules = "[[program]]\nkind = 'server'\nname = 'tools'\nprogram = '/srv/tools.py'\n\
+                 [[agent]]\nname = 'bot'\nprogram = '/srv/bot.py'";
     configure(&mut story, policy(rules));
     let mut told = story.told();
     told.sort_unstable();
@@ -183,7 +183,7 @@ fn what_is_there_already_is_recognised_by_new_rules() {
 #[test]
 fn what_nobody_followed_is_found_in_proc() {
     let mut story = Story::new(Settings::default());
-    configure(&mut story, policy("[[agent]]\nname = 'bot'\nscript = '/srv/bot.py'"));
+    configure(&mut story, policy("[[agent]]\nname = 'bot'\nprogram = '/srv/bot.py'"));
     story.snapshot(vec![seen(40, 1, &["python3", "/srv/bot.py"], TERMINAL)]);
     assert_eq!(story.told(), ["reconfigured", "agent_started"]);
 }
@@ -207,7 +207,7 @@ fn a_look_at_proc_does_not_take_a_server_apart() {
     story.fork(20, 30);
     story.exec(30, 20, PYTHON, WIRE);
     story.told();
-    configure(&mut story, policy(&exempt("script = '/srv/precious_mcp_server.py'")));
+    configure(&mut story, policy(&exempt("program = '/srv/precious_mcp_server.py'")));
     let mut server = seen(30, 20, PYTHON, [crate::model::Stdio::Closed; 3]);
     server.image.exe = "/usr/bin/python3.11".to_owned();
     story.snapshot(vec![seen(20, 10, super::story::CLAUDE, TERMINAL), server]);

@@ -65,7 +65,8 @@ fn below_a_host_that_no_rule_knows_a_name_alone_proves_nothing() {
     }
     assert!(is_ended(started(Settings::default(), HOST, BACKUP, mcp())));
     assert!(is_ended(started(Settings::default(), HOST, SERVER, silent.clone())));
-    let rules = Rules::from_source("[[server]]\nname = \"backup\"\nprogram = \"mcp-backup\"\n");
+    let rules =
+        Rules::from_source("[[program]]\nkind = 'server'\nname = \"backup\"\nprogram = \"mcp-backup\"\n");
     let settings = Settings { rules: rules.unwrap(), ..Settings::default() };
     assert!(is_ended(started(settings, HOST, BACKUP, silent.clone())));
     let mut story = started(Settings::default(), HOST, BACKUP, silent);

@@ -59,7 +59,7 @@ fn no_verdict_rests_on_a_look_that_failed() {
 
 #[test]
 fn an_exempt_server_is_judged_and_spared() {
-    let rules = "[[exempt]]\nname = 'mine'\nscript = '/srv/node_modules/.bin/mcp-server-filesystem'";
+    let rules = "[[exempt]]\nname = 'mine'\nprogram = '/srv/node_modules/.bin/mcp-server-filesystem'";
     let rules = Rules::from_source(rules).unwrap();
     let story = Story::agent_with_server(Settings { rules, ..Settings::default() });
     let mut story = spared(story, "exempt_rule");

@@ -77,15 +77,17 @@ fn those_of_the_configuration() {
         [[agent]]
         name = "b"
         program = "bot*"
-        [[server]]
+        [[program]]
+        kind = "server"
         name = "c"
-        script = "/srv/*/serve-it"
-        [[server]]
+        program = "/srv/*/serve-it"
+        [[program]]
+        kind = "server"
         name = "d"
-        package = "@me/thing"
+        program = "@me/thing"
         [[exempt]]
         name = "e"
-        exe = "/opt/x/*"
+        program = "/opt/x/*"
         [[agent]]
         name = "f"
         program = "make"

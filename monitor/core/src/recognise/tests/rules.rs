@@ -13,29 +13,32 @@ fn rules(text: &str) -> Rules {
 #[test]
 fn each_key_looks_at_its_place() {
     let book = r#"
-        [[server]]
+        [[program]]
+        kind = "server"
         name = "weather"
-        script = "*/weather/server.py"
-        [[server]]
+        program = "*/weather/server.py"
+        [[program]]
+        kind = "server"
         name = "pkg"
-        package = "@me/*"
-        [[server]]
+        program = "@me/*"
+        [[program]]
+        kind = "server"
         name = "mod"
-        module = "me.tools"
-        [[server]]
+        program = "me.tools"
+        [[program]]
+        kind = "server"
         name = "binary"
-        exe = "/opt/tools/*/bin/*"
-        [[server]]
+        program = "/opt/tools/*/bin/*"
+        [[program]]
+        kind = "server"
         name = "kb"
-        program = "kb"
-        args = ["mcp"]
+        program = "kb mcp"
         [[agent]]
         name = "bot"
         program = "my-?ot"
         [[agent]]
         name = "gateway"
-        script = "/srv/gw/main.js"
-        args = ["run"]
+        program = "/srv/gw/main.js run"
     "#;
     check_with(
         &rules(book),
@@ -83,8 +86,9 @@ fn the_configuration_comes_first() {
         program = "goose"
         [[agent]]
         name = "inspector"
-        package = "@modelcontextprotocol/inspector"
-        [[server]]
+        program = "@modelcontextprotocol/inspector"
+        [[program]]
+        kind = "server"
         name = "both"
         program = "both"
         [[agent]]
@@ -93,15 +97,14 @@ fn the_configuration_comes_first() {
         [[program]]
         kind = "multiplexer"
         name = "mux"
-        program = "both"
-        args = ["--mux"]
+        program = "both --mux"
         [[program]]
         kind = "launcher"
         name = "wrap"
         program = "wrap"
         [[exempt]]
         name = "behind"
-        script = "/nix/z/lib/index.js"
+        program = "/nix/z/lib/index.js"
     "#;
     check_with(
         &rules(book),
@@ -121,9 +124,7 @@ fn the_configuration_comes_first() {
 
 #[test]
 fn rules_survive_their_own_text() {
-    let book =
-        RuleBook::from_toml("[[agent]]\nname = \"a \\\" b\"\nprogram = \"x*\"\nargs = [\"1\", \"*\"]\n")
-            .unwrap();
+    let book = RuleBook::from_toml("[[agent]]\nname = \"a \\\" b\"\nprogram = \"x* 1 *\"\n").unwrap();
     let rules = Rules::new(book.clone());
     assert_eq!(RuleBook::from_toml(&rules.source()).unwrap(), book);
     assert_eq!(rules.role(&image("xy 1 2")), Role::Agent { name: "a \" b".into(), rule: "a \" b".into() });
@@ -135,7 +136,7 @@ fn rules_survive_their_own_text() {
     let rules = Rules::from_source(&Rules::from_source(daemon).unwrap().source()).unwrap();
     assert!(rules.is_daemon(&image("botd --x"), true) && !rules.is_daemon(&image("bot"), false));
     for wrong in
-        [daemon.replace("agent", "server"), daemon.replace("program = \"botd\"", "unit = \"b.service\"")]
+        [daemon.replace("agent", "exempt"), daemon.replace("program = \"botd\"", "unit = \"b.service\"")]
     {
         assert!(Rules::from_source(&wrong).unwrap_err().to_string().contains("daemon"), "{wrong}");
     }
@@ -147,12 +148,11 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
         r#"
         [[agent]]
         name = "gateway"
-        script = "/srv/gw.py"
-        args = ["run"]
+        program = "/srv/gw.py run"
         thread_scoped = true
         [[agent]]
         name = "gateway"
-        script = "/srv/*.py"
+        program = "/srv/*.py"
         [[agent]]
         name = "unit"
         unit = "gw.service"
@@ -170,11 +170,11 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
     assert!(!is("unit", "python3 /srv/x", Some(&unit("other.service"))));
     assert!(!is("unit", "python3 /srv/x", None));
     assert!(!Rules::builtin().is_thread_scoped("claude", Some(&image("claude")), None));
-    for table in ["server", "exempt", "program"] {
+    for table in ["exempt", "program"] {
         let other = format!("[[{table}]]\nname = \"x\"\nprogram = \"x\"\nthread_scoped = true\n");
         assert!(Rules::from_source(&other).is_err(), "{table}");
     }
-    for wrong in ["[[program]]", "[[agent]]\nkind = 'launcher'", "[[server]]\nkind = 'launcher'"] {
+    for wrong in ["[[program]]", "[[agent]]\nkind = 'launcher'", "[[exempt]]\nkind = 'server'"] {
         let error = Rules::from_source(&format!("{wrong}\nname = 'x'\nprogram = 'x'\n")).unwrap_err();
         assert!(error.to_string().contains("kind is for [[program]]"), "{error}");
     }

@@ -38,7 +38,17 @@ fn any_size_is_drawn() {
 #[test]
 fn wide_terminals_say_why() {
     let lines = frame(&mut state(), 140, 10);
-    assert!(lines[2].ends_with("WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
+    assert!(lines[2].ends_with("PORTS          WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
+    let mut listening = sample();
+    let listens = ["127.0.0.1:9229", "[::1]:9229", "0.0.0.0:80"].map(str::to_owned).to_vec();
+    for server in listening.report.servers_mut() {
+        server.holdings.listens.clone_from(&listens);
+    }
+    let mut state = state();
+    state.update(listening);
+    let line = frame(&mut state, 140, 10).remove(3);
+    assert!(line.ends_with("80 9229        owner exited"), "{line}");
+    assert!(!frame(&mut state, 139, 10)[2].contains("PORTS"));
 }
 
 #[test]
