@@ -13,11 +13,11 @@ use monitor_common::{CallKey, CallRecord, Caller, Counter, LATELY};
 
 use crate::{
     maps::{CALLED, CALLERS, OUTGOING, call_offset},
-    members,
+    members::{self, EEXIST},
     task::{Task, current_tgid, read},
 };
 
-/// include/net/tcp_states.h.
+/// `include/net/tcp_states.h`.
 const ESTABLISHED: i32 = 1;
 const SYN_SENT: i32 = 2;
 const FIN_WAIT1: i32 = 4;
@@ -31,6 +31,9 @@ const AF_INET6: u16 = 10;
 
 /// The third word of an IPv4 address as IPv6 has it, RFC 4291.
 const MAPPED: u32 = 0xffff_u32.to_be();
+
+/// An address as [`CallKey`] has it.
+type Address = [u32; 4];
 
 /// A change of a connection's state that matters here.
 #[derive(Clone, Copy)]
@@ -121,9 +124,11 @@ fn write_down(port: u32, caller: Option<Caller>) -> Result<(), Counter> {
                 CallRecord { by_anybody: now, by_caller: 0, caller: Caller { start: 0, tgid: 0, port: 0 } }
             }
         };
-        // Where another CPU was quicker, the next call is written down.
-        let _ = CALLED.insert(port, first, u64::from(BPF_NOEXIST));
-        return Ok(());
+        return match CALLED.insert(port, first, u64::from(BPF_NOEXIST)) {
+            // Where another CPU was quicker, that call counts.
+            Err(error) if error != -EEXIST => Err(Counter::CallDropped),
+            _ => Ok(()),
+        };
     };
     // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
     let record = unsafe { &mut *at };
@@ -154,7 +159,7 @@ fn ports(sk: u64) -> Result<(u16, u16), Counter> {
 
 /// The own address and that of the other side. None: it is no internet socket.
 #[inline(always)]
-fn addresses(sk: u64) -> Result<Option<([u32; 4], [u32; 4])>, Counter> {
+fn addresses(sk: u64) -> Result<Option<(Address, Address)>, Counter> {
     let sk = sk as *const u8;
     let family: u16 = read(sk, call_offset!(sock_family))?;
     if family == AF_INET6 {

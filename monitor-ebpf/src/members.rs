@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// EEXIST, include/uapi/asm-generic/errno-base.h.
-const EEXIST: i32 = 17;
+pub const EEXIST: i32 = 17;
 
 /// How `tgid` is followed now. What is pending below a confirmed candidate becomes a member here, what is pending below a
 /// refused one is removed here.

@@ -51,7 +51,7 @@ fn holds(schema: &Value, value: &Value) -> Result<()> {
             "const" => ensure!(rule == value, "it is {value}, not {rule}"),
             "enum" => ensure!(list().any(|one| one == value), "{value} is none of {rule}"),
             "type" => {
-                ensure!(rule == value_type(value) || is_type(rule, value), "{value} is not of type {rule}")
+                ensure!(rule == value_type(value) || is_type(rule, value), "{value} is not of type {rule}");
             }
             "minimum" => ensure!(value.as_f64() >= rule.as_f64(), "{value} is less than {rule}"),
             "format" => ensure!(value.as_str().is_some_and(is_time), "{value} is no time of RFC 3339"),

@@ -226,7 +226,7 @@ impl TryFrom<Written> for Rule {
             if w.daemon {
                 return Err(RuleError::UnitAndDaemon(name));
             }
-            if !(unit.ends_with(".service") || unit.ends_with(".slice")) || unit.contains('/') {
+            if !matches!(unit.rsplit_once('.'), Some((_, "service" | "slice"))) || unit.contains('/') {
                 return Err(RuleError::Unit { rule: name, unit: unit.clone() });
             }
         }
@@ -274,7 +274,7 @@ impl Rule {
 
     /// Whether the rule is about a slice.
     pub(super) fn is_about_slice(&self) -> bool {
-        self.unit_text().ends_with(".slice")
+        matches!(self.unit_text().rsplit_once('.'), Some((_, "slice")))
     }
 
     /// Whether the rule is about one of these slices.

@@ -6,6 +6,7 @@ use crate::{
     model::{AgentHints, Asked, Fact, FoundHints, Notice, ServerHints},
 };
 
+#[expect(clippy::unnecessary_wraps, reason = "each field is optional")]
 fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
@@ -77,8 +78,12 @@ fn told(mut story: Story) -> (Vec<Notice>, Vec<(u32, crate::model::Signal)>) {
     story.pass_secs(60);
     for notice in &mut story.notices {
         let (agent, server) = notice.views_mut();
-        agent.into_iter().for_each(|agent| agent.hints = AgentHints::default());
-        server.into_iter().for_each(|server| server.hints = ServerHints::default());
+        if let Some(agent) = agent {
+            agent.hints = AgentHints::default();
+        }
+        if let Some(server) = server {
+            server.hints = ServerHints::default();
+        }
     }
     let signals = story.sent();
     (story.notices, signals)
